@@ -66,9 +66,11 @@ def __getattr__(name: str) -> Any:
 
 
 def umfpack_is_demanded() -> bool:
-    """Whether use_solver(useUmfpack=True) was called in this thread although UMFPACK is not there."""
+    """Whether use_solver(useUmfpack=True) was called although UMFPACK is not there: in this thread, or with SciPy 1.13,
+    whose setting is one for all threads, in any."""
     linsolve = sys.modules.get("scipy.sparse.linalg._dsolve.linsolve")
-    chosen = getattr(getattr(linsolve, "useUmfpack", None), "u", False)
+    setting = getattr(linsolve, "useUmfpack", False)
+    chosen = setting if isinstance(setting, bool) else getattr(setting, "u", False)
     return bool(chosen and getattr(linsolve, "noScikit", False))
 
 

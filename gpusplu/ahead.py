@@ -18,9 +18,8 @@ from .selection.request import AUTO
 from .selection.select import is_likely, predicted
 
 THREAD = "gpusplu-moving"
-#: Processors at least, to begin before there is use; and the order of matrices from which on the processor's analysis
-#: tries dissection too, which a device goes on with.
-LEAST_PROCESSORS, MOST_ROWS = 4, 100_000
+#: Processors at least, to begin before there is use.
+LEAST_PROCESSORS = 4
 #: How long a thread that prepares a move may keep the interpreter from the caller [s]: Python's 5e-3 are many steps.
 SWITCH_INTERVAL = 5e-5
 
@@ -64,7 +63,8 @@ def look_ahead(problem: Problem) -> None:
     request = problem.request
     movable = request.movable and request.engine == AUTO and problem.options.precision == "double"
     able = movable and presence.is_loaded() and processors() >= LEAST_PROCESSORS
-    if able and problem.n < MOST_ROWS and not is_likely(problem):
+    # From there on the processor's analysis tries dissection too, which a device goes on with.
+    if able and problem.n < _core.BOTH_ORDERINGS_FROM and not is_likely(problem):
         Ahead(problem)
 
 

@@ -171,8 +171,8 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
                 fit = [seen and ladder.is_inverse(error) for seen, error in zip(told, errors.tolist(), strict=True)]
                 self._separate(~np.array(fit) & (self._factored == BatchStatus.RIGHT))
             for system in np.flatnonzero(self._factored).tolist() if self._systems else range(len(self)):
-                fit = self._factored[system] < BatchStatus.SINGULAR
-                entries[system] = self._alone[system].inverse_on_pattern() if fit else np.nan
+                of_one = self._asked_alone(system, "inverse_on_pattern")
+                entries[system] = np.nan if of_one is None else of_one
             return entries
 
     def canonical(self, system: int) -> np.ndarray:

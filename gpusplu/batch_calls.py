@@ -14,7 +14,7 @@ from .batch_later import LaterBatch
 from .batch_watch import BatchStatus
 from .counting import FACTORIZATIONS
 from .engines.interface import FactorsAndSolves
-from .rhs import solve_batch_as_given
+from .rhs import copied, solve_batch_as_given
 from .typing import ArrayT, Check, Later, Now, Trans
 
 
@@ -188,8 +188,7 @@ class BatchCalls(LaterBatch):
         if self._systems is None:
             self._settle()
             x = np.full(b.shape, np.nan, self._dtype)
-            for system in range(len(self)):
-                self._solve_alone(system, b, x, trans)
+            self._solve_alone(list(range(len(self))), b, x, trans)
             return x
         if self._waiting is not None and self._at_once:
             (values, source), self._waiting = self._waiting, None
@@ -201,8 +200,7 @@ class BatchCalls(LaterBatch):
         refined = (self._systems.steps > 0) & (self._factored == BatchStatus.RIGHT)
         self._separate(self._inaccurate(b))
         self._status[...] = np.where(refined & (self._factored == 0), BatchStatus.REFINED, self._factored)
-        for system in np.flatnonzero(self._factored).tolist():
-            self._solve_alone(system, b, x, trans)
+        self._solve_alone(np.flatnonzero(self._factored).tolist(), b, x, trans)
         return x
 
     @overload
@@ -259,13 +257,3 @@ class BatchCalls(LaterBatch):
                 return copied(x, out)
             finally:
                 self._factor_those_that_wait()
-
-
-def copied(x: Any, out: Any) -> Any:
-    """`x`, or `out` with its numbers if there is one."""
-    if out is None:
-        return x
-    if out.shape != x.shape:
-        raise ValueError(f"out has shape {out.shape}, and the solutions {x.shape}")
-    np.copyto(out, x, casting="no")
-    return out

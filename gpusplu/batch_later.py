@@ -17,7 +17,7 @@ from . import later
 from .batch_watch import WatchedSystems
 from .counting import FACTORIZATIONS
 from .engines.interface import AsksLater, LaneTally
-from .rhs import TRANS
+from .rhs import check_out, check_trans
 
 
 class LaterBatch(WatchedSystems):
@@ -131,19 +131,18 @@ class LaterBatch(WatchedSystems):
     def _ask_later(self, values: Any, rhs: Any = None, trans: Any = "N", out: Any = None) -> Any:
         """Factor values, solve, or both, without waiting."""
         shape = self._doubted.size, self._problem.n
+        way = check_trans(trans)
         if rhs is not None:
-            if trans not in TRANS:
-                raise ValueError("trans must be N, T, or H")
             if later.as_it_is(self, "rhs", rhs, "C").ndim not in (2, 3) or rhs.shape[:2] != shape:
                 wanted = f"({shape[0]}, {shape[1]}"
                 raise ValueError(f"with check='later' b must have shape {wanted}) or {wanted}, k), got {rhs.shape}")
-            if out is not None and later.as_it_is(self, "out", out, "C").shape != rhs.shape:
-                raise ValueError(f"out has shape {out.shape}, and the solutions {rhs.shape}")
+            if out is not None:
+                check_out(later.as_it_is(self, "out", out, "C"), rhs.shape)
         source = None
         if values is not None:
             values, source = self._values_later(values)
         with self._lock:
             assert self._later is not None
-            x = self._later.ask_later(values, source, rhs, TRANS[trans], out)
+            x = self._later.ask_later(values, source, rhs, way, out)
             FACTORIZATIONS.add(0 if values is None else shape[0])
             return x

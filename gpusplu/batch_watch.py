@@ -11,7 +11,7 @@ import numpy as np
 from . import _core, matrix
 from .engines import registry
 from .engines.interface import EngineBatch
-from .errors import BatchError, NotPositiveDefiniteError
+from .errors import BatchError, NotPositiveDefiniteError, is_singular
 from .journal.listeners import listens, tell
 from .problem import Problem
 from .symbolic import Symbolic
@@ -118,7 +118,7 @@ class WatchedSystems:
         except (NotPositiveDefiniteError, _core.NotPositiveDefinite):
             return BatchStatus.NOT_DEFINITE
         except RuntimeError as error:
-            if str(error) != "Factor is exactly singular":
+            if not is_singular(error):
                 raise
             return BatchStatus.SINGULAR
         return BatchStatus.RIGHT if self._systems is None else BatchStatus.REPIVOTED
@@ -158,15 +158,33 @@ class WatchedSystems:
     def _may_mend(self, b: Any) -> bool:
         return bool(self._ladder.may_choose_pivots(0, bool(np.isfinite(matrix.to_host(b)).all())))
 
-    def _solve_alone(self, system: int, b: Any, x: Any, trans: int) -> None:
-        """Solve with a system's own factor, where it has one of the values held."""
+    def _solve_alone(self, systems: list[int], b: Any, x: Any, trans: int) -> None:
+        """Solve with systems' own factors, where they have one of the values held."""
+        before = self._factored.copy()
+        for system in systems:
+            of_one = np.asfortranarray(matrix.to_host(b[system]))
+            solved = self._asked_alone(system, "solve", of_one, trans)
+            if solved is None:
+                x[system], self._error[system] = np.nan, np.nan
+                continue
+            x[system] = matrix.to_device(solved) if matrix.is_cupy_array(x) else solved
+            error = self._alone[system].backward_error
+            self._error[system] = error if error >= 0 else np.nan
+        if not np.array_equal(before, self._factored):
+            self._raise_flagged()
+
+    def _asked_alone(self, system: int, method: str, *arguments: Any) -> Any:
+        """What a method of a system's own factor returns; None where it has none of the values held, or finds that they
+        are singular when it is asked, because pivots have to be chosen anew."""
         if self._factored[system] >= BatchStatus.SINGULAR:
-            x[system], self._error[system] = np.nan, np.nan
-            return
-        core = self._alone[system]
-        solved = core.solve(np.asfortranarray(matrix.to_host(b[system])), trans)
-        x[system] = matrix.to_device(solved) if matrix.is_cupy_array(x) else solved
-        self._error[system] = core.backward_error if core.backward_error >= 0 else np.nan
+            return None
+        try:
+            return getattr(self._alone[system], method)(*arguments)
+        except RuntimeError as error:
+            if not is_singular(error):
+                raise
+            self._factored[system] = self._status[system] = BatchStatus.SINGULAR
+            return None
 
     def _whole_status(self) -> np.ndarray:
         status = self._status.copy()

@@ -49,6 +49,7 @@ class Changes:
         _pattern: Pattern
         _factor_anew: Any
         _end_change: Any
+        _refactor_core: Any
         _size: Any
         _map: Any
 
@@ -185,13 +186,7 @@ class Changes:
         matrix.check_finite(given, canonical)
         wide = np.zeros(self._pattern.nnz, self.dtype)
         wide[places(self._pattern, given.ind, columns_of(given))] = canonical
-        try:
-            self._factor_anew()
-            self._core.refactor(wide, None)
-        except _core.NotPositiveDefinite as error:
-            raise NotPositiveDefiniteError(error.column, error.pivot) from None
-        finally:
-            self._end_change()
+        self._refactor_core(wide, None)
 
 
 def read_columns(C: Any, n: int, dtype: np.dtype, name: str) -> Columns:

@@ -7,12 +7,14 @@ reference to their factor, and NaN or Inf in A is not an error of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from . import matrix, solving
+from ._scipy import original as scipys
 from ._scipy import umfpack_is_demanded
 from .errors import NonFiniteError
 from .factor import LUFactor
@@ -24,7 +26,25 @@ from .rhs import check_trans
 class SuperLUFactor(LUFactor):
     """LUFactor that behaves as scipy.sparse.linalg.SuperLU in every detail that SciPy's tests look at."""
 
-    __slots__ = ()
+    __slots__ = ("_as_scipys",)
+
+    @property
+    def L(self) -> Any:
+        """As SciPy's; the same object until the values or the pivots change."""
+        return self._of_scipys_kind("L", super().L)
+
+    @property
+    def U(self) -> Any:
+        """As SciPy's; the same object until the values or the pivots change."""
+        return self._of_scipys_kind("U", super().U)
+
+    def _of_scipys_kind(self, name: str, made: Any) -> Any:
+        if isinstance(made, triangle_kind()):
+            return made
+        kept = getattr(self, "_as_scipys", {})
+        if kept.get(name, (None,))[0] is not made:
+            kept = self._as_scipys = {**kept, name: (made, triangle_kind()(made))}
+        return kept[name][1]
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
         fits = not isinstance(rhs, np.ndarray) or rhs.dtype == self._dtype or np.can_cast(rhs.dtype, self._dtype)
@@ -43,6 +63,12 @@ class SuperLUFactor(LUFactor):
     def perm_c(self) -> np.ndarray:
         """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
         return owned(super().perm_c, self)
+
+
+@cache
+def triangle_kind() -> type:
+    """What L and U of the SciPy that is there are: csc_matrix in SciPy 1.13, of which ``L * U`` is the product."""
+    return type(scipys("splu")(sp.csc_array(np.ones((1, 1)))).L)
 
 
 class Owner:

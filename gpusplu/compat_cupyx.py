@@ -15,7 +15,7 @@ from cupyx.scipy.sparse.linalg import SuperLU as CupysSuperLU
 
 from . import matrix, solving
 from ._scipy import warn
-from .errors import NonFiniteError
+from .errors import NonFiniteError, is_singular
 from .factor import LUFactor
 from .options import DEFAULTS
 from .pipeline import factor_lu
@@ -97,7 +97,7 @@ def spsolve(original: Callable[..., Any], A: Any, b: Any) -> Any:
     except NonFiniteError:
         pass
     except RuntimeError as error:
-        if not solving.is_singular(error):
+        if not is_singular(error):
             raise
     return original(A.tocsr(), b)
 

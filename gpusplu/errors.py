@@ -327,10 +327,16 @@ class BatchError(GpuspluError, RuntimeError):
         return type(self), (self.indices, self.status)
 
 
+def is_singular(error: RuntimeError) -> bool:
+    """Whether an error is SciPy's of a matrix that is singular."""
+    return str(error) == "Factor is exactly singular"
+
+
 def shorten(numbers: Any) -> str:
     """A list of numbers, the first few of them where there are many."""
-    shown = ", ".join(str(int(number)) for number in numbers[:8])
-    return f"{shown} and {len(numbers) - 8} more" if len(numbers) > 8 else shown
+    few = 8
+    shown = ", ".join(str(int(number)) for number in numbers[:few])
+    return f"{shown} and {len(numbers) - few} more" if len(numbers) > few else shown
 
 
 def require(holds: bool, what: str) -> None:

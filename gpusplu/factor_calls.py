@@ -190,16 +190,21 @@ class Calls(Triangles):
             or not values.flags.c_contiguous
         ):
             return self._refactor_any(values)
+        bad = self._refactor_core(values, self._map)
+        if bad >= 0:
+            pattern = self._pattern
+            raise matrix.non_finite(pattern, bad, pattern.gather(values))
+
+    def _refactor_core(self, values: ndarray, source: ndarray | None) -> int:
+        """`EngineFactor.refactor`, with our error about pivots that are not positive."""
         try:
             self._factor_anew()
-            bad = self._core.refactor(values, self._map)
+            bad: int = self._core.refactor(values, source)
+            return bad
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
         finally:
             self._end_change()
-        if bad >= 0:
-            pattern = self._pattern
-            raise matrix.non_finite(pattern, bad, pattern.gather(values))
 
     def _factor_anew(self, factorizations: int = 1) -> None:
         """What was made of the factor is none of the values that it holds from `_end_change` on; other threads may take
@@ -235,13 +240,7 @@ class Calls(Triangles):
         problem = self._symbolic.parts()[0]
         canonical = matrix.values_for(pattern, values, problem.kind, problem.options.hermitian)
         canonical = canonical.astype(self._dtype, casting="safe", copy=False)
-        try:
-            self._factor_anew()
-            bad = self._core.refactor(canonical, None)
-        except _core.NotPositiveDefinite as error:
-            raise NotPositiveDefiniteError(error.column, error.pivot) from None
-        finally:
-            self._end_change()
+        bad = self._refactor_core(canonical, None)
         if bad >= 0:
             raise matrix.non_finite(pattern, bad, canonical)
 

@@ -20,11 +20,11 @@ from .cost.model import Prediction
 from .cost.processor import predict
 from .engines.processor import cpu_factor
 from .options import Options
+from .rhs import UNITS_AT_ONCE
 from .traits import structure_of
 from .typing import InversePattern
 
 PATTERNS: tuple[str, ...] = get_args(InversePattern)
-AT_ONCE = 32  # columns of the identity that are solved for
 #: What an analysis takes, entries of the inverse, and a factorization with these, about, in factorizations.
 ANALYSIS, ENTRIES, INVERSE = 10, 2, 3
 
@@ -243,10 +243,10 @@ def solved_entries(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> ndar
     sides = [("N", *np.unique(cols, return_inverse=True), rows), ("T", *np.unique(rows, return_inverse=True), cols)]
     trans, units, unit_of, taken = min(sides, key=lambda side: side[1].size)
     order = np.argsort(unit_of, kind="stable")
-    begin = np.searchsorted(unit_of[order], np.arange(0, units.size + AT_ONCE, AT_ONCE))
+    begin = np.searchsorted(unit_of[order], np.arange(0, units.size + UNITS_AT_ONCE, UNITS_AT_ONCE))
     entries = np.empty(rows.size, factor.dtype)
-    for block, first in enumerate(range(0, units.size, AT_ONCE)):
-        some = units[first : first + AT_ONCE]
+    for block, first in enumerate(range(0, units.size, UNITS_AT_ONCE)):
+        some = units[first : first + UNITS_AT_ONCE]
         identity = np.zeros((factor.shape[0], some.size), factor.dtype, order="F")
         identity[some, np.arange(some.size)] = 1
         asked = order[begin[block] : begin[block + 1]]

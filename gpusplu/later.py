@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import matrix
-from .rhs import TRANS, check_rhs, type_name
+from .rhs import check_out, check_rhs, check_trans, copied, type_name
 
 CHECKS = ("now", "later")
 
@@ -88,31 +86,23 @@ def solve(factor: Any, rhs: Any, trans: Any, check: str, out: Any, values: Any =
     given = {"values": values, "rhs": rhs, "out": out}
     if is_later(factor, check, out, {name: array for name, array in given.items() if array is not None}):
         return solve_later(factor, rhs, trans, out, values)
-    x = factor.solve(rhs, trans) if values is None else factor.refactor_solve(values, rhs, trans)
-    if out is None:
-        return x
-    if out.shape != x.shape:
-        raise ValueError(f"out has shape {out.shape}, and the solution {x.shape}")
-    np.copyto(out, x, casting="no")
-    return out
+    return copied(factor.solve(rhs, trans) if values is None else factor.refactor_solve(values, rhs, trans), out)
 
 
 def solve_later(factor: Any, rhs: Any, trans: Any, out: Any, values: Any) -> Any:
     """Solve without waiting, after a refactorization if there are values."""
-    if trans not in TRANS:
-        raise ValueError("trans must be N, T, or H")
-    b = as_it_is(factor, "rhs", rhs)
+    way, b = check_trans(trans), as_it_is(factor, "rhs", rhs)
     check_rhs(b, factor.shape[0])
-    if out is not None and as_it_is(factor, "out", out).shape != b.shape:
-        raise ValueError(f"out has shape {out.shape}, and the solution {b.shape}")
+    if out is not None:
+        check_out(as_it_is(factor, "out", out), b.shape)
     if values is None:
-        return factor._core.solve_later(b, TRANS[trans], out, None)
+        return factor._core.solve_later(b, way, out, None)
     values = values_as_they_are(factor, values)
     try:
         factor._factor_anew()
         if b.size != factor.shape[0]:
             factor._core.refactor_later(values)
             values = None
-        return factor._core.solve_later(b, TRANS[trans], out, values)
+        return factor._core.solve_later(b, way, out, values)
     finally:
         factor._end_change()

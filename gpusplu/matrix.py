@@ -142,6 +142,8 @@ def read_matrix(A: Any) -> Any:
 
     Raises
     ------
+    TypeError
+        A dtype without a floating-point counterpart; SciPy's message.
     ValueError
         Not two-dimensional or not square; SciPy's messages.
     """
@@ -149,6 +151,7 @@ def read_matrix(A: Any) -> Any:
         A = sp.csc_array(A)
     if A.format == "bsr":
         A = A.tocoo(copy=False)  # whole blocks, in the order of A.data.ravel()
+    float_dtype(A.dtype)
     if A.shape[0] != A.shape[1]:
         raise ValueError("can only factor square matrices")
     if A.shape[0] >= 2**31:
@@ -163,12 +166,9 @@ def canonicalize(A: Any, indices: tuple[np.ndarray, np.ndarray] | None = None) -
 
     Raises
     ------
-    TypeError
-        A dtype without a floating-point counterpart; SciPy's message.
     ValueError
         Indices outside the matrix, pointers that fall, or arrays of a shape or length that no matrix has.
     """
-    float_dtype(A.dtype)
     n = A.shape[0]
     first, second = indices or index_arrays(A)
     if A.format == "coo":

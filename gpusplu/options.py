@@ -141,10 +141,9 @@ def lu_options(
         return DEFAULT_OPTIONS
     expert: dict[str, Any] = dict(options) if options is not None else {}
     symbolic = one_of("symbolic", expert.pop("symbolic", SYMBOLIC_PHASES[0]), SYMBOLIC_PHASES)
-    expert = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, **expert}
-    for size in (relax, panel_size, expert.pop("Relax", None), expert.pop("PanelSize", None)):
-        if size is not None:
-            index(size)
+    sizes = {"Relax": without_size(relax), "PanelSize": without_size(panel_size)}
+    expert = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, **sizes, **expert}
+    expert.update({name: without_size(expert[name]) for name in sizes})
     if any(value is not None for value in expert.values()):
         check_expert(expert)
 
@@ -169,6 +168,15 @@ def lu_options(
     return Options(
         name, perm, pivoting, refine, threshold, matching, symbolic, precision=precision, symmetric=symmetric
     )
+
+
+def without_size(size: Any) -> Any:
+    """None for a size that SuperLU takes: here it has no effect, there any might."""
+    try:
+        index(size)
+    except TypeError:
+        return size
+    return None
 
 
 def cholesky_options(n: int, ordering: Any, refine: str, precision: str = "double") -> Options:

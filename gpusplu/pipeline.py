@@ -279,9 +279,10 @@ def factored_lu(
     """`factored` for LU: where it can be, by one call of the engine."""
     if request.engine == AUTO:
         request = without_small(request, A.nnz)
-    at_once, arguments = not (request.movable and A.nnz >= LEAST), without_usual(arguments)
-    at_once = at_once and (type(A) in COLUMNS or A.format == "csc")
-    if request.engine != AUTO and at_once and all(map(is_, arguments, DEFAULTS)):
+    arguments = without_usual(arguments)
+    may_move = request.movable and A.nnz >= LEAST
+    in_order = type(A) in COLUMNS or A.format == "csc"
+    if request.engine != AUTO and in_order and not may_move and all(map(is_, arguments, DEFAULTS)):
         made = registry.named(request.engine).factor_at_once(A, request, lent)
         if made is not None:
             problem, analysis, factor, known = made

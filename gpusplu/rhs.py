@@ -12,6 +12,7 @@ from numpy import ndarray
 from .arrays import is_cupy, is_cupy_array
 
 TRANS = {"N": 0, "n": 0, "T": 1, "t": 1, "H": 2, "h": 2}
+UNITS_AT_ONCE = 32  # columns of the identity that are solved for together
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
@@ -42,6 +43,21 @@ def check_rhs(rhs: ndarray, n: int) -> None:
         raise ValueError("object of too small depth for desired array")
     if rhs.shape[0] != n:
         raise ValueError("b is of incompatible size")
+
+
+def check_out(out: Any, shape: tuple[int, ...]) -> None:
+    """The error about an `out` that a solution of this shape does not fit into."""
+    if out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}, and the solution {shape}")
+
+
+def copied(x: Any, out: Any) -> Any:
+    """`x`, or `out` with its numbers if there is one."""
+    if out is None:
+        return x
+    check_out(out, x.shape)
+    np.copyto(out, x, casting="no")
+    return out
 
 
 def like(rhs: ndarray, x: ndarray) -> ndarray:
@@ -102,8 +118,9 @@ def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: in
     xp, way = check_array(rhs), check_trans(trans)
     if not 0 < rhs.ndim < 3:
         check_rhs(rhs, n)  # before it is cast, as SciPy has it
-    if rhs.dtype.kind == "c" and dtype.kind == "f":
-        parts = cast(rhs, complex_dtype(dtype))
+    plain = np.asarray(rhs) if xp is np else rhs
+    if plain.dtype.kind == "c" and dtype.kind == "f":
+        parts = cast(plain, complex_dtype(dtype))
         check_rhs(parts, n)
         columns = 2 * prod(parts.shape[1:])
         real_imag = xp.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], columns)
@@ -111,7 +128,7 @@ def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: in
         x = xp.empty(parts.shape, dtype=parts.dtype, order="F")
         x.real, x.imag = solved[..., 0], solved[..., 1]
     else:
-        b = cast(rhs if xp is not np else np.asarray(rhs), dtype)
+        b = cast(plain, dtype)
         check_rhs(b, n)
         x = solve(b, way)
     return x if xp is not np or type(rhs) is np.ndarray else like(rhs, x)

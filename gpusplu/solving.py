@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from . import matrix
 from ._scipy import umfpack_is_demanded, warn
 from .arrays import LENT, LentColumns, LentEntries, takes_arrays
+from .errors import is_singular
 from .factor import LUFactor
 from .journal.progress import seen
 from .options import DEFAULTS
-from .pipeline import solve_once
+from .pipeline import in_columns, solve_once
 from .problem import Request
 from .rhs import check_rhs
 from .selection.request import AUTO, automatic
@@ -117,7 +118,7 @@ def spsolve(
     many_sparse = sp.issparse(b) and not one_column
     if A.dtype not in matrix.FLOATS:
         if many_sparse:
-            matrix.float_dtype(A.dtype)  # raises
+            matrix.float_dtype(in_columns(A).dtype)  # raises
         raise TypeError("nzvals is not of a type supported by SuperLU")
     if many_sparse:
         x = seen(solve_sparse, verbose, progress)(A, b)
@@ -145,7 +146,7 @@ def promote(A: Any, b: Any) -> tuple[Any, Any]:
     """Bring A and b to their common floating-point dtype; the data of A, not its structure, is copied if need be."""
     dtype = np.promote_types(matrix.float_dtype(A.dtype), b.dtype)
     if A.dtype != dtype:
-        if A.dtype.kind in "biu":  # duplicates are added in their own type
+        if not A.has_canonical_format:  # duplicates are added in their own type
             A = A.copy()
             A.sum_duplicates()
         A = A.astype(dtype)
@@ -196,10 +197,6 @@ def solve_sparse(A: Any, b: Any) -> Any:
 def for_one_use(request: Request) -> Request:
     """What ``engine="auto"`` means for a factor that nobody keeps."""
     return request._replace(refactorizations=1) if request.engine == AUTO else request
-
-
-def is_singular(error: RuntimeError) -> bool:
-    return str(error) == "Factor is exactly singular"
 
 
 def matrix_rank_warning() -> type[Warning]:

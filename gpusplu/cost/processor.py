@@ -14,9 +14,9 @@ def pivoting_seconds(structure: Structure, costs: Costs) -> float:
     return seconds(costs["cpu.column.factor"], factor_features(structure))
 
 
-def predict(structure: Structure, costs: Costs, on_device: bool = False) -> Prediction:
-    """After the analysis; `on_device` where the caller's values and vectors are on a device."""
+def predict(structure: Structure, costs: Costs, on_device: bool = False, engine: str = "") -> Prediction:
+    """After the analysis; `on_device` where the caller's values and vectors are on a device; `engine`: that asks."""
     features = factor_features(structure)
     factor, refactor, solve = (seconds(costs[f"cpu.{structure.method}.{phase}"], features) for phase in PHASES)
     half = 0.5 if structure.cholesky and structure.method != "ldlt" else 1.0  # one triangle of everything
-    return Prediction("cpu", 0.0, half * factor, half * refactor, solve, moving(costs, structure, on_device, False))
+    return Prediction(engine, 0.0, half * factor, half * refactor, solve, moving(costs, structure, on_device, False))

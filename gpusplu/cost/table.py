@@ -106,8 +106,8 @@ _table: dict[str, Entry] = {
         follows=("cpu.front.refactor", "flops"),
     ),
     # As of supernodes, where a front is that of 8 systems in lockstep: what it costs besides arithmetic is shared by
-    # them, and factors, which are read from memory, are better small. On a device, where a front is that of 32, nobody
-    # has measured less than what was right here at first.
+    # them, and factors, which are read from memory, are better small. Of a device, where a front is that of 32, the
+    # constants are older: smaller ones were not measured there.
     "lockstep.merging": Entry({"fronts": 5e-9, "columns": 2e-9, "flops": 1 / 4e9, "bytes": 1 / 8e9}, ZEN),
     "supernodal.lockstep": Entry(
         {"fronts": 20e-9, "columns": 5e-9, "flops": 1 / 4e9, "bytes": 1 / 8e9},

@@ -6,8 +6,6 @@ device in their place.
 
 from __future__ import annotations
 
-import gc
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -22,6 +20,7 @@ import numpy as np
 from ..errors import ON_HOST, DeviceMemoryError, EngineUnavailableError
 from ..installed import install_hint
 from . import cache as compiled
+from .collection import no_collection
 from .dependent_launch import dependent_launch
 from .layout import arguments
 from .nvrtc import kind_of
@@ -308,40 +307,6 @@ def usable_bytes(device: Any, limit: int | None) -> int:
     """Memory of a device that may be used: what is free, but no more than the caller allows [bytes]."""
     free = int(device.free_bytes())
     return free if limit is None else min(limit, free)
-
-
-class Collection:
-    """Garbage is left alone while anybody is inside: graphs in it would be destroyed, which the driver forbids while a
-    stream is recorded. The first switches collection off, and the last on again if it was on."""
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._enabled = Lock(), 0, False
-
-    @contextmanager
-    def off(self) -> Iterator[None]:
-        with self._lock:
-            if self._inside == 0:
-                self._enabled = gc.isenabled()
-                gc.disable()
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0 and self._enabled:
-                    gc.enable()
-
-    def forked(self) -> None:
-        """Who was inside is not in the child."""
-        if self._inside and self._enabled:
-            gc.enable()
-        self.__init__()  # type: ignore[misc]
-
-
-_collection = Collection()
-no_collection = _collection.off
-os.register_at_fork(after_in_child=_collection.forked)
 
 
 def keys(files: Iterable[str], scalar: str, kind: int) -> list[tuple[str, str, int]]:

@@ -19,8 +19,6 @@ from ..installed import install_hint
 
 FOLDER = Path(__file__).parents[1] / "kernels"
 SCALARS = ("f", "d", "F", "D")
-# Architectures that are tested; others of the same or a newer generation work too.
-ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 # Kinds of factorization, as kernels number them (kernels/common/device.cuh).
 LU, CHOLESKY, HERMITIAN, SYMMETRIC = range(4)  # the last two: LDL^T
 # Files and folders that are compiled for LU only: what they do does not depend on the kind of factorization, or only

@@ -76,8 +76,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def wait_beside(wait: Callable[[], object]) -> None:
-    """`wait()`, which nothing can interrupt: from the main thread by another one, that goes on to wait if need be."""
-    if threading.current_thread() is not threading.main_thread():
+    """`wait()`, which nothing can interrupt: from the main thread by another one, that goes on to wait if need be.
+
+    Where the interpreter ends no other thread runs, and no handler of signals either.
+    """
+    if threading.current_thread() is not threading.main_thread() or sys.is_finalizing():
         wait()
         return
     waiter = IDLE.pop() if IDLE else Waiter()

@@ -52,7 +52,8 @@ class EngineFactor(Protocol):
     was made with; columns are n apart. A refactorization that raises, or finds a NaN, leaves the factor as it was.
 
     One that takes arrays on a device has their class as `device_array`, and what ``check="later"`` asks for:
-    `refactor_later`, `solve_later`, `check` and `captured` as in device/later.py.
+    `refactor_later`, `solve_later`, `check` and `captured` as in device/later.py. One that records commands has
+    `get_ready`, which does so before there is a call to wait for it (device/factor.py).
     """
 
     n: int
@@ -117,8 +118,8 @@ class EngineBatch(Protocol):
         """What the last factorization says of itself, an entry a system.
 
         Fields: ``multiplier``, the largest of L in modulus where it may matter; ``growth``, the largest entry of U
-        beside that of A as it is scaled; ``n_perturbed`` and ``n_tiny``, pivots
-        as in the core's PivotReport; ``failed``, the column of a pivot that was none, or -1; ``not_finite``.
+        beside that of A as it is scaled; ``n_perturbed`` and ``n_tiny``, pivots as in the core's PivotReport;
+        ``failed``, the column of a pivot that was none, or -1; ``not_finite``.
         """
 
     def solve(self, b: Any, trans: int = 0) -> Any:

@@ -24,13 +24,12 @@ from .. import matrix, patterns
 from ..batch import BatchedFactor
 from ..batches import splu_batch
 from ..cuda import devices
-from ..errors import NonFiniteError
+from ..errors import NonFiniteError, is_singular
 from ..factor import LUFactor
 from ..gradients import TRANSPOSE, Factored
 from ..options import DEFAULTS
 from ..pipeline import factored_lu, within_memory
 from ..selection.request import AUTO, read_request
-from ..solving import is_singular
 from .foreign import DeviceSite, lower
 from .host import INDEX_ARRAYS, each_structure
 from .store import BITS, Entry, Store

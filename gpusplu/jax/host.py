@@ -14,10 +14,10 @@ import numpy as np
 
 from ..errors import NonFiniteError
 from ..gradients import Factored, conjugate
+from ..rhs import UNITS_AT_ONCE
 from .store import STORE
 from .structure import Structure, seen
 
-AT_ONCE = 32  # columns of the identity that are solved for
 # Number of arrays that a matrix is, after its values, where its indices are traced.
 INDEX_ARRAYS = {"bcsr": 2, "bcoo": 1}
 
@@ -120,8 +120,8 @@ def turned(structure: Structure, values: np.ndarray, tangent: np.ndarray) -> Seq
     entries, order = np.empty((*batch, rows.size), values.dtype), np.argsort(rows, kind="stable")
     try:
         with STORE.factor(structure, values) as factored:
-            for first in range(0, structure.n, AT_ONCE):
-                units = np.arange(first, min(first + AT_ONCE, structure.n))
+            for first in range(0, structure.n, UNITS_AT_ONCE):
+                units = np.arange(first, min(first + UNITS_AT_ONCE, structure.n))
                 inverse = solved(factored, np.eye(units.size, structure.n, first, dtype=values.dtype), "N", batch)
                 x = solved(factored, products(structure, tangent, inverse, False), "N", batch)
                 asked = order[slice(*np.searchsorted(rows[order], (units[0], units[-1] + 1)))]

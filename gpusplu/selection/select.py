@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .. import _core
 from ..cost.calibration import costs_of
 from ..cost.features import loading
 from ..cost.model import Prediction, fastest
@@ -17,8 +18,8 @@ from .request import AUTO
 MARGIN = 0.9  # of the seconds predicted on the processor that an engine on a device has to stay below
 # Entries of A times refactorizations from which on "auto" mostly ends on a GPU, if CuPy is loaded.
 LIKELY = 10_000_000
-# Entries of A from which on finite elements in space, by their many neighbours, mostly end there after one use.
-LIKELY_IN_SPACE, MANY_NEIGHBOURS = 400_000, 24
+# Entries of A from which on finite elements in space mostly end there after one use.
+LIKELY_IN_SPACE = 400_000
 
 
 class Choice(NamedTuple):
@@ -112,7 +113,7 @@ def able(problem: Problem, on_device: bool) -> list[Engine]:
 def is_likely(problem: Problem) -> bool:
     """Whether to analyse for a device before anything is analysed for the processor."""
     often = problem.nnz * problem.request.uses > LIKELY
-    in_space = problem.nnz > max(LIKELY_IN_SPACE, MANY_NEIGHBOURS * problem.n)
+    in_space = problem.nnz > max(LIKELY_IN_SPACE, _core.NEIGHBOURS_IN_SPACE * problem.n)
     return (often or in_space) and presence.is_loaded()
 
 

@@ -9,13 +9,11 @@ from torch import Tensor
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 
 from ..gradients import Factored
+from ..rhs import UNITS_AT_ONCE
 from . import functions, native, operators
 from .functions import save, saved
 from .operators import weight_of
 from .pattern import Pattern, read
-
-#: Columns of the inverse that second derivatives take at a time.
-AT_ONCE = 32
 
 
 class SlogDet(NamedTuple):
@@ -145,10 +143,11 @@ def between_inverses(values: Tensor, middle: Tensor, factor: Any, pattern: Patte
     rows, columns = pattern.coordinates()
     n, batch = pattern.n, values.shape[:-1]
     order = columns.argsort(stable=True)
-    first_of = torch.searchsorted(columns[order], torch.arange(0, n + AT_ONCE, AT_ONCE, device=columns.device)).tolist()
+    begins = torch.arange(0, n + UNITS_AT_ONCE, UNITS_AT_ONCE, device=columns.device)
+    first_of = torch.searchsorted(columns[order], begins).tolist()
     blocks = []
-    for block, first in enumerate(range(0, n, AT_ONCE)):
-        identity = torch.eye(n, dtype=values.dtype, device=values.device)[:, first : first + AT_ONCE]
+    for block, first in enumerate(range(0, n, UNITS_AT_ONCE)):
+        identity = torch.eye(n, dtype=values.dtype, device=values.device)[:, first : first + UNITS_AT_ONCE]
         x = identity.expand(*batch, *identity.shape)
         x = functions.solve(values, x, factor, pattern, "H", False)
         x = functions.product(pattern, middle, x, "H", False)

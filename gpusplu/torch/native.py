@@ -12,12 +12,12 @@ from torch import Tensor
 from ..arrays import Torch
 from ..batch_watch import BatchStatus
 from ..batches import splu_batch
-from ..errors import BatchError
+from ..errors import BatchError, is_singular
 from ..gradients import Factored
 from ..matrix import Columns
 from ..pipeline import factor_to_lend
 from ..selection.request import automatic
-from ..solving import for_one_use, is_singular
+from ..solving import for_one_use
 from ..typing import Errors
 from . import device
 from .pattern import Pattern
@@ -92,10 +92,13 @@ def solve(factored: Factored, b: Tensor, op: str, vectors: bool) -> Tensor:
     with Torch().working(b):
         numbers = Torch().array(b)
         kept = 1 if vectors else 2
-        if numbers.ndim == kept:
-            x = factored.solve(numbers, op)
-        else:
-            x = factored.solve(numbers.reshape(-1, *numbers.shape[-kept:]), op).reshape(numbers.shape)
+        try:
+            if numbers.ndim == kept:
+                x = factored.solve(numbers, op)
+            else:
+                x = factored.solve(numbers.reshape(-1, *numbers.shape[-kept:]), op).reshape(numbers.shape)
+        except RuntimeError as error:  # pivots that were chosen anew, and found none
+            raise as_torch_has_it(error) from error
         found: Tensor = Torch().given_back(x, b)
         return found
 

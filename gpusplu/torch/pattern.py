@@ -66,10 +66,10 @@ class Pattern:
         if layout in COMPRESSED:
             self.pointers, self.indices, _ = compressed(A)
         elif layout is torch.sparse_coo:
-            if A.sparse_dim() != 2 or A.dense_dim():
-                raise ValueError("a batch of matrices must be a tensor in CSR or CSC layout")
+            if A.dense_dim():
+                raise ValueError("a tensor in COO layout must have no dense dimensions; use torch.stack for a batch")
             where = (A if A.is_coalesced() else A.detach().coalesce()).indices()
-            rows, self.indices = where
+            rows, self.indices = where if A.sparse_dim() == 2 else shared_coordinates(where, A.shape[:-2])
             self.pointers = torch._convert_indices_from_coo_to_csr(rows, self.n)
         else:
             raise TypeError(f"A must be a sparse tensor in CSR, CSC or COO layout, not {layout}; use A.to_sparse_csr()")
@@ -93,11 +93,7 @@ class Pattern:
         self.pointers, self.indices = pointers[0], indices[0]
         for name, array, first in (("pointers", pointers, self.pointers), ("indices", indices, self.indices)):
             if not torch.equal(array, first.expand_as(array)):
-                other = int((array != first).any(-1).int().argmax())
-                raise ValueError(
-                    f"the matrices of a batch must have one pattern: the {name} of matrix {other} are not those of "
-                    "matrix 0; keep explicit zeros, or solve with each matrix by itself"
-                )
+                raise differing(name, int((array != first).any(-1).int().argmax()))
 
     def coordinates(self) -> tuple[Tensor, Tensor]:
         """Rows and columns of the entries.
@@ -148,6 +144,44 @@ class Pattern:
         return f"<Pattern of {self.n} x {self.n}, {self.indices.shape[0]} entries, {self.indices.device}>"
 
 
+def differing(what: str, other: int) -> ValueError:
+    """That a matrix of a batch has another pattern than the first."""
+    return ValueError(
+        f"the matrices of a batch must have one pattern: the {what} of matrix {other} are not those of matrix 0; keep "
+        "explicit zeros, or solve with each matrix by itself"
+    )
+
+
+def shared_coordinates(where: Tensor, batch: torch.Size) -> Tensor:
+    """Rows and columns of the one pattern that a batch of these coordinates has, shape (2, nnz).
+
+    Parameters
+    ----------
+    where : Tensor, shape (len(batch) + 2, entries)
+        Of a tensor that is coalesced, so that the entries of each matrix follow those of the one before.
+    batch : torch.Size
+
+    Raises
+    ------
+    ValueError
+        There are no matrices, or they have patterns of their own.
+    """
+    count = batch.numel()
+    if not count:
+        raise ValueError("A is a batch of no matrices")
+    number = torch.zeros_like(where[0])
+    for size, index in zip(batch, where, strict=False):
+        number = number * size + index
+    sizes = torch.bincount(number, minlength=count)
+    if not torch.equal(sizes, sizes[:1].expand(count)):
+        raise differing("number of entries", int((sizes != sizes[0]).int().argmax()))
+    places = where[-2:].reshape(2, count, int(sizes[0]))
+    first = places[:, :1]
+    if not torch.equal(places, first.expand_as(places)):
+        raise differing("indices", int((places != first).any(-1).any(0).int().argmax()))
+    return first[:, 0].contiguous()
+
+
 def compressed(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Pointers, indices and values of a tensor in CSR or CSC layout, which torch.func has no access to."""
     with torch._C._DisableFuncTorch() if torch._C._are_functorch_transforms_active() else nullcontext():
@@ -162,7 +196,7 @@ class Entries(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, A: Tensor) -> Tensor:
         ctx.save_for_backward(A)
-        return A.detach().values()
+        return values_of(A.detach())
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
@@ -178,7 +212,7 @@ class Assembled(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, A: Tensor) -> Tensor:
         A = A.detach()
         if A.layout is torch.sparse_coo:
-            return torch.sparse_coo_tensor(A.indices(), values, A.shape, is_coalesced=True)
+            return torch.sparse_coo_tensor(A.indices(), values.reshape(-1), A.shape, is_coalesced=True)
         if A.layout is torch.sparse_csr:
             return torch.sparse_csr_tensor(A.crow_indices(), A.col_indices(), values, A.shape)
         return torch.sparse_csc_tensor(A.ccol_indices(), A.row_indices(), values, A.shape)
@@ -188,6 +222,14 @@ class Assembled(torch.autograd.Function):
         return Entries.apply(gradient), None
 
 
+def values_of(A: Tensor) -> Tensor:
+    """Values of a coalesced tensor in any layout, shape (..., nnz)."""
+    if A.layout in COMPRESSED:
+        return compressed(A)[2]
+    batch, values = A.shape[:-2], A.values()
+    return values.reshape(*batch, values.shape[0] // batch.numel()) if batch else values
+
+
 def entries(A: Tensor) -> Tensor:
     """Values of a sparse tensor, in the order of its `Pattern`."""
     if A.layout is torch.sparse_coo and not A.is_coalesced():
@@ -195,7 +237,7 @@ def entries(A: Tensor) -> Tensor:
     if A.requires_grad and torch.is_grad_enabled():
         found: Tensor = Entries.apply(A)
         return found
-    return compressed(A)[2] if A.layout in COMPRESSED else A.values()
+    return values_of(A)
 
 
 def read(A: Tensor | Pattern, values: Tensor | None) -> tuple[Pattern, Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..rhs import TRANS
+from ..rhs import check_trans
 from . import functions
 from .pattern import DTYPES, Pattern, read
 
@@ -112,8 +112,7 @@ class Solver:
 
     def __call__(self, b: Tensor, trans: str = "N") -> Tensor:
         """Solve ``op(A) x = b``; see :func:`spsolve`."""
-        if trans not in TRANS:
-            raise ValueError("trans must be N, T, or H")
+        check_trans(trans)
         values, b, vectors = fitted(self.values, b, self.pattern.n)
         return functions.solve(values, b, self._factor, self.pattern, trans.upper(), vectors)
 

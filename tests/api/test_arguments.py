@@ -173,7 +173,7 @@ def test_arrays_that_have_nothing_but_dlpack():
 def test_solutions_are_not_spread_over_a_larger_array():
     A = gs.gallery.poisson(5, 6)
     batch, out = gs.splu_batch(A, np.stack([A.data] * 3)), np.zeros((2, 3, 30))
-    with pytest.raises(ValueError, match=r"out has shape \(2, 3, 30\), and the solutions \(3, 30\)"):
+    with pytest.raises(ValueError, match=r"out has shape \(2, 3, 30\), and the solution \(3, 30\)"):
         batch.solve(np.ones(30), check="later", out=out)
     with pytest.raises(ValueError, match=r"out has shape \(2, 30\), and the solution \(30,\)"):
         batch[0].solve(np.ones(30), check="later", out=out[:, 0])

@@ -65,6 +65,16 @@ def test_complex_right_hand_side_must_fit_too():
         lu.solve(rhs(59, "F"))
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("columns", [1, 2])
+def test_complex_right_hand_sides_of_class_matrix(columns):
+    A = random_matrix()
+    b = np.matrix(rhs(60, "D", (columns,)))
+    x = gs.splu(A).solve(b)
+    assert type(x) is np.matrix
+    assert abs(A @ np.asarray(x) - b).max() < 1e-12
+
+
 @pytest.mark.parametrize("dtype", "fdFD")
 def test_slogdet_and_rcond(dtype):
     A = random_matrix(30, dtype)

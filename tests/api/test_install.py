@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 import gpusplu as gs
-from gpusplu import _scipy
+from gpusplu import _scipy, compat
 from support.scipy_names import CALLS, SITES, A
 
 
@@ -144,19 +144,44 @@ def test_install_is_for_all_threads():
     assert seen == [True]
 
 
-def test_use_solver_stays_a_matter_of_the_thread():
-    gs.install()
+def test_use_solver_is_a_matter_of_the_thread_where_scipy_has_it_so():
+    def outcome(solve):
+        try:
+            return np.allclose(A @ solve(), np.ones(3))
+        except RuntimeError as error:
+            return str(error)
+
+    def outcomes():
+        found = []
+        for solve in (lambda: spla.spsolve(A, np.ones(3)), lambda: spla.factorized(A)(np.ones(3))):
+            thread = threading.Thread(target=lambda solve=solve: found.append(outcome(solve)))
+            thread.start()
+            thread.join()
+            found.append(outcome(solve))
+        return found
+
     spla.use_solver(useUmfpack=True)
     try:
-        with pytest.raises(RuntimeError, match="umfpack not installed"):
-            spla.spsolve(A, np.ones(3))
-        results = []
-        thread = threading.Thread(target=lambda: results.append(spla.spsolve(A, np.ones(3))))
-        thread.start()
-        thread.join()
-        np.testing.assert_allclose(A @ results[0], np.ones(3))
+        scipys = outcomes()
+        gs.install()
+        assert outcomes() == scipys
+        assert "umfpack not installed" in scipys[1] and "umfpack not installed" in scipys[3]
     finally:
         spla.use_solver(useUmfpack=False)
+
+
+def test_triangles_are_of_the_kind_that_scipys_are(monkeypatch):
+    assert compat.triangle_kind() is type(spla.splu(A).L)
+    with gs.enabled():
+        lu = spla.splu(A)
+        assert type(lu.L) is type(lu.U) is compat.triangle_kind()
+        monkeypatch.setattr(compat, "triangle_kind", lambda: sp.csc_matrix)  # SciPy 1.13
+        lu, other = spla.splu(A), spla.splu(2 * A)
+    assert type(lu.L) is type(lu.U) is sp.csc_matrix and lu.L is lu.L and lu.U is lu.U
+    np.testing.assert_allclose((lu.L * lu.U).toarray()[lu.perm_r][:, lu.perm_c], A.toarray())
+    np.testing.assert_allclose((other.L * other.U).toarray()[lu.perm_r][:, lu.perm_c], 2 * A.toarray())
+    lu.refactor(2 * A.data)
+    np.testing.assert_allclose((lu.L * lu.U).toarray()[lu.perm_r][:, lu.perm_c], 2 * A.toarray())
 
 
 def test_other_names_are_untouched():

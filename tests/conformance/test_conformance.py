@@ -57,6 +57,13 @@ def duplicates_of(dtype, name):
     return sp.csc_array((data[order], row[order], np.append(0, np.bincount(col).cumsum())), shape=(5, 5))
 
 
+def thirds(dtype):
+    """Entries three times, whose sums are rounded."""
+    made = duplicates_of(dtype, "csc")
+    made.data = (made.data / np.arange(3, made.nnz + 3)).astype(dtype)
+    return made
+
+
 SOLVE_ON_FLOAT64 = {
     "vector": (B,),
     "transposed": (B, "T"),
@@ -134,6 +141,9 @@ CASES = {
     "splu 3-d": lambda lib: lib.splu(np.ones((2, 2, 2))),
     "splu scalar": lambda lib: lib.splu(3.0),
     "splu None": lambda lib: lib.splu(None),
+    "splu rectangular of longdouble": lambda lib: lib.splu(A[:, :4].astype("g")),
+    "splu of longdouble with an unknown option": lambda lib: lib.splu(A.astype("g"), options={"Foo": 1}),
+    "splu rectangular with an unknown option": lambda lib: lib.splu(A[:, :4], options={"Foo": 1}),
     "splu object": lambda lib: lib.splu(dense().astype(object)),
     "shape": lambda lib: lib.splu(A).shape,
     "L and U": lambda lib: (type(lib.splu(A).L), type(lib.splu(A).U), lib.splu(A).L.indices.dtype),
@@ -147,6 +157,8 @@ CASES = {
     **{f"threshold {t!r}": splu_with(diag_pivot_thresh=t) for t in (0.0, 0.5, 1.0, 5.0, -1, "x")},
     **{f"relax {r!r}": splu_with(relax=r) for r in (4, "a", 1.5)},
     **{f"panel_size {p!r}": splu_with(panel_size=p) for p in (4, "a", 1.5)},
+    "unknown ordering and size": splu_with(permc_spec="FOO", relax=1.5),
+    "two unknown sizes": splu_with(relax="a", panel_size=1.5),
     **{
         f"options {o!r}": splu_with(options=o)
         for o in (
@@ -202,12 +214,14 @@ CASES = {
     "spsolve rectangular with longdouble": lambda lib: lib.spsolve(A[:, :4], B.astype("g")),
     "spsolve mismatch of longdouble": lambda lib: lib.spsolve(A, np.ones(4, "g")),
     "spsolve with sparse longdouble": lambda lib: lib.spsolve(A, sp.csc_array(B2.astype("g"))),
+    "spsolve csr with sparse longdouble": lambda lib: lib.spsolve(A.tocsr(), sp.csc_array(B2.astype("g"))),
     **{
         f"duplicates of {t} in {f}": lambda lib, t=t, f=f: lib.splu(duplicates_of(t, f)).solve(B.astype("f"))
         for t in "?bB"
         for f in ("csc", "coo")
     },
     "spsolve duplicates of booleans": lambda lib: lib.spsolve(duplicates_of("?", "csc"), B),
+    "spsolve duplicates of single precision": lambda lib: lib.spsolve(thirds("f"), B),
     "spsolve mismatch": lambda lib: lib.spsolve(A, np.ones(4)),
     "spsolve mismatch columns": lambda lib: lib.spsolve(A, np.ones((4, 2))),
     "spsolve mismatch sparse": lambda lib: lib.spsolve(A, sp.csc_array((4, 2))),

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import gpusplu as gs
 from gpusplu import _core, gallery
+from gpusplu.engines import registry
 from support.cpu_lockstep import lockstep, near
+from support.dense_batch import DenseBatches, systems_like
 from support.small_matrices import EPS, canonical, phased, random_matrix
 
 DTYPES = "fdFD"
@@ -51,3 +54,35 @@ def test_entries_of_the_inverse_of_rows_and_columns_of_all_sizes(dtype, largest)
     scaled.refactor((A.data * scale).astype(dtype)[None])
     expected = plain.inverse_on_pattern()[0]
     assert abs(scaled.inverse_on_pattern()[0] * scale - expected).max() < 200 * EPS[dtype] * abs(expected).max()
+
+
+def test_entries_of_the_inverse_that_the_common_pivots_spoil():
+    """A system whose entries do not check themselves gets pivots of its own."""
+
+    class Spoilt(DenseBatches):
+        name = "spoilt"
+
+        def factor_batch(self, problem, analysis, count):
+            batch = super().factor_batch(problem, analysis, count)
+            found = batch.inverse_on_pattern
+            batch.inverse_on_pattern = lambda: (2 * found()[0], np.array([0, 1e-3, 0]))
+            return batch
+
+    A = canonical(sp.eye_array(30) * 10 + random_matrix(30))
+    values = systems_like(A, 3)
+    with registry.registered(Spoilt()):
+        entries = gs.splu_batch(A, values, engine="spoilt").inverse_on_pattern()
+    expected = gs.splu_batch(A, values).inverse_on_pattern()
+    np.testing.assert_allclose(entries[[0, 2]], 2 * expected[[0, 2]], rtol=1e-9)
+    np.testing.assert_allclose(entries[1], expected[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", "dD")
+def test_entries_of_the_inverse_beside_small_ones_of_the_matrix(dtype):
+    """Large multipliers spoil them, and the ones do not tell."""
+    A = sp.csc_array(np.array([[4, 1], [1, 4]], dtype))
+    values = np.tile(A.data, (3, 1))
+    values[1] = [3e-7, 1.1, 1, 7e-7]
+    batch = gs.splu_batch(A, values)
+    inverse = np.linalg.inv(values[1].reshape(2, 2).T)
+    assert abs(batch.inverse_on_pattern()[1].reshape(2, 2) - inverse).max() < 1e-14

@@ -239,6 +239,24 @@ def test_entries_beside_small_ones_of_the_matrix(dtype):
     assert close(lu.selected_inverse().toarray(), dense_inverse(B), dtype, 10)
 
 
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("refactored", [False, True])
+def test_entries_by_scales_of_other_values(dtype, refactored):
+    """Rows that are small beside others by these scales are swamped, and small entries hide that from their ones."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        dense = rng.standard_normal((20, 20)) * (rng.random((20, 20)) < 0.15) * 10.0 ** rng.uniform(-6, 0, (20, 20))
+        np.fill_diagonal(dense, rng.uniform(1, 2, 20))
+        A = canonical(sp.csc_array(dense.astype(dtype)))
+        others = A.data * 10.0 ** rng.uniform(-12, 12, 20).astype(dtype)[A.indices]
+        B = sp.csc_array((others, A.indices, A.indptr), shape=A.shape)
+        factor = gs.analyze(B).factor(B.data if refactored else A.data)
+        if refactored:
+            factor.refactor(A.data)
+        found = factor.selected_inverse().toarray()
+        assert close(found, dense_inverse(A) * stored(A).T, dtype, 2e3), seed
+
+
 def test_rows_that_a_front_has_exchanged():
     A = canonical(sp.kron(gallery.poisson(6, 6), np.ones((4, 4))))
     A.data = np.random.default_rng(0).standard_normal(A.nnz)

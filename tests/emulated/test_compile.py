@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpusplu.cuda import cache, devices, layout, nvrtc
-from gpusplu.cuda.nvrtc import ARCHITECTURES, SCALARS, CompileError
+from gpusplu.cuda.nvrtc import SCALARS, CompileError
 
 if importlib.util.find_spec("nvidia") is None:
     pytest.skip("no NVRTC (pip install nvidia-cuda-nvrtc)", allow_module_level=True)
@@ -19,7 +19,7 @@ if importlib.util.find_spec("nvidia") is None:
 # Double precision, which has most tensor core paths, for every architecture; single, which has them on some, for those
 # with and without; the complex ones, which differ between them by
 # the asynchronous copies only, for one. LDL^T, which shares these paths with LU and Cholesky, for one with each.
-ARCHITECTURES_OF = {"f": (75, 80, 90), "d": ARCHITECTURES, "F": (75,), "D": (90,)}
+ARCHITECTURES_OF = {"f": (75, 80, 90), "d": (75, 80, 86, 89, 90, 100, 120), "F": (75,), "D": (90,)}
 OF_LDLT = (75, 80, 90)
 CASES = [
     (file, scalar, kind, arch)

@@ -41,9 +41,9 @@ def check(plan, dealt, devices, block_bytes=1 << 40):
     shared = share_plan(plan, dealt, devices, block_bytes)
     itemsize = np.dtype(plan.scalar).itemsize
     for edge in shared.edges:
-        assert shared.block_entries(edge.child) * itemsize <= fronts.block_bytes[edge.child]
+        assert shared.block_entries[edge.child] * itemsize <= fronts.block_bytes[edge.child]
     for edge in shared.edges:
-        end = shared.received[edge.child] + shared.block_entries(edge.child)
+        end = shared.received[edge.child] + shared.block_entries[edge.child]
         assert end <= shared.block_sizes[shared.device_of[edge.target]]
     assert shared.factor_sizes.sum() == plan.factor_size
     return shared
@@ -54,7 +54,7 @@ def test_what_the_search_finds(plan, devices):
     dealt = deal(plan, [1.0] * devices, link=AT_ONCE)
     shared = check(plan, dealt, devices)
     assert dealt.seconds <= dealt.alone * (1 + 1e-12)
-    sent = sum(shared.block_entries(edge.child) for edge in shared.edges) * np.dtype(plan.scalar).itemsize
+    sent = sum(shared.block_entries[edge.child] for edge in shared.edges) * np.dtype(plan.scalar).itemsize
     assert sent <= dealt.traffic <= sent + 64 * len(shared.edges)
     for turns in ([t for t in dealt.turns if t.device == k] for k in range(devices)):
         assert all(a.end <= b.start + 1e-15 for a, b in pairwise(turns))

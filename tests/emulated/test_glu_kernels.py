@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
-from gpusplu.cuda.layout import record
+from gpusplu.cuda.layout import record, struct
 from gpusplu.engines.columns.plan import make_column_plan
 from gpusplu.engines.device.buffers import STATUS, Buffers
 from gpusplu.engines.glu import engine  # noqa: F401 (brings the constants of its model)
-from gpusplu.engines.glu.program import MODES, PIECE, TASK, GluProgram, Tuning
+from gpusplu.engines.glu.program import MODES, SHARED, GluProgram, Tuning
 from gpusplu.matrix import canonicalize, read_matrix
 from support.column_reference import factor, make_columns, random_columns
 from support.emulated_device import EmulatedDevice, memory_at
 from support.small_matrices import EPS
+
+PIECE, TASK = (struct(SHARED, name) for name in ("GluPiece", "GluTask"))
 
 
 class Factorization(GluProgram):

@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 
 from gpusplu import _core
+from gpusplu.cuda.layout import struct
 from gpusplu.engines.columns.plan import make_column_plan
-from gpusplu.engines.glu.program import CHAIN, MODES, PIECE, RUN, STEP, TASK, UPDATE
+from gpusplu.engines.glu.program import MODES, RUN, SHARED
 from gpusplu.matrix import canonicalize, read_matrix
 from support import column_reference as reference
 from support.analyses import make_glu_schedule
+
+CHAIN, STEP, UPDATE = (struct(SHARED, name) for name in ("GluChain", "GluStep", "GluUpdate"))
+PIECE, TASK = (struct(SHARED, name) for name in ("GluPiece", "GluTask"))
 
 
 class Schedule:

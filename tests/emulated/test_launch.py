@@ -8,7 +8,7 @@ import gpusplu as gs
 from faults.forking import child
 from gpusplu import gallery
 from gpusplu.cuda import devices
-from gpusplu.cuda.devices import no_collection
+from gpusplu.cuda.collection import no_collection
 from gpusplu.engines.device.part import COMMON
 from support.small_matrices import canonical, rhs
 

@@ -32,26 +32,31 @@ def test_patterns_are_dropped_before_the_interpreter_ends():
     assert answer.split() == ["1", "0"]
 
 
-def test_what_a_call_left_on_a_device_is_waited_for_where_the_interpreter_ends():
-    """Python before 3.12 waits for ever for a thread that begins then."""
+@pytest.mark.parametrize("before", ["", "device.synchronize()"], ids=["first wait", "waited before"])
+def test_what_a_call_left_on_a_device_is_waited_for_where_the_interpreter_ends(before):
+    """Python before 3.12 waits for ever for a thread that begins then, and threads that are there run no more."""
     answer = run(
-        """
+        f"""
+        from gpusplu.cuda.waiting import wait_beside
         from gpusplu.engines.device.unfinished import Unfinished
 
 
         class Device:
             def synchronize(self):
-                print("waited")
+                wait_beside(lambda: print("waited"))
 
 
         class Factor:
-            unfinished = Unfinished([Device()])
+            def __init__(self, device):
+                self.unfinished = Unfinished([device])
 
             def __del__(self):
                 self.unfinished.keep(self)
 
 
-        factor = Factor()
+        device = Device()
+        {before}
+        factor = Factor(device)
         try:
             with factor.unfinished:
                 raise KeyboardInterrupt
@@ -60,4 +65,4 @@ def test_what_a_call_left_on_a_device_is_waited_for_where_the_interpreter_ends()
         """,
         timeout=60,
     )
-    assert answer == "waited\n"
+    assert answer == "waited\n" * (2 if before else 1)

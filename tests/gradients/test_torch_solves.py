@@ -209,15 +209,34 @@ def test_one_factor_for_several_solves():
     checks.close(gradient[where], D.grad[where])
 
 
-def test_sparse_batches():
-    pattern, values = on_pattern(nbatch=3)
-    A = pattern.tensor(values.detach()).requires_grad_()
-    assert A.shape == (3, 6, 6)
-    b = numbers(3, 6)
-    x = gst.spsolve(A, b)
-    checks.close(x, torch.linalg.solve(A.detach().to_dense(), b))
-    x.square().sum().backward()
-    assert A.grad.shape == A.shape
+@pytest.mark.parametrize("batch", [(3,), (2, 2)], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sparse_batches(layout, batch):
+    D = sparse(layout="csr").to_dense() * (1 + torch.rand(*batch, 1, 1, dtype=torch.float64))
+    A = D.to_sparse() if layout == "coo" else getattr(D, LAYOUTS[layout])()
+    assert A.shape == (*batch, 6, 6)
+    whole, b = D.clone().requires_grad_(), numbers(*batch, 6)
+    checks.close(gst.spsolve(A, b), torch.linalg.solve(D, b))
+    of_solves = lambda solve, A: solve(A, b).square().sum()  # noqa: E731
+    of_determinants = lambda slogdet, A: slogdet(A)[1].sum()  # noqa: E731
+    pairs = ((of_solves, gst.spsolve, torch.linalg.solve), (of_determinants, gst.slogdet, torch.linalg.slogdet))
+    for loss, ours, theirs in pairs:
+        leaf, before = A.detach().clone().requires_grad_(), gs.factorization_count()
+        (found,) = torch.autograd.grad(loss(ours, leaf), leaf)
+        assert gs.factorization_count() - before == D.shape[:-2].numel()
+        (expected,) = torch.autograd.grad(loss(theirs, whole), whole)
+        assert found.shape == A.shape and found.layout is A.layout
+        checks.close(found.to_dense(), expected * (D != 0))
+
+
+def test_coordinates_of_a_batch_that_are_not_in_order():
+    D = torch.stack([2 * torch.eye(2), torch.eye(2)])
+    A = torch.sparse_coo_tensor(torch.tensor([[1, 0, 1, 0], [1, 0, 0, 1], [1, 0, 0, 1]]), torch.tensor([1.0, 2, 1, 2]))
+    checks.close(gst.spsolve(A, torch.ones(2)), torch.linalg.solve(D, torch.ones(2, 2)))
+    with pytest.raises(torch.linalg.LinAlgError):
+        gst.spsolve(
+            torch.sparse_coo_tensor(torch.empty(3, 0, dtype=torch.long), torch.empty(0), (2, 3, 3)), torch.ones(3)
+        )
 
 
 def test_patterns_that_differ_in_a_batch():
@@ -225,6 +244,15 @@ def test_patterns_that_differ_in_a_batch():
     A = torch.sparse_csr_tensor(crow, col, torch.ones(2, 3), (2, 2, 2))
     with pytest.raises(ValueError, match=r"must have one pattern: the pointers of matrix 1"):
         gst.spsolve(A, torch.ones(2))
+    D = A.to_dense()
+    with pytest.raises(ValueError, match=r"must have one pattern: the indices of matrix 1"):
+        gst.spsolve(D.to_sparse(), torch.ones(2))
+    with pytest.raises(ValueError, match=r"must have one pattern: the number of entries of matrix 2"):
+        gst.spsolve(torch.cat([D[:1], D[:1], torch.eye(2)[None]]).to_sparse(), torch.ones(2))
+    with pytest.raises(ValueError, match=r"batch of no matrices"):
+        gst.spsolve(torch.empty(0, 2, 2).to_sparse(), torch.ones(2))
+    with pytest.raises(ValueError, match=r"no dense dimensions"):
+        gst.spsolve(torch.ones(2, 2, 2).to_sparse(2), torch.ones(2))
 
 
 def test_unsorted_and_duplicate_entries():

@@ -90,3 +90,9 @@ class DenseBatches(CpuEngine):
             raise MemoryError(f"no room for {count} systems")
         assert analysis.core.n == problem.n and isinstance(problem.pattern.core, _core.Canonical)
         return DenseBatch(problem.pattern, problem.dtype, problem.cholesky, count)
+
+
+def systems_like(A, count, seed=1):
+    """Values of systems with the pattern of `A`, near its own."""
+    rng = np.random.default_rng(seed)
+    return (A.data * rng.uniform(0.8, 1.2, (count, A.nnz))).astype(A.dtype)

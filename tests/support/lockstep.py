@@ -121,17 +121,17 @@ def check_failures(put, dtype="d"):
         batch = make_batch(A, 40, definite)
         batch.refactor(put(values))
         x = on_host(batch.solve(put(b)))
-        zero, negative, bad = 3, 20, 35
+        zero, negative, bad, infinite = 3, 20, 35, 38
         diagonal = np.flatnonzero(A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)))
         worse = values.copy()
         worse[zero, A.indptr[7] : A.indptr[8]] = 0  # a column
         worse[negative, diagonal] *= -1
-        worse[bad, 11] = np.nan
+        worse[bad, 11], worse[infinite, 0] = np.nan, np.inf
         batch.refactor(put(worse))
         report, y = batch.report(), on_host(batch.solve(put(b)))
-        good = np.setdiff1d(np.arange(40), [zero, negative, bad])
+        good = np.setdiff1d(np.arange(40), [zero, negative, bad, infinite])
         assert np.array_equal(y[good], x[good])
-        assert (report["failed"][good] == -1).all() and (np.flatnonzero(report["not_finite"]) == [bad]).all()
+        assert (report["failed"][good] == -1).all() and (np.flatnonzero(report["not_finite"]) == [bad, infinite]).all()
         assert report["failed"][zero] == 7
         assert (report["failed"][negative] >= 0) == definite
         assert report["failed"][bad] >= 0

@@ -32,7 +32,7 @@ struct Run {
 // edges between runs.
 std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx* inverse_perm) {
   const idx n = graph.n;
-  const int n_runs = std::min(num_threads(), team_size_for(4 * graph.nnz()));
+  const int n_runs = threads_for(4 * graph.nnz());
   GrowingTree tree(n);
   std::vector<Run> runs(n_runs);
   std::vector<idx> first_child, next_child;

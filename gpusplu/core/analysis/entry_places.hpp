@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/symbolic.hpp"
 #include "base/parallel.hpp"
 #include "base/types.hpp"
 
@@ -18,12 +19,23 @@ namespace gs {
 // below[below_ptr[f+1]-1], ascending.
 struct FrontColumns {
   idx n, nf;
-  bool cholesky;  // leave out what is above the diagonal
+  bool one_triangle;  // leave out what is above the diagonal
   const idx *row_perm, *col_perm, *first;
   const off* below_ptr;
   const idx* below;
   idx end(idx f) const { return f + 1 < nf ? first[f + 1] : n; }
 };
+
+inline FrontColumns columns_of_fronts(const Symbolic& s, bool one_triangle) {
+  return {s.n,
+          s.nsuper(),
+          one_triangle,
+          s.row_perm.data(),
+          s.col_perm.data(),
+          s.super_ptr.data(),
+          s.row_ptr.data(),
+          s.row_ind.data()};
+}
 
 // Row: a type for rows of a front.
 template <class Row> class EntryPlaces {
@@ -36,7 +48,7 @@ template <class Row> class EntryPlaces {
       for (idx f = begin; f < end; f++)
         std::fill(front_of_.begin() + fronts_.first[f], front_of_.begin() + fronts_.end(f), f);
     });
-    divide(std::min({team_size_for(4 * A.nnz()), num_threads(), kMostParts}));
+    divide(std::min(threads_for(4 * A.nnz()), kMostParts));
   }
 
   // Where the entries of each front begin, and their number; write() comes next.
@@ -116,7 +128,7 @@ template <class Row> class EntryPlaces {
         const idx column = fronts_.col_perm[j];
         for (off k = A_.ptr[column]; k < A_.ptr[column + 1]; k++) {
           const idx i = position_[A_.ind[k]];
-          if (fronts_.cholesky && i < j) continue;
+          if (fronts_.one_triangle && i < j) continue;
           visit(i >= first ? own : front_of_[i], k, i, j);
         }
       }

@@ -20,8 +20,6 @@ void prefix_sum(std::vector<off>& ptr) {
   }
 }
 
-int threads_for(off entries) { return std::min(num_threads(), team_size_for(entries)); }
-
 struct List {
   const idx *begin, *end;
 };

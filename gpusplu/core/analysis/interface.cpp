@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "analysis/structure.hpp"
+#include "base/parts.hpp"
 #include "base/scalars.hpp"
 #include "matrix/modulus.hpp"
 
@@ -61,9 +62,7 @@ struct InterfaceRows {
   // For every unknown of the interface the fronts whose columns it has entries with, by rows or by columns.
   static std::pair<std::vector<off>, std::vector<idx>> fronts_with_entries(const Symbolic& interior, PatternView A,
                                                                            const Places& places, idx count) {
-    std::vector<idx> front_of(interior.n);
-    for (idx s = 0; s < interior.nsuper(); s++)
-      std::fill(front_of.begin() + interior.super_ptr[s], front_of.begin() + interior.super_ptr[s + 1], s);
+    const std::vector<idx> front_of = part_of_each(interior.super_ptr, interior.n);
     const auto for_entries = [&](auto&& visit) {
       for (idx j = 0; j < A.n; j++)
         for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {

@@ -14,13 +14,11 @@
 namespace gs {
 namespace {
 
-// Sizes of graphs below which dissection never pays, from which on both orderings are made at the same time, and from
-// which on minimum degree is not even tried.
-constexpr idx never_dissect = 3000, both_at_once = 100000, large = 400000;
-// The last for graphs with the many neighbours of finite elements in space, where minimum degree takes longer than
-// dissection by several threads and causes a multiple of the flops; a device takes levels harder than a processor does.
+// Sizes of graphs below which dissection never pays, and from which on minimum degree is not even tried.
+constexpr idx never_dissect = 3000, large = 400000;
+// The last for finite elements in space, where minimum degree takes longer than dissection by several threads and
+// causes a multiple of the flops; a device takes levels harder than a processor does.
 constexpr idx middling = 50000, middling_on_device = 10000;
-constexpr double crowded = 24;
 // Where a vertex has no more neighbours and minimum degree no more fill beside what there is, no order has less to do.
 constexpr double few_neighbours = 2.5, little_fill = 2;
 constexpr double saved_by_dissection = 0.25;  // of the seconds of factorizations, as may be expected
@@ -68,7 +66,7 @@ std::vector<Ordered> order_both(PatternView graph) {
 }
 
 bool only_dissection(PatternView graph, idx from) {
-  return graph.n >= large || (graph.n >= from && (double)graph.nnz() > crowded * graph.n);
+  return graph.n >= large || (graph.n >= from && (double)graph.nnz() > neighbours_in_space * graph.n);
 }
 
 Elimination elimination_of(const AnalyzeOptions& options) {

@@ -10,6 +10,11 @@
 
 namespace gs {
 
+// The size of graphs from which on both orderings are made at the same time.
+constexpr idx both_at_once = 100000;
+// Entries a row of finite elements in space, at least.
+constexpr idx neighbours_in_space = 24;
+
 struct Ordered {
   OrderedTree tree;  // of orderings by blocks only the permutation and the cost
   const char* name = "amd";

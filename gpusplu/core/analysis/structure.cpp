@@ -6,6 +6,7 @@
 #include "analysis/elimination_tree.hpp"
 #include "analysis/graph.hpp"
 #include "analysis/subtrees.hpp"
+#include "base/parts.hpp"
 
 namespace gs {
 namespace {
@@ -23,7 +24,7 @@ class RowSearch {
   }
 
   void run() {
-    const int threads = std::min(num_threads(), team_size_for(4 * graph_.nnz()));
+    const int threads = threads_for(4 * graph_.nnz());
     const SubtreeCut cut = cut_subtrees(subtree_sizes(out_.super_parent), threads);
     std::vector<idx> above(out_.nsuper(), -1);  // of supernodes below the cut: the first one above it
     std::vector<std::vector<idx>> seen(threads);
@@ -86,11 +87,8 @@ class RowSearch {
 void find_rows(PatternView graph, const std::vector<idx>& perm, Symbolic& out) {
   const idx nsuper = out.nsuper();
   out.row_ptr.assign((std::size_t)nsuper + 1, 0);
-  std::vector<idx> super_of(graph.n);
-  for (idx s = 0; s < nsuper; s++) {
-    std::fill(super_of.begin() + out.super_ptr[s], super_of.begin() + out.super_ptr[s + 1], s);
-    out.row_ptr[s + 1] = out.row_ptr[s] + out.col_count[out.super_ptr[s + 1] - 1] - 1;
-  }
+  for (idx s = 0; s < nsuper; s++) out.row_ptr[s + 1] = out.row_ptr[s] + out.col_count[out.super_ptr[s + 1] - 1] - 1;
+  const std::vector<idx> super_of = part_of_each(out.super_ptr, graph.n);
   out.row_ind.resize(out.row_ptr[nsuper]);
   const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n);
   RowSearch(graph, perm, inverse, super_of, out).run();

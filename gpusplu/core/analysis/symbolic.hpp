@@ -1,5 +1,6 @@
 // The result of analysis: permutations, scaling, block structure and the supernodal structure, as flat arrays.
 #pragma once
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <string>
@@ -74,6 +75,11 @@ struct Symbolic {
   idx nsuper() const { return (idx)super_parent.size(); }
   bool is_interface(idx s) const { return n_interface > 0 && s + 1 == nsuper(); }
   bool one_triangle() const { return cholesky || ldlt; }  // is factored, and stands for both
+  // Whether supernode s has row and column `last`, which does not come before its own.
+  bool has_row(idx s, idx last) const {
+    return last < super_ptr[s + 1] ||
+           std::binary_search(row_ind.begin() + row_ptr[s], row_ind.begin() + row_ptr[s + 1], last);
+  }
 };
 
 // Cuts scales off at this exponent, and at minus it. Whether there was anything to cut.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/graph.hpp"
 #include "analysis/selection.hpp"
+#include "base/parts.hpp"
 #include "base/require.hpp"
 #include "matrix/validate.hpp"
 
@@ -111,32 +113,13 @@ void validate_fronts(const Symbolic& s) {
     require(has_valid_rows(s, front), "a pickled analysis is damaged: rows of a front are not those of its parent");
 }
 
-// Of the inverse of row_perm and of the block or front that each column is in.
-struct FrontPlaces {
-  std::vector<idx> row, part;
-  FrontPlaces(const Symbolic& s, const std::vector<idx>& begin) : row(s.n), part(s.n) {
-    for (idx i = 0; i < s.n; i++) row[s.row_perm[i]] = i;
-    for (std::size_t k = 0; k + 1 < begin.size(); k++)
-      std::fill(part.begin() + begin[k], part.begin() + begin[k + 1], k);
-  }
-};
-
 // Calls visit(i, j) for the entries of A in permuted rows and columns, until one says no.
-template <class Visit>
-bool for_all_entries(const Symbolic& s, PatternView A, const FrontPlaces& places, Visit&& visit) {
+template <class Visit> bool for_all_entries(const Symbolic& s, PatternView A, Visit&& visit) {
+  const std::vector<idx> row = inverse_permutation(s.row_perm.data(), s.n);
   for (idx j = 0; j < s.n; j++)
     for (off p = A.ptr[s.col_perm[j]]; p < A.ptr[s.col_perm[j] + 1]; p++)
-      if (!visit(places.row[A.ind[p]], j)) return false;
+      if (!visit(row[A.ind[p]], j)) return false;
   return true;
-}
-
-bool has_place_in_fronts(const Symbolic& s, const FrontPlaces& places, idx i, idx j) {
-  if (i < j && s.one_triangle()) return true;  // what the other triangle says
-  const auto [first, last] = std::minmax(i, j);
-  const idx front = places.part[first];
-  if (last < s.super_ptr[front + 1]) return true;
-  const idx* rows = s.row_ind.data();
-  return std::binary_search(rows + s.row_ptr[front], rows + s.row_ptr[front + 1], last);
 }
 
 }  // namespace
@@ -156,9 +139,11 @@ void validate(const Symbolic& s, PatternView A) {
           "a pickled analysis is damaged: it has no permutations");
   if (s.row_perm.empty()) return;
   const bool fronts = s.method == Method::front;
-  const FrontPlaces places(s, fronts ? s.super_ptr : s.block_ptr);
-  const bool fits = for_all_entries(s, A, places, [&](idx i, idx j) {
-    return fronts ? has_place_in_fronts(s, places, i, j) : places.part[i] <= places.part[j];
+  const std::vector<idx> part = part_of_each(fronts ? s.super_ptr : s.block_ptr, s.n);
+  const bool fits = for_all_entries(s, A, [&](idx i, idx j) {
+    if (!fronts) return part[i] <= part[j];
+    if (i < j && s.one_triangle()) return true;  // what the other triangle says
+    return s.has_row(part[std::min(i, j)], std::max(i, j));
   });
   require(fits, "a pickled analysis is damaged: an entry of the matrix has no place in its structure");
 }

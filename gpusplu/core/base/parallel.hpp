@@ -41,7 +41,7 @@ constexpr off kLongRange = 2'000'000;  // entries, some milliseconds: how long n
 // Runs body(begin, end) over ranges of 0 .. n-1, on as many threads as `entries` matrix entries are worth. What body
 // does must not depend on how they are cut.
 template <class Int, class Body> void over_range(Int n, off entries, Body&& body) {
-  const int threads = std::min(team_size_for(entries), num_threads());
+  const int threads = threads_for(entries);
   const int n_ranges = (int)std::max<off>(threads == 1 ? 1 : 4 * threads, entries / kLongRange);
   const auto range = [&](std::size_t k, int) {
     const auto [begin, end] = slice(n, Team{(int)k, n_ranges, nullptr});

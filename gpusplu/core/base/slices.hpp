@@ -7,9 +7,10 @@
 
 namespace gs {
 
-// Threads worth waking for `entries` matrix entries of a memory-bound pass: below a few hundred microseconds of work a
-// second thread costs more than it brings. Passes that jump about take several times as long for an entry.
-inline int team_size_for(off entries) { return (int)std::min<off>(1 + entries / 200000, 64); }
+// Threads worth waking for `entries` matrix entries of a memory-bound pass, as far as there are so many: below a few
+// hundred microseconds of work a second thread costs more than it brings. Passes that jump about take several times as
+// long for an entry.
+inline int threads_for(off entries) { return (int)std::min<off>({num_threads(), 1 + entries / 200000, 64}); }
 
 template <class Int> struct Slice { Int begin, end; };
 template <class Int> Slice<Int> slice(Int n, const Team& team) {

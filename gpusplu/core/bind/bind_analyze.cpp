@@ -142,6 +142,8 @@ void bind_analyze(nb::module_& m) {
   nb::list orderings;
   for (const std::string_view known : ordering_names()) orderings.append(nb::str(known.data(), known.size()));
   m.attr("ORDERINGS") = nb::tuple(orderings);
+  m.attr("BOTH_ORDERINGS_FROM") = both_at_once;
+  m.attr("NEIGHBOURS_IN_SPACE") = neighbours_in_space;
   for_scalars([&]<class T>(const char*) { bind_analyze_of<T>(m); });
   // Of arrays of other numbers, or that lie otherwise: nothing has to be asked before.
   m.def("analyze_matrix",

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 
-#include "analysis/graph.hpp"
 #include "analysis/suits.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/at_once.hpp"
@@ -14,6 +13,7 @@
 #include "bind/ladder_options.hpp"
 #include "bind/patterns.hpp"
 #include "numeric/factor.hpp"
+#include "numeric/slogdet.hpp"
 
 namespace gs {
 namespace {
@@ -234,45 +234,8 @@ Tuple<NumPy<T>, NumPy<off>> inverse_at_binding(FactorBinding<T>& self, In<idx> r
   return nb::make_tuple(to_numpy(std::move(values)), to_numpy(std::move(missing)));
 }
 
-// The same for LDL^T, of blocks of order 1 and 2. A determinant of a Hermitian matrix is real.
-template <class T> std::pair<T, double> slogdet_of_pivots(const Factor<T>& f, bool hermitian) {
-  const std::vector<T> d = f.diagonal(), e = f.below_diagonal();
-  T sign = 1;
-  double log_modulus = 0;
-  const auto multiply = [&](T factor) {
-    log_modulus += std::log((double)std::abs(factor));
-    sign *= factor / T(std::abs(factor));
-  };
-  for (size_t k = 0; k < d.size(); k++) {
-    if (e[k] == T(0)) {
-      multiply(d[k]);
-      continue;
-    }
-    const T conj_e = conj_if(e[k], hermitian);
-    multiply(d[k] / conj_e * (d[k + 1] / e[k]) - T(1));
-    multiply(e[k]), multiply(conj_e);
-    k++;
-  }
-  if (is_complex<T> && hermitian) sign = T(std::real(sign) > 0 ? 1 : -1);
-  return {sign, log_modulus};
-}
-
-// sign and log |det A| from the diagonal of U, or of L twice
-template <class T> std::pair<T, double> slogdet_of(const Factor<T>& f) {
-  const FactorSummary summary = f.summary();
-  if (summary.symbolic->ldlt) return slogdet_of_pivots(f, summary.hermitian);
-  const bool cholesky = summary.symbolic->cholesky;
-  T sign = cholesky ? T(1) : T((real_t<T>)(parity(f.row_perm()) * parity(f.col_perm())));
-  double log_modulus = 0;
-  for (const T& d : f.diagonal()) {
-    log_modulus += std::log((double)std::abs(d));
-    if (!cholesky) sign *= d / T(std::abs(d));
-  }
-  return {sign, (cholesky ? 2 : 1) * log_modulus};
-}
-
 template <class T> Tuple<T, double> slogdet_binding(const FactorBinding<T>& self) {
-  const auto [sign, log_modulus] = asked(self, slogdet_of<T>);
+  const auto [sign, log_modulus] = asked(self, [](const Factor<T>& f) { return slogdet(f); });
   return nb::make_tuple(sign, log_modulus);
 }
 

@@ -111,6 +111,7 @@ void bind_ladder(nb::module_& m) {
       .def("may_choose_pivots", &Ladder::may_choose_pivots, "n_tried"_a, "b_is_finite"_a)
       .def("must_warn", &Ladder::must_warn, "error"_a, "x_is_finite"_a, "b_is_finite"_a);
   m.attr("INACCURATE_SOLVE") = inaccurate_solve;
+  m.attr("MOST_STEPS") = most_steps;
   m.attr("REFINE_ABOVE") = refine_above;
   m.attr("INERTIA_SAMPLES") = inertia_samples;
   m.attr("CERTAIN_DISTANCE") = certain_distance;

@@ -85,6 +85,22 @@ Tuple<double, double> predict_plan_binding(const Symbolic& symbolic, const Costs
   return nb::make_tuple(p.factor_seconds, p.solve_seconds);
 }
 
+// Of every front, asked with its width, its height, and whether it is large.
+template <class Int, class Ask> NumPy<Int> of_fronts(const Plan& plan, Ask&& ask) {
+  std::vector<Int> found(plan.nf);
+  for (idx f = 0; f < plan.nf; f++) found[f] = ask(plan.width[f], plan.height(f), plan.phase[f] == gpu::LARGE_PHASE);
+  return to_numpy(std::move(found));
+}
+NumPy<off> factor_entries(const Plan& plan) {
+  return of_fronts<off>(plan, [&](idx W, idx H, bool large) { return gpu::factor_entries(plan, W, H, large); });
+}
+NumPy<idx> block_ld(const Plan& plan) {
+  return of_fronts<idx>(plan, [](idx, idx H, bool large) { return gpu::block_ld(H, large); });
+}
+NumPy<off> block_entries(const Plan& plan) {
+  return of_fronts<off>(plan, [](idx, idx H, bool large) { return gpu::block_entries(H, large); });
+}
+
 nb::typed<nb::dict, nb::str, double> tile_times(const Plan& plan) {
   const gpu::TileTimes times = gpu::tile_times(plan);
   nb::dict found;
@@ -143,6 +159,9 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("entry_scale", &view_of<&Plan::entry_scale>)
       .def_prop_ro("factor_offset", &view_of<&Plan::factor_offset>)
       .def_prop_ro("block_offset", &view_of<&Plan::block_offset>)
+      .def("factor_entries", &factor_entries, "Of each front [scalars].")
+      .def("block_ld", &block_ld, "Leading dimension of each front's contribution block.")
+      .def("block_entries", &block_entries, "Of each front's contribution block [scalars].")
       .def_ro("factor_size", &Plan::factor_size)
       .def_ro("block_size", &Plan::block_size)
       .def_prop_ro("factor_sizes", &view_of<&Plan::factor_sizes>)
@@ -179,6 +198,7 @@ void bind_plan(nb::module_& m) {
       .def_ro("seconds", &Plan::seconds);
 
   m.def("front_ld", &gpu::front_ld, "rows"_a, "Leading dimension of a front in shared memory.");
+  m.def("large_ld", &gpu::large_ld, "rows"_a, "Leading dimension of a part of a large front with so many rows.");
   m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, "costs"_a, "parameters"_a,
         "Plan of the supernodal GPU engine for a symbolic of method 'front' and the canonical pattern it was made of. "
         "Parameters: fields of PlanParameters, core/plan/fronts/plan.hpp.");

@@ -95,10 +95,10 @@ class Ladder {
   // Whether entries of A^-1 need no other pivots, and whether they can be given out at all. `error`: of the diagonals
   // of A^-1 A and A A^-1, beside the sums of the absolute values of their terms.
   bool is_inverse(double error) const;
+  bool may_be_inverse(double error) const;
   // Whether that can be asked: an error beside a small entry of A is not seen, and large `multiplier`s of pivots and
   // `growth` of entries make such. Neither depends on how large A is.
   bool ones_tell(double multiplier, double growth) const;
-  bool may_be_inverse(double error) const;
   Refined refine(const PivotReport& pivots, const Refinable& solution) const;
   // For those who refine many solutions at once, of factors that are not doubtful, at most `most_steps` steps each.
   Step after_step(const SolveError& before, const SolveError& after) const;

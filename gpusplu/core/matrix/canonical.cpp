@@ -25,7 +25,7 @@ struct Grouped {
 template <class Stream> Grouped group(idx n, off nnz, const Stream& stream) {
   Grouped out{std::vector<off>((std::size_t)n + 1), RawVector<idx>(nnz), std::vector<off>(nnz)};
   std::vector<off> next(n);
-  run_pass(team_size_for(nnz), [&](const Team& team) {
+  run_pass(threads_for(nnz), [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
     stream([&, begin = begin, end = end](idx major, idx, off) {
       if (major >= begin && major < end) next[major]++;
@@ -35,7 +35,7 @@ template <class Stream> Grouped group(idx n, off nnz, const Stream& stream) {
     out.ptr[j + 1] = out.ptr[j] + next[j];
     next[j] = out.ptr[j];
   }
-  run_pass(team_size_for(nnz), [&](const Team& team) {
+  run_pass(threads_for(nnz), [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
     stream([&, begin = begin, end = end](idx major, idx minor, off source) {
       if (major < begin || major >= end) return;

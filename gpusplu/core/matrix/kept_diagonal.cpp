@@ -15,7 +15,6 @@ namespace {
 // Of real matrices that are better off with their diagonal at most 0.03% of it is below this share of the largest of
 // its column, of meshes of lines the sources at their corners; of others 0.9% and more. Those few are left to pivoting.
 constexpr double least_pivot = 0.01, few = 0.005;
-constexpr double farthest_from_1 = 64;  // as where a remembered matching fits
 
 }  // namespace
 
@@ -44,7 +43,7 @@ template <class T> bool keeps_diagonal(PatternView A, const T* values, const std
       largest = std::max(largest, size);
       diagonal = i == j ? size : diagonal;
     }
-    if (!(largest * farthest_from_1 >= 1 && largest <= farthest_from_1)) return false;
+    if (!is_about_1(largest)) return false;
     small += diagonal < least_pivot * largest;
     if (small > few * A.n) return false;
   }

@@ -11,8 +11,7 @@
 namespace gs {
 namespace {
 
-constexpr double least_matched = 0.1;    // of the largest entry of a column, as for the pivots of a first factorization
-constexpr double farthest_matched = 64;  // fronts take pivots below an absolute size for doubtful
+constexpr double least_matched = 0.1;  // of the largest entry of a column, as for the pivots of a first factorization
 
 template <class T, bool scaled> bool columns_fit(PatternView A, const T* values, const idx* row_of_col,
                                                  const double* row_scale, const double* col_scale, idx begin, idx end) {
@@ -25,8 +24,7 @@ template <class T, bool scaled> bool columns_fit(PatternView A, const T* values,
     }
     const double size = matched * (scaled ? col_scale[j] : 1);
     // not the negation: NaN, of an infinity times 0, fits nowhere
-    const bool fits = matched >= least_matched * largest && size * farthest_matched >= 1 && size <= farthest_matched;
-    if (!fits) return false;
+    if (!(matched >= least_matched * largest && is_about_1(size))) return false;
   }
   return true;
 }
@@ -56,8 +54,7 @@ template <class T> bool scales_fit(PatternView A, const T* values, const std::ve
       double largest = 0;
       for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++)
         largest = std::max(largest, (double)abs1(values[p]) * row_scale[A.ind[p]]);
-      const double size = largest * col_scale[j];
-      if (!(size * farthest_matched >= 1 && size <= farthest_matched)) fits.store(false);
+      if (!is_about_1(largest * col_scale[j])) fits.store(false);
     }
   });
   return fits.load();

@@ -47,7 +47,7 @@ void add_product(PatternView A, const T* values, Trans op, const T* x, T* y, idx
 }  // namespace
 
 template <class T> void multiply(PatternView A, const T* values, Trans op, const T* x, T* y, idx nrhs) {
-  run_pass(team_size_for(A.nnz()), [&](const Team& team) {
+  run_pass(threads_for(A.nnz()), [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
     for (idx k = 0; k < nrhs && !must_stop(); k++) {
       const off shift = (off)k * A.n;
@@ -59,7 +59,7 @@ template <class T> void multiply(PatternView A, const T* values, Trans op, const
 
 template <class T>
 void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, T* r, idx nrhs, ResidualNorms* norms) {
-  const int want = std::min(team_size_for(A.nnz()), num_threads());
+  const int want = threads_for(A.nnz());
   std::vector<ResidualNorms> partial((std::size_t)want * nrhs);
   run_pass(want, [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
@@ -84,7 +84,7 @@ void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, 
 }
 
 template <class T> void row_sizes(PatternView A, const T* values, Trans op, const T* x, const T* b, double* size) {
-  run_pass(team_size_for(A.nnz()), [&](const Team& team) {
+  run_pass(threads_for(A.nnz()), [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
     for (idx i = begin; i < end; i++) size[i] = modulus(b[i]);
     if (op == Trans::none) {
@@ -137,7 +137,7 @@ template <class T> double norm_inf(PatternView A, const T* values, Trans op) {
     return largest;
   }
   std::vector<double> sum(A.n);
-  run_pass(team_size_for(A.nnz()), [&](const Team& team) {
+  run_pass(threads_for(A.nnz()), [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
     for_rows(A, begin, end, [&](idx, off p, off p_end) {
       for (; p < p_end; p++) sum[A.ind[p]] += modulus(values[p]);

@@ -94,7 +94,7 @@ off count_diagonal(PatternView A) {
 
 // Everything; `narrow`: as if the pattern were symmetric, which saves every thread most columns.
 template <class T> Partial visit_all(PatternView A, const T* values, bool narrow) {
-  const int want = team_size_for(A.nnz());
+  const int want = threads_for(A.nnz());
   std::vector<off> next(A.n);
   std::vector<Partial> partial(want);
   run_pass(want, [&](const Team& team) {

@@ -70,7 +70,7 @@ template <class T> bool all_finite(const T* values, off n) {
 template <class T> double largest_part(const T* values, off n) {
   const off reals = is_complex<T> ? 2 * n : n;
   const auto* first = reinterpret_cast<const real_t<T>*>(values);
-  const int want = std::min(team_size_for(reals / 4), num_threads());
+  const int want = threads_for(reals / 4);
   std::vector<double> parts(want, 0.0);
   run_pass(want, [&](const Team& team) {
     const auto [begin, end] = slice(reals, team);

@@ -12,6 +12,8 @@
 // front, with twice its arithmetic.
 //
 // Outside the diagonal blocks (k, i) of B lies above them and Z_ik below: those are zero.
+#include "analysis/graph.hpp"
+#include "base/parts.hpp"
 #include "base/scalars.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
@@ -115,8 +117,7 @@ template <class T> class ColumnInverse {
 }  // namespace
 
 template <class T> void ColumnLU<T>::inverse_on_pattern(PatternView P, T* inverse, bool) const {
-  std::vector<idx> place(n_);
-  for (idx k = 0; k < n_; k++) place[row_perm_[k]] = k;
+  const std::vector<idx> place = inverse_permutation(row_perm_.data(), n_);
   ColumnInverse<T>(*nodes_).run([&](idx i, const T* z) {
     const idx j = col_perm_[i];
     for (off p = P.ptr[j]; p < P.ptr[j + 1]; p++) {
@@ -128,10 +129,8 @@ template <class T> void ColumnLU<T>::inverse_on_pattern(PatternView P, T* invers
 
 // Those of L + U, and those above the diagonal blocks, which are zero in the inverse.
 template <class T> std::vector<char> ColumnLU<T>::has_places(PatternView P) const {
-  std::vector<idx> place(n_), block_of(n_), column_of(n_, -1);  // column_of: the last that has a row
-  for (idx k = 0; k < n_; k++) place[row_perm_[k]] = k;
-  for (idx b = 0; b + 1 < (idx)block_ptr_.size(); b++)
-    std::fill(block_of.begin() + block_ptr_[b], block_of.begin() + block_ptr_[b + 1], b);
+  const std::vector<idx> place = inverse_permutation(row_perm_.data(), n_), block_of = part_of_each(block_ptr_, n_);
+  std::vector<idx> column_of(n_, -1);  // the last that has a row
   const ColumnInverse<T> columns(*nodes_);
   std::vector<char> has(P.nnz());
   for (idx i = 0; i < n_; i++) {

@@ -15,6 +15,7 @@
 #include "numeric/factor.hpp"
 
 namespace gs {
+
 template <class T> double Factor<T>::distance_of_factors() const {
   const std::vector<double> ones(symbolic_->row_scale.empty() ? A_.n : 0, 1.0);
   const std::vector<double>& scale = ones.empty() ? symbolic_->row_scale : ones;

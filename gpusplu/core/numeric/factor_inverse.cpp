@@ -1,13 +1,14 @@
 // The selected inverse of a Factor, certified.
 //
 // Solves are refined; entries of the inverse cannot be. But each column and row of A checks its own
-// (numeric/identity_error.hpp). Perturbed pivots it need not show, nor what large multipliers do to entries beside
-// small ones of A. Where ones are missed by more than the ladder allows in a few columns and rows, their entries come
-// from solves. Where there are more, or such pivots, all come from a factor by columns of the same values with partial
-// pivoting, and if nothing else helps from solves.
+// (numeric/identity_error.hpp). Perturbed pivots it need not show, nor what large multipliers, or scales of other
+// values, do to entries beside small ones of A. Where ones are missed by more than the ladder allows in a few columns
+// and rows, their entries come from solves. Where there are more, or such pivots, all come from a factor by columns of
+// the same values with partial pivoting, and if nothing else helps from solves.
 #include <algorithm>
 
 #include "base/scalars.hpp"
+#include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
 #include "numeric/factor.hpp"
 #include "numeric/identity_error.hpp"
@@ -57,6 +58,21 @@ double solve_missed(PatternView A, const T* values, PatternView P, T* inverse, c
       }
   }
   return identity_error(A, values, P, inverse);
+}
+
+// How much larger the largest entry is, as it is factored, than the largest of a row that has only smaller ones. Scales
+// that were made for other values leave such rows, and pivots that are good beside the large entries swamp them.
+template <class T> double spread_of_rows(PatternView A, const T* values, const std::vector<double>& row_scale,
+                                         const std::vector<double>& col_scale) {
+  std::vector<double> largest(A.n, 0.0);
+  for (idx j = 0; j < A.n; j++)
+    for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++) {
+      const idx i = A.ind[k];
+      const double scale = row_scale.empty() ? 1 : row_scale[i] * col_scale[j];
+      largest[i] = std::max(largest[i], modulus(values[k]) * scale);
+    }
+  const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
+  return A.n > 0 ? *most / *least : 1;
 }
 
 // The entries of A and of the factors, in A's numbering.
@@ -186,8 +202,11 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(const I
     const UseLock::Shared shared = held();
     if (of.more.n > 0 && !has_any(of.more)) return {.accurate = true};
     if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
+    const auto growth = [&] {
+      return info_.pivot_growth * spread_of_rows(A_, values_.data(), symbolic_->row_scale, symbolic_->col_scale);
+    };
     const bool shown =
-        symbolic_->cholesky || (info_.n_perturbed == 0 && ladder_.ones_tell(info_.max_multiplier, info_.pivot_growth));
+        symbolic_->cholesky || (info_.n_perturbed == 0 && ladder_.ones_tell(info_.max_multiplier, growth()));
     if (front_ && shown) {
       try_inverse(*front_, of, best);
       for (int round = 0; round < most_rounds && !ladder_.is_inverse(best.error) && !best.values.empty(); round++)

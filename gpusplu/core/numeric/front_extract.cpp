@@ -4,6 +4,7 @@
 // belongs into row new_row[i].
 #include <utility>
 
+#include "analysis/graph.hpp"
 #include "base/scalars.hpp"
 #include "matrix/sort_rows.hpp"
 #include "numeric/front_factor.hpp"
@@ -71,9 +72,7 @@ template <class T> Matrix<T> FrontFactor<T>::lower() const {
   const std::vector<idx> perm = row_perm();
   const std::vector<double> scale = gathered(symbolic_->row_scale, perm);
   const bool unit = !symbolic_->cholesky;
-  std::vector<idx> inverse(perm.size()), new_row(perm.size());
-  for (idx i = 0; i < symbolic_->n; i++) inverse[perm[i]] = i;
-  for (idx i = 0; i < symbolic_->n; i++) new_row[i] = inverse[symbolic_->row_perm[i]];
+  const std::vector<idx> new_row = gather(inverse_permutation(perm.data(), symbolic_->n), symbolic_->row_perm);
   Columns<T> columns(symbolic_->n);
   for (const bool last : {false, true}) {
     for (idx s = 0; s < symbolic_->nsuper(); s++) {

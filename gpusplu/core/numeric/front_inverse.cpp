@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "analysis/entry_places.hpp"
+#include "analysis/graph.hpp"
+#include "base/parts.hpp"
 #include "base/scalars.hpp"
 #include "numeric/dense_inverse.hpp"
 #include "numeric/front_factor.hpp"
@@ -23,15 +25,7 @@ constexpr double kFactorWorkPerThread = 125e-6;  // less than this does not pay 
 }  // namespace
 
 template <class T> void FrontFactor<T>::InverseSpace::place(const Symbolic& symbolic, PatternView P) {
-  EntryPlaces<idx> places({.n = symbolic.n,
-                           .nf = symbolic.nsuper(),
-                           .cholesky = false,
-                           .row_perm = symbolic.row_perm.data(),
-                           .col_perm = symbolic.col_perm.data(),
-                           .first = symbolic.super_ptr.data(),
-                           .below_ptr = symbolic.row_ptr.data(),
-                           .below = symbolic.row_ind.data()},
-                          P);
+  EntryPlaces<idx> places(columns_of_fronts(symbolic, false), P);
   ptr = places.count();
   entries.resize(ptr.back());
   places.write([&](off to, idx s, off k, idx, idx row, idx column) {
@@ -205,18 +199,14 @@ template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView P, T* inv
 template <class T> std::vector<char> FrontFactor<T>::has_places(PatternView P) const {
   const Symbolic& s = *symbolic_;
   const idx n = s.n;
-  std::vector<idx> row_place(n), front_of(n);
-  for (idx k = 0; k < n; k++) row_place[s.row_perm[k]] = k;
-  for (idx f = 0; f < s.nsuper(); f++)
-    std::fill(front_of.begin() + s.super_ptr[f], front_of.begin() + s.super_ptr[f + 1], f);
+  const std::vector<idx> row_place = inverse_permutation(s.row_perm.data(), n);
+  const std::vector<idx> front_of = part_of_each(s.super_ptr, n);
   std::vector<char> has(P.nnz());
   over_range(n, P.nnz(), [&](idx begin, idx end) {
     for (idx column = begin; column < end; column++)
       for (off k = P.ptr[s.col_perm[column]]; k < P.ptr[s.col_perm[column] + 1]; k++) {
         const auto [first, last] = std::minmax(row_place[P.ind[k]], column);
-        const idx f = front_of[first];
-        const auto below = s.row_ind.begin();
-        has[k] = last < s.super_ptr[f + 1] || std::binary_search(below + s.row_ptr[f], below + s.row_ptr[f + 1], last);
+        has[k] = s.has_row(front_of[first], last);
       }
   });
   return has;

@@ -75,15 +75,7 @@ void FrontPlan::place_entries(const Symbolic& symbolic, PatternView A) {
   const Exponents exponent(symbolic);
   if (!exponent.row.empty())
     for (int e = exponent.lowest; e <= exponent.highest; e++) scale_table.push_back(std::ldexp(1.0, e));
-  EntryPlaces<idx> places({.n = symbolic.n,
-                           .nf = symbolic.nsuper(),
-                           .cholesky = symbolic.one_triangle(),
-                           .row_perm = symbolic.row_perm.data(),
-                           .col_perm = symbolic.col_perm.data(),
-                           .first = symbolic.super_ptr.data(),
-                           .below_ptr = symbolic.row_ptr.data(),
-                           .below = symbolic.row_ind.data()},
-                          A);
+  EntryPlaces<idx> places(columns_of_fronts(symbolic, symbolic.one_triangle()), A);
   entry_ptr = places.count();
   const off total = entry_ptr.back();
   entry_source.resize(total), entry_target.resize(total);

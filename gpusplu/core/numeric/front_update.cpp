@@ -12,6 +12,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/graph.hpp"
 #include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "numeric/front_factor.hpp"
@@ -52,10 +53,7 @@ template <class T> bool update_column(idx n, T* L, T* w, int sign) {
 // The fronts where the columns of C begin.
 template <class T> std::vector<idx> FrontFactor<T>::first_fronts(const Matrix<T>& C) const {
   const Symbolic& symbolic = *symbolic_;
-  if (place_.empty()) {
-    place_.resize(symbolic.n);
-    for (idx k = 0; k < symbolic.n; k++) place_[symbolic.col_perm[k]] = k;
-  }
+  if (place_.empty()) place_ = inverse_permutation(symbolic.col_perm.data(), symbolic.n);
   std::vector<idx> first(C.pattern.n, -1);
   for (idx r = 0; r < C.pattern.n; r++) {
     idx lowest = symbolic.n;

@@ -26,7 +26,7 @@ template <class T> LockstepInverse<T>::LockstepInverse(const gpu::LockstepPlan& 
   }
   EntryPlaces<idx> places({.n = plan.n,
                            .nf = plan.nf,
-                           .cholesky = false,
+                           .one_triangle = false,
                            .row_perm = plan.row_perm.data(),
                            .col_perm = plan.col_perm.data(),
                            .first = first.data(),

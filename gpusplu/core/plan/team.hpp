@@ -14,7 +14,7 @@ template <class Body> void over_tasks(int threads, idx n, Body&& body) {
 }
 
 // Threads for this many visits of matrix entries, which take some 10 ns each here.
-inline int threads_for(off entries) { return team_size_for(4 * entries); }
+inline int threads_for(off entries) { return gs::threads_for(4 * entries); }
 
 template <class Body> void over_range(idx n, off entries, Body&& body) {
   gs::over_range(n, 4 * entries, std::forward<Body>(body));

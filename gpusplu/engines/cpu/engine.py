@@ -42,7 +42,7 @@ class CpuEngine(Engine):
             structures = [replace(one, method=method) for one in problem.structures() for method in methods]
         else:
             structures = [problem.structure(problem.for_processor())]
-        each = [predict(structure, costs_of(), request.on_device) for structure in structures]
+        each = [predict(structure, costs_of(), request.on_device, self.name) for structure in structures]
         return fastest(each, request.uses)
 
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:

@@ -110,10 +110,10 @@ class Curves:
         return int(self.division[best])
 
 
-def candidates(n: int, largest: int = LARGEST_BLOCK) -> np.ndarray:
+def candidates(n: int) -> np.ndarray:
     """Division points: trailing blocks of 0, 16, 24, .. 192, 256, .. columns, from 1024 on about an eighth larger."""
     sizes, size = [0], 16
-    while size <= min(n, largest):
+    while size <= min(n, LARGEST_BLOCK):
         sizes.append(size)
         size += 8 if size < 192 else max(64, size // 512 * 64)
     return n - np.array(sizes)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .program import Program
 
 GROUP = constant("shared/values.hpp", "RHS_GROUP")  # right-hand sides that a kernel takes together if there are several
-MOST_RHS = 32  # solved at a time
+MOST_RHS = constant("shared/values.hpp", "MOST_RHS")  # solved at a time
 
 
 class Memory(NamedTuple):

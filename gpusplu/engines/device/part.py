@@ -18,6 +18,7 @@ from ...matrix import Pattern
 RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"
 SHARED = "shared/values.hpp"
 THREADS, VALUE_BYTES = constant(SHARED, "VALUE_THREADS"), constant(SHARED, "VALUE_SHARED_BYTES")
+WARP = constant(SHARED, "WARP_SIZE")
 
 
 class Part:

@@ -20,7 +20,7 @@ from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from .buffers import GROUP, Buffers, Memory, Vectors
-from .part import COMMON, RESIDUAL, SHARED, THREADS, VALUES, MatrixPart, Part, address
+from .part import COMMON, RESIDUAL, SHARED, THREADS, VALUES, WARP, MatrixPart, Part, address
 
 RESIDUAL_BYTES = constant(SHARED, "RESIDUAL_SHARED_BYTES")
 
@@ -180,16 +180,15 @@ class Program(MatrixPart, ABC):
     def report(self, stream: Stream, buffers: Buffers) -> None:
         """The status to the host, and cleared for the next factorization."""
         kernel = self.kernel(VALUES, "move_status")
-        report = buffers.host.status.ctypes.data  # page-locked, so it has the same address there
-        args = record(kernel.arguments, status=buffers.device_status.pointer, report=report)
-        stream.launch(kernel, 1, 32, 0, args)
+        args = record(kernel.arguments, status=buffers.device_status.pointer, report=buffers.host.status_address)
+        stream.launch(kernel, 1, WARP, 0, args)
 
     def add_up(self, stream: Stream, buffers: Buffers, tally: int, factored: bool, solved: bool) -> None:
         """The status to a tally, and cleared for the next call; without a backward error."""
         kernel = self.kernel(VALUES, "tally_status")
         status = buffers.device_status.pointer
         args = record(kernel.arguments, status=status, tally=tally, factored=factored, solved=solved)
-        stream.launch(kernel, 1, 32, 0, args)
+        stream.launch(kernel, 1, WARP, 0, args)
 
     def residual(
         self,
@@ -210,7 +209,6 @@ class Program(MatrixPart, ABC):
         arrays = self.rows_of(trans)
         conjugate = trans != 1 if self.hermitian else trans == 2  # rows of Hermitian A: the conjugates of its columns
         kernel = self.kernel(RESIDUAL, f"measure_residual_{columns}")
-        on_host = buffers.host.status.ctypes.data  # page-locked, so it has the same address there
         n, nnz = self.n, self.pattern.nnz
         lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
         args = record(
@@ -230,7 +228,7 @@ class Program(MatrixPart, ABC):
             norms=vectors.norms.pointer,
             done=vectors.done.pointer,
             status=buffers.device_status.pointer,
-            report=on_host if tally is None else 0,
+            report=buffers.host.status_address if tally is None else 0,
             tally=tally or 0,
             factored=factored,
         )

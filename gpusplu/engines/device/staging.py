@@ -49,6 +49,7 @@ class Staging:
     def __init__(self, program: Program):
         self._program, self._device = program, program.device
         self.status = self._device.pinned(STATUS, 1)[0:1].reshape(())
+        self.status_address = int(self.status.ctypes.data)  # page-locked, so kernels know it by the same one
         self._largest = self.status["largest"]
         self._some: np.ndarray | None = None
 

@@ -17,7 +17,8 @@ from ..columns.plan import LuPattern
 
 FILE = "columns/sflu_symbolic.cu"
 GUESS = 8  # rows of L + U that there is room for at first, for every entry of A
-RESERVED_BYTES = constant("shared/columns.hpp", "RESERVED_SHARED_BYTES")
+RESERVED_BYTES, WARP = (constant("shared/columns.hpp", name) for name in ("RESERVED_SHARED_BYTES", "WARP_SIZE"))
+MOST_RESIDENT = 32  # blocks of a warp that a multiprocessor can have
 
 
 def obstacle(device: Any, n: int) -> str:
@@ -86,10 +87,10 @@ class Search:
         """The kernel alone; `used`, `done` and `tickets` are zero."""
         stream, shared = self.device.own_stream(), 4 * _core.bitmap_words(self.n)
         pointers = {name: buffer.pointer for name, buffer in self.buffers.items()}
-        resident = max(1, min(32, self.device.shared_memory_bytes // (shared + RESERVED_BYTES)))
+        resident = max(1, min(MOST_RESIDENT, self.device.shared_memory_bytes // (shared + RESERVED_BYTES)))
         grid = min(self.n, resident * int(self.device.multiprocessors))
         args = record(self.kernel.arguments, **pointers, n=self.n, capacity=capacity)
-        stream.launch(self.kernel, grid, 32, shared, args)
+        stream.launch(self.kernel, grid, WARP, shared, args)
 
     def download(self, name: str, dtype: np.dtype, count: int | None = None) -> np.ndarray:
         buffer = self.buffers[name]

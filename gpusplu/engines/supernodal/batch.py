@@ -119,7 +119,7 @@ class LockstepBatch:
         found = np.zeros(self.count, REPORTED)
         largest, upper = (real_of(given[name], self._dtype) for name in ("entry", "upper"))
         found["multiplier"] = real_of(given["multiplier"], self._dtype)
-        found["growth"] = np.where(largest > 0, upper / np.where(largest > 0, largest, 1), 0)
+        np.divide(upper, largest, out=found["growth"], where=(largest > 0) & np.isfinite(largest))
         found["n_perturbed"], found["n_tiny"] = given["n_perturbed"], given["n_tiny"]
         position = self.n - given["failed"]
         perm = self._program.core.col_perm

@@ -294,7 +294,7 @@ def segments_of(fronts: Fronts, deal: Deal, block_bytes: int) -> list[tuple[int,
     for turn in deal.turns:
         begin, end = turn.piece.begin, turn.piece.end
         above = fronts.parent[begin:end]
-        ends = begin + 1 + np.flatnonzero((above < 0) | (above >= end) | (fronts.phase[above] == 3))
+        ends = begin + 1 + np.flatnonzero((above < 0) | (above >= end) | fronts.is_large[above])
         sums = np.cumsum(fronts.block_bytes[begin:end])
         cuts, filled = [begin], 0
         for here, there in pairwise([begin, *map(int, ends)]):

@@ -53,20 +53,17 @@ class Fronts:
     """What the search has to know of a plan."""
 
     def __init__(self, plan: Any):
-        self.plan, self.parent, self.phase = plan, np.asarray(plan.parent), np.asarray(plan.phase)
+        self.plan, self.parent, self.is_large = plan, np.asarray(plan.parent), plan.is_large
         itemsize = np.dtype(plan.scalar).itemsize
-        height = (plan.rows - plan.width).astype(np.int64)
-        even = np.where(self.phase == 3, (height + 1) // 2 * 2, height)
-        self.block_bytes = -(-even * height // ALIGN) * ALIGN * itemsize
-        width, panels = plan.width.astype(np.int64), 1 if plan.one_triangle else 2
-        self.factor_sum = np.concatenate([[0], np.cumsum(width * (width + height * panels) * itemsize)])
+        self.block_bytes = -(-plan.block_entries // ALIGN) * ALIGN * itemsize
+        self.factor_sum = np.concatenate([[0], np.cumsum(plan.factor_entries * itemsize)])
 
     def children(self, front: int) -> list[int]:
         first, end = self.plan.child_ptr[front : front + 2]
         return sorted(map(int, self.plan.child[first:end]))
 
     def can_share(self, piece: Piece) -> bool:
-        return piece.end - piece.begin == 1 and bool(self.phase[piece.begin] == 3)
+        return piece.end - piece.begin == 1 and bool(self.is_large[piece.begin])
 
     def seconds(self, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
         """Predicted for a factorization of each."""
@@ -89,7 +86,7 @@ class Fronts:
     def can_cut(self, piece: Piece) -> bool:
         if len(piece.roots) > 1:
             return True
-        return piece.end - piece.begin > 1 and bool(self.phase[piece.roots[0]] == 3)
+        return piece.end - piece.begin > 1 and bool(self.is_large[piece.roots[0]])
 
     def cut(self, piece: Piece, grain: float) -> list[Piece]:
         """Smaller pieces; of many small subtrees, runs of about `grain` seconds."""

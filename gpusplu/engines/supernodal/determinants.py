@@ -10,7 +10,7 @@ import numpy as np
 from ...cuda.stream import Buffer, Stream
 from ..device.determinants import joined, outer_determinant
 from ..device.unfinished import outliving
-from .diagonal import OverDiagonal, is_large
+from .diagonal import OverDiagonal, are_tiles
 
 FILE = "fronts/determinants.cu"
 
@@ -36,5 +36,5 @@ class Determinants(OverDiagonal):
             stream.read(logs, out.pointer + signs.nbytes, logs.nbytes)
         sign, shift = self._outer
         if self._plan.cholesky:  # of large fronts it is the triangle that was inverted
-            return 1.0, shift - float((logs * np.where(is_large(self._plan, blocks), 2, 1)).sum())
+            return 1.0, shift - float((logs * np.where(are_tiles(self._plan), 2, 1)).sum())
         return sign * np.conj(joined(signs)), shift - float(logs.sum())

@@ -40,27 +40,25 @@ class OverDiagonal(Part):
         stream.launch(kernel, self.blocks(count, 1, 16), THREADS, order * order * self.dtype.itemsize, args)
 
 
-def is_large(plan: Plan, blocks: np.ndarray) -> np.ndarray:
-    """Which of the diagonal blocks are tiles of large fronts."""
-    large: np.ndarray = np.repeat(np.asarray(plan.phase) == 3, blocks_of(plan)[1])
+def are_tiles(plan: Plan) -> np.ndarray:
+    """Which of the diagonal blocks are those of large fronts."""
+    large: np.ndarray = np.repeat(plan.is_large, blocks_of(plan)[1])
     return large
 
 
 def blocks_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
     """Order of the diagonal blocks of each front, the last one aside, and their number."""
-    size = np.where(np.asarray(plan.phase) == 3, int(plan.large_tile), PANEL)
+    size = np.where(plan.is_large, int(plan.large_tile), PANEL)
     return size, -(-np.asarray(plan.width, dtype=np.int64) // size)
 
 
 def diagonal_blocks(plan: Plan) -> np.ndarray:
-    """Type BLOCK: panels of fronts of phases 0 to 2, tiles of those of phase 3, front by front."""
+    """Type BLOCK: panels of fronts of phases before the last, tiles of large ones, front by front."""
     width, rows = (np.asarray(of, dtype=np.int64) for of in (plan.width, plan.rows))
-    large, (size, count) = np.asarray(plan.phase) == 3, blocks_of(plan)
+    large, (size, count) = plan.is_large, blocks_of(plan)
     front = np.repeat(np.arange(plan.nf), count)
     k = np.arange(len(front)) - np.repeat(np.cumsum(count) - count, count)  # among the front's blocks
-    height = rows - width
-    triangles = 1 if plan.cholesky else 2
-    panels = triangles * width * (width + width % 2 + height + height % 2)  # ahead of the tiles
+    panels = plan.factor_entries - count * size * size  # of large fronts, ahead of the tiles
     found = np.zeros(len(front), BLOCK)
     found["ld"] = np.where(large, size, rows)[front]
     step = np.where(large, size * size, PANEL * (rows + 1))

@@ -18,7 +18,7 @@ from ..device.buffers import Buffers, Vectors
 from ..device.part import Part, addresses
 from .memory import FACTOR_ARRAYS, LARGE_ARRAYS, LARGE_SOLVE_ARRAYS, ORDER_ARRAYS, SOLVE_ARRAYS, arrays_of
 from .out_of_core import Copies
-from .plan import SHARED, Plan
+from .plan import LARGE, SHARED, Plan
 from .solve import FrontSolve, solve_file
 
 DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
@@ -56,11 +56,11 @@ class Fronts(Part):
 
     @cached_property
     def _has_large(self) -> bool:
-        return bool((self.plan.phase == 3).any())
+        return bool(self.plan.is_large.any())
 
     @property
     def _factor_files(self) -> list[str]:
-        files = {FRONT_KERNELS[phase][0] for phase in range(3) if (self.plan.phase == phase).any()}
+        files = {FRONT_KERNELS[phase][0] for phase in range(LARGE) if (self.plan.phase == phase).any()}
         return sorted(files | ({"fronts/large_fronts.cu"} if self._has_large else set()))
 
     def ready_to_factor(self) -> None:
@@ -179,7 +179,7 @@ class Fronts(Part):
             "tiny": self.tiny,
             "singular": self.singular,
         }
-        if phase == 3:
+        if phase == LARGE:
             kernel = self.kernel("fronts/large_fronts.cu", "factor_large")
             arrivals = buffers.own["arrivals"] if dependent else None
             arrays = {**self._large_arrays, "counters": buffers.own["large_counters"], "arrivals": arrivals}
@@ -218,7 +218,7 @@ def dependent_launches(plan: Plan) -> list[bool]:
     dependent = []
     for first, end in itertools.pairwise(plan.launch_ptr.tolist()):
         dependent += [
-            k > first and (launch["phase"] < 3 or launch["count"] <= few)
+            k > first and (launch["phase"] < LARGE or launch["count"] <= few)
             for k, launch in enumerate(plan.launches[first:end], first)
         ]
     return dependent

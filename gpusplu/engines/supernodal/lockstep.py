@@ -18,11 +18,12 @@ from .lanes import SHARED, Items, LanePlan
 MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "lockstep/determinants.cu"
 FRONTS, TILES, SOLVE = "lockstep/fronts.cu", "lockstep/tiles.cu", "lockstep/solve.cu"
 FILES = (MOVE, MEASURE, FRONTS, TILES, SOLVE)
-LANES, WARPS, STEPS = (constant(SHARED, name) for name in ("WARP_SIZE", "LANE_WARPS", "REFINEMENTS"))
+LANES, WARPS = constant(SHARED, "WARP_SIZE"), constant(SHARED, "LANE_WARPS")
+STEPS: int = _core.MOST_STEPS  # of refinement
 REPORT, ERRORS, OUTCOME, TALLY = (
     struct(SHARED, name) for name in ("LaneReport", "LaneErrors", "LaneOutcome", "LaneTally")
 )
-TICKETS = 4  # words of a launch
+TICKETS = constant(SHARED, "LANE_TICKETS")  # words of a launch
 
 LEAST_GRAIN, MOST_GRAIN = 500.0, 2000.0  # work of a subtree that a warp takes
 TASKS_A_WARP = 4  # of these for every warp of the device

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...cost.calibration import for_core
-from ...cuda.devices import usable_bytes
+from ...cuda.devices import SMALLEST, usable_bytes
 from ...cuda.layout import constant
 from ...matrix import Pattern
 from ..device.buffers import GROUP, Memory, vector_sizes
@@ -22,7 +22,6 @@ STREAM_SHARE = 0.9  # of the free memory that a factor fills which takes all tha
 SHARED = "shared/solve.hpp"
 CONTROL = constant(SHARED, "SOLVE_CONTROL")  # words ahead of the counters of a solve
 TICKETS = constant(SHARED, "SOLVE_TICKETS")  # words of every part of a solve
-SMALLEST = 256  # bytes that a buffer takes at least
 MOST_PLANS = 3  # for one limit: a plan that streams has a little more to upload than the one before
 
 
@@ -85,7 +84,7 @@ def vector_memory(plan: Plan, capacity: int) -> Memory:
         {
             "counters": 4 * (CONTROL + 2 * -(-capacity // GROUP) * plan.nf),  # for Vectors.groups
             "control": 4 * TICKETS * plan.solve_parts,
-            "progress": 4 * groups * int(np.count_nonzero(plan.phase == 3)),
+            "progress": 4 * groups * int(np.count_nonzero(plan.is_large)),
             "packets": 2 * sent * itemsize,
         },
     )

@@ -13,12 +13,13 @@ import numpy as np
 
 from ... import _core
 from ...cost.calibration import for_core
-from ...cuda.layout import struct
+from ...cuda.layout import constant, struct
 
 SHARED = "shared/fronts.hpp"  # what planner, kernels and this agree on
 FRONT, LAUNCH = struct(SHARED, "Front"), struct(SHARED, "Launch")
 
 PHASES = ("warp", "small", "block", "large")
+LARGE = constant(SHARED, "LARGE_PHASE")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,30 @@ class Plan(View):
         super().__init__(core)
         self._core = core
         self.limits = limits
+
+    @cached_property
+    def is_large(self) -> np.ndarray:
+        """Which fronts are."""
+        large: np.ndarray = np.asarray(self.phase) == LARGE
+        return large
+
+    @cached_property
+    def factor_entries(self) -> np.ndarray:
+        """Of each front [scalars]."""
+        entries: np.ndarray = self._core.factor_entries()
+        return entries
+
+    @cached_property
+    def block_ld(self) -> np.ndarray:
+        """Leading dimension of each front's contribution block."""
+        ld: np.ndarray = self._core.block_ld()
+        return ld
+
+    @cached_property
+    def block_entries(self) -> np.ndarray:
+        """Of each front's contribution block [scalars]."""
+        entries: np.ndarray = self._core.block_entries()
+        return entries
 
     @cached_property
     def front_records(self) -> np.ndarray:

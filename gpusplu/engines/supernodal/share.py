@@ -30,7 +30,7 @@ class Share(View):
         super().__init__(plan)
         self._plan, self._device = plan, device
         self.factor_size = self._scratch + max((plan.tiles[f].entries for f in self._others), default=0)
-        self.block_size = int(plan.block_sizes[device]) + sum(aligned(plan.block_entries(f)) for f in self._beside)
+        self.block_size = int(plan.block_sizes[device]) + sum(aligned(int(plan.block_entries[f])) for f in self._beside)
 
     @cached_property
     def own(self) -> np.ndarray:
@@ -75,7 +75,7 @@ class Share(View):
             part = any(end in plan.tiles and device in plan.tiles[end].group for end in ends)
             if part and device not in plan.front_device[list(ends)]:
                 found[front] = at
-                at += aligned(plan.block_entries(front))
+                at += aligned(int(plan.block_entries[front]))
         return found
 
     def factor_place(self, front: int) -> int:
@@ -165,9 +165,9 @@ class ScheduleShare(View):
     def large_bytes(self) -> np.ndarray:
         plan = self._plan
         records = np.array(self._viewed.large_bytes).view(LARGE_SOLVE_FRONT)
-        number, tile = np.cumsum(plan.phase == 3) - 1, int(plan.large_tile)
+        number, tile = np.cumsum(plan.is_large) - 1, int(plan.large_tile)
         for edge in plan.edges:
-            if plan.phase[edge.child] == 3 and plan.device_of[edge.target] == self._device:
+            if plan.is_large[edge.child] and plan.device_of[edge.target] == self._device:
                 records["arrivals"][number[edge.parent]] -= -(-plan.below_range(edge.child)[1] // tile)
         found: np.ndarray = records.view(np.uint8)
         return found

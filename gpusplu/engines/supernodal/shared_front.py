@@ -27,7 +27,7 @@ class SharedFront:
         plan = program.plan
         self._program, self._front, self.tiles = program, front, plan.tiles[front]
         self._home, self._segment = int(plan.front_device[front]), int(plan.front_segment[front])
-        number = int(np.count_nonzero(plan.phase[:front] == 3))
+        number = int(np.count_nonzero(plan.is_large[:front]))
         self._counter = int(plan.large_front_bytes.view(LARGE_FRONT)[number]["counter"])
         self._control = COUNTER_BYTES * int(plan.launches[plan.launch_ptr[self._segment]]["scalars"])
 

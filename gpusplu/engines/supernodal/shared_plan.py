@@ -166,15 +166,6 @@ class SharedPlan(Plan):
         begin, end = self.below_ptr[front : front + 2].tolist()
         return int(begin), int(end - begin)
 
-    def block_ld(self, front: int) -> int:
-        """Of a front's contribution block."""
-        height = int(self.rows[front] - self.width[front])
-        return height + (height % 2 if self.phase[front] == 3 else 0)
-
-    def block_entries(self, front: int) -> int:
-        """Of a front's contribution block [scalars]."""
-        return self.block_ld(front) * int(self.rows[front] - self.width[front])
-
 
 def share_plan(plan: Plan, deal: Deal, devices: int, block_bytes: int) -> SharedPlan:
     """The plan with the fronts where `deal` has them, blocks of about `block_bytes` at a time."""

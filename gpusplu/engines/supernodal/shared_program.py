@@ -23,12 +23,14 @@ from ...cuda.several import too_small
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
-from ..device.part import THREADS, address
+from ..device.part import THREADS, WARP, address
+from ..device.program import Program
 from ..device.staging import STATUS
 from .fronts import Fronts
 from .memory import factor_memory, vector_memory
 from .program import FrontProgram
 from .shared_front import FILE, SharedFront
+from .shared_layout import Layout
 from .shared_memory import needed_of_each
 from .shared_plan import SharedPlan, shares_of
 from .solve import FrontSolve
@@ -293,7 +295,7 @@ class SharedProgram(FrontProgram):
         return begin + int(self.shares[k].block_place(front)) * self.dtype.itemsize
 
     def _block_copy(self, front: int, part: Rectangle, to: int, source: int) -> Copy:
-        size, ld, height = self.dtype.itemsize, self.plan.block_ld(front), self.plan.below_range(front)[1]
+        size, ld, height = self.dtype.itemsize, int(self.plan.block_ld[front]), self.plan.below_range(front)[1]
         (top, bottom), (begin, end) = part.rows, part.columns
         at = (begin * ld + top) * size
         if bottom - top == height:
@@ -313,13 +315,9 @@ class SharedProgram(FrontProgram):
         kernel = self.kernel(FILE, "merge_status")
         statuses, count = buffers.beside.statuses.pointer, len(self.devices) - 1
         args = record(kernel.arguments, status=buffers.device_status.pointer, others=statuses, count=count)
-        stream.launch(kernel, 1, 32, 0, args)
+        stream.launch(kernel, 1, WARP, 0, args)
 
-    def factor_solve(
-        self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
-    ) -> None:
-        self.factor(stream, buffers, values)
-        self.solve(stream, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+    factor_solve = Program.factor_solve  # one behind the other
 
     def solve(
         self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
@@ -384,34 +382,3 @@ class SharedProgram(FrontProgram):
         fields = {"from": source.pointer, "to": to.pointer, "row": address(rows), "count": count, "ld": self.n}
         args = record(kernel.arguments, **fields, columns=nrhs)
         stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, 0, args)
-
-
-class Layout:
-    """Where values of places and positions are in the work memory of a solve with up to so many right-hand sides."""
-
-    def __init__(self, program: SharedProgram, capacity: int):
-        plan = program.plan
-        self._one, self._itemsize, self._n = capacity == 1, program.dtype.itemsize, int(plan.n)
-        self._columns = int(plan.solve_columns(capacity))
-        self._groups = -(-capacity // self._columns)
-        self._below = max(1, int(plan.below.size))
-
-    def places(self, begin: int, count: int) -> list[tuple[str, int, int]]:
-        """Array, offset and bytes of what fronts add to their parents at these places."""
-        size = self._itemsize
-        if self._one:
-            return [("packets", 2 * (self._n + begin) * size, 2 * count * size)]
-        width = self._columns * size
-        starts = [group * self._below + begin for group in range(self._groups)]
-        return [("vectors", start * width, count * width) for start in starts]
-
-    def positions(self, begin: int, end: int) -> list[tuple[str, int, int]]:
-        """The same of solutions at these plan positions: packets, and with several also numbers."""
-        width, count = self._columns * self._itemsize, end - begin
-        starts = [group * self._n + begin for group in range(self._groups)]
-        found = [("packets", 2 * start * width, 2 * count * width) for start in starts]
-        return found if self._one else found + [("work", start * width, count * width) for start in starts]
-
-    def copies(self, to: Any, source: Any, ranges: list[tuple[str, int, int]]) -> list[Copy]:
-        """Between the work memories of two devices."""
-        return [Copy(to[name].pointer + at, source[name].pointer + at, nbytes) for name, at, nbytes in ranges]

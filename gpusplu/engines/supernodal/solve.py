@@ -124,7 +124,7 @@ class FrontSolve:
             solve=record(kernel.arguments["solve"], **self._fields(part, ends)),
             **arrays,
             **{"forward_count": 0, "backward_count": 0, f"{way}_count": end - first},
-            front_count=int(np.count_nonzero(fronts.plan.phase == 3)),
+            front_count=int(np.count_nonzero(fronts.plan.is_large)),
             transposed=self._transposed,
             progress=self._progress,
         )

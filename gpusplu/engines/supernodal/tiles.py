@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import _core
 from ...cuda.layout import struct
 
 SLOWEST = 1e-9  # of what a device without a part is taken for
@@ -170,11 +171,11 @@ class Tiles:
 
     @property
     def pivot_ld(self) -> int:
-        return self.width + self.width % 2
+        return _core.large_ld(self.width)
 
     @property
     def below_ld(self) -> int:
-        return self.rows - self.width + (self.rows - self.width) % 2
+        return _core.large_ld(self.rows - self.width)
 
     @property
     def inverse(self) -> int:

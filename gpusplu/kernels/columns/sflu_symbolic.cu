@@ -171,7 +171,7 @@ struct Column {
 
 }  // namespace
 
-GPUSPLU_KERNEL(sflu_symbolic, SymbolicArgs, 32, 8) {
+GPUSPLU_KERNEL(sflu_symbolic, SymbolicArgs, WARP_SIZE, 8) {
   Bitmap map(args.n);
   const int lane = threadIdx.x;
   for (;;) {

@@ -19,7 +19,7 @@ struct ResidualArgs {
   const Scalar *x, *b;
   Scalar* r;
   long long ld;   // of x, b and r
-  int n, nrhs;    // at most 32 columns
+  int n, nrhs;    // MOST_RHS columns at most
   int conjugate;  // the values
   int lanes_log2;
   double* norms;  // of A; then of every column's residual, x and b
@@ -149,7 +149,7 @@ DEVICE void publish(const ResidualArgs& args) {
 }
 
 template <int NV> DEVICE void measure(const ResidualArgs& args) {
-  double* scratch = (double*)(shared_memory + 16);
+  double* scratch = (double*)(shared_memory + FLAG_BYTES);
   unsigned* last = (unsigned*)shared_memory;
   for (int column0 = 0; column0 < args.nrhs; column0 += NV) measure_columns<NV>(args, column0, scratch);
   if (threadIdx.x == 0) *last = add_acquire_release(args.done, 1u) + 1 == gridDim.x;

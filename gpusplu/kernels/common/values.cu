@@ -86,7 +86,7 @@ struct StatusArgs {
   Status *status, *report;
 };
 
-GPUSPLU_KERNEL(move_status, StatusArgs, 32, 1) {
+GPUSPLU_KERNEL(move_status, StatusArgs, WARP_SIZE, 1) {
   if (threadIdx.x || blockIdx.x) return;
   *args.report = *args.status;
   *args.status = Status{};
@@ -98,7 +98,7 @@ struct TallyArgs {
   int factored, solved;  // what the call did
 };
 
-GPUSPLU_KERNEL(tally_status, TallyArgs, 32, 1) {
+GPUSPLU_KERNEL(tally_status, TallyArgs, WARP_SIZE, 1) {
   if (threadIdx.x || blockIdx.x) return;
   add_up(args.status, args.tally, args.factored, args.solved, -1);
 }

@@ -37,7 +37,7 @@ struct MergeArgs {
   int count;
 };
 
-GPUSPLU_KERNEL(merge_status, MergeArgs, 32, 1) {
+GPUSPLU_KERNEL(merge_status, MergeArgs, WARP_SIZE, 1) {
   if (threadIdx.x || blockIdx.x) return;
   for (int k = 0; k < args.count; k++) {
     const Status& other = args.others[k];

@@ -89,8 +89,8 @@ struct FrontTiles {
   Scalar* block;
 
   DEVICE FrontTiles(const Front& f, Scalar* factor, Scalar* blocks) : width(f.width), height(f.rows - f.width) {
-    width_ld = (width + 1) & ~1;
-    height_ld = (height + 1) & ~1;
+    width_ld = large_ld(width);
+    height_ld = large_ld(height);
     pivot_tiles = (width + NB - 1) / NB;
     tiles = pivot_tiles + (height + NB - 1) / NB;
     lower.pivots = factor + f.factor;

@@ -70,7 +70,7 @@ DEVICE Match match_of(const LargeArgs& args, const LargePiece& rows, const Large
   const Front& child = args.fronts[rows.child];
   const int height = child.rows - child.width;
   Match match;
-  match.ld = rows.large != NOT_LARGE ? (height + 1) & ~1 : height;
+  match.ld = rows.large != NOT_LARGE ? large_ld(height) : height;
   match.from = args.blocks + child.block + rows.begin + cols.begin * match.ld;
   match.row_place = args.place + child.below + rows.begin;
   match.col_place = args.place + child.below + cols.begin;

@@ -3,8 +3,8 @@
 // Kernel: solve_lanes. First warps go forward, each through a subtree below the cut or a front of few rows for 32
 // systems; then blocks do the fronts above these, one each: all forward, then all backward; then warps go backward.
 // Tickets are in the order of the fronts, all groups of a front one after another, and whoever waits does so for
-// earlier tickets. Grid: no more than is resident; block: LANE_THREADS. Shared memory: for each warp (1 + LINES_AHEAD)
-// * SOLVE_ROWS * WARP_SIZE scalars, and 16 bytes. With `active` groups that need nothing are passed over.
+// earlier tickets. Grid: no more than is resident; block: LANE_THREADS. Shared memory: LANE_CONTROL_BYTES, and for each
+// warp (1 + LINES_AHEAD) * SOLVE_ROWS * WARP_SIZE scalars. With `active` groups that need nothing are passed over.
 // Deterministic, and no bit depends on the cut.
 #include "lockstep/solve_ahead.cuh"
 
@@ -41,14 +41,13 @@ struct Counters {
     own = arrived + above, parent = arrived + next;
     own_done = above < 0 ? nullptr : done + above, parent_done = done + next;
   }
-  DEVICE static void wait(const unsigned* counter, unsigned value) { wait_for_count(counter, value); }
   DEVICE void wait_for_children() const {
-    if (pending > 0) wait(own, pending);
+    if (pending > 0) wait_for_count(own, pending);
   }
   DEVICE void tell_parent() const { add_acquire_release(parent, 1u); }
   DEVICE void wait_for_parent() const {
-    if (is_root) wait(own, pending + 1);
-    else wait(parent_done, 1);
+    if (is_root) wait_for_count(own, pending + 1);
+    else wait_for_count(parent_done, 1);
   }
   DEVICE void tell_children() const {
     if (own_done) store_release(own_done, 1u);

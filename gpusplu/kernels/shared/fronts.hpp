@@ -6,6 +6,7 @@
 namespace gs::gpu {
 
 constexpr int PHASES = 4;  // warp, small, block, large
+constexpr int LARGE_PHASE = 3;
 
 constexpr int PANEL = 16;  // columns of a panel in fronts that a warp or a block factors, and rows of those of phase 0
 constexpr int PANEL_LD = 20;  // between columns of a 16 x 16 block in shared memory: 4 mod 8, see fronts/tiles.cuh

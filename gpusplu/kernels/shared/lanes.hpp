@@ -16,7 +16,8 @@ constexpr int LANE_CONTROL_BYTES = 16;  // of the shared memory of a block: its 
 // Blocks of LANE_THREADS that a multiprocessor has, of kernels that factor and solve; and in double complex numbers.
 constexpr int LANE_BLOCKS = 2;
 constexpr int LANE_BLOCKS_WIDE = 1;
-constexpr int TEAM_WARPS = 4;  // that factor a front together
+constexpr int LANE_TICKETS = 4;  // words of a launch: counters that its kernels take tickets from
+constexpr int TEAM_WARPS = 4;    // that factor a front together
 constexpr int TEAM_THREADS = TEAM_WARPS * WARP_SIZE;
 constexpr int TEAM_ROWS = 16;  // of such a front at most
 constexpr int WIDE_ROWS = 64;  // of one that a block of LANE_WARPS factors; in larger ones tiles are tasks of blocks
@@ -36,7 +37,6 @@ constexpr int LINES_AHEAD = 4;  // of SOLVE_ROWS entries, that a warp of a team 
 constexpr int MOVED_ENTRIES = 256;  // of a system, that a block brings into lanes or out of them
 constexpr int MEASURED_ROWS = 64;   // of op(A), that a block sums
 constexpr int MEASURE_BYTES = 32;   // of shared memory, a thread of such a block
-constexpr int REFINEMENTS = 3;      // steps at most
 
 // What a factorization says of a system.
 struct LaneReport {

@@ -22,6 +22,8 @@ struct LargeShape {
 constexpr int LARGE_CONTROL_BYTES = 128;  // of the shared memory of a block: its task
 
 GPUSPLU_HOST_DEVICE constexpr int large_tile(int scalar_bytes) { return scalar_bytes == 16 ? 32 : 64; }
+// Leading dimension of a part of a large front with so many rows: even, as kernels take two rows at a time.
+GPUSPLU_HOST_DEVICE constexpr int large_ld(int rows) { return (rows + 1) & ~1; }
 
 // Shared memory holds the task's tile and, beside it, the pipeline or the inverted diagonal block. shared_kb: what a
 // block can have: 64 before sm_80, 99 or 163, 227 on sm_90 and sm_100. A third block a multiprocessor needs a shorter

@@ -29,8 +29,10 @@ struct Tally {
 
 constexpr int VALUE_THREADS = 256;  // of a block
 constexpr int VALUE_WARPS = VALUE_THREADS / WARP_SIZE;
-constexpr int VALUE_SHARED_BYTES = 8 * VALUE_WARPS;             // a double a warp
-constexpr int RESIDUAL_SHARED_BYTES = 16 + VALUE_SHARED_BYTES;  // and a flag
+constexpr int VALUE_SHARED_BYTES = 8 * VALUE_WARPS;  // a double a warp
+constexpr int FLAG_BYTES = 16;                       // of a flag ahead of these
+constexpr int RESIDUAL_SHARED_BYTES = FLAG_BYTES + VALUE_SHARED_BYTES;
+constexpr int MOST_RHS = WARP_SIZE;  // that are measured together, a lane each
 constexpr int RHS_GROUP =
     4;  // right-hand sides that residuals and solves of columns take together, if there are several
 

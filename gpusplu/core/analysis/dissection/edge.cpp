@@ -150,14 +150,11 @@ void refine_cut(Workspace& ws, const Graph& g, Partition& part) {
 }
 
 void grow_cut(Workspace& ws, const Graph& g, Partition& part, Random& random) {
-  ArenaScope scope(ws.arena);
-  BestPartition best(ws, g.n);
-  for (int trial = 0; trial < kTrials; trial++) {
+  best_of_trials(ws, g, part, [&] {
     grow_once(ws, g, part, random);
     refine_cut(ws, g, part);
-    best.offer(ws, part, (double)part.cut);
-  }
-  best.restore(ws, part);
+    return (double)part.cut;
+  });
 }
 
 void cut_to_separator(Workspace& ws, const Graph& g, Partition& part) {

@@ -165,14 +165,11 @@ void refine_separator(Workspace& ws, const Graph& g, Partition& part) {
 }
 
 void grow_separator(Workspace& ws, const Graph& g, Partition& part, Random& random) {
-  ArenaScope scope(ws.arena);
-  BestPartition best(ws, g.n);
-  for (int trial = 0; trial < kTrials; trial++) {
+  best_of_trials(ws, g, part, [&] {
     grow_once(ws, g, part, random);
     refine_separator(ws, g, part);
-    best.offer(ws, part, (double)part.weight[2]);
-  }
-  best.restore(ws, part);
+    return (double)part.weight[2];
+  });
 }
 
 void BestPartition::offer(const Workspace& ws, const Partition& part, double cost) {

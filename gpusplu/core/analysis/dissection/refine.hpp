@@ -39,4 +39,15 @@ class BestPartition {
   double cost_ = 1e300;
 };
 
+// The best of kTrials partitions, each made by grow(), which returns its cost.
+template <class Grow> void best_of_trials(Workspace& ws, const Graph& g, Partition& part, Grow&& grow) {
+  ArenaScope scope(ws.arena);
+  BestPartition best(ws, g.n);
+  for (int trial = 0; trial < kTrials; trial++) {
+    const double cost = grow();
+    best.offer(ws, part, cost);
+  }
+  best.restore(ws, part);
+}
+
 }  // namespace gs::nd

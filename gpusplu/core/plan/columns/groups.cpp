@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/parts.hpp"
+
 namespace gs::gpu {
 namespace {
 
@@ -82,8 +84,8 @@ struct Cutter {
 
 std::vector<idx> group_levels(const ColumnPattern& p, const std::vector<idx>& first) {
   const idx groups = (idx)first.size() - 1;
-  std::vector<idx> group_of(p.n), level(groups, 0);
-  for (idx g = 0; g < groups; g++) std::fill(group_of.begin() + first[g], group_of.begin() + first[g + 1], g);
+  const std::vector<idx> group_of = part_of_each(first, p.n);
+  std::vector<idx> level(groups, 0);
   for (idx g = 0; g < groups; g++) {  // what lower groups push is there
     for (off e = p.col_ptr[first[g]]; e < p.col_ptr[first[g + 1]]; e++)
       if (p.row[e] < first[g]) level[g] = std::max(level[g], level[group_of[p.row[e]]] + 1);

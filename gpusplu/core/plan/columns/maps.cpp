@@ -9,7 +9,7 @@ constexpr off kLong = 65536;  // entries of a column that needs 32 bits a positi
 
 template <class Position> void write_maps(const ColumnPlan& plan, RawVector<Position>& map) {
   map.resize(plan.map_ptr.back());
-  const int threads = std::min(threads_for((off)plan.flops / 4), num_threads());
+  const int threads = threads_for((off)plan.flops / 4);
   const idx ranges = threads == 1 ? 1 : 8 * threads;
   over_tasks(threads, ranges, [&](idx part) {
     // ranges of about equal numbers of updates

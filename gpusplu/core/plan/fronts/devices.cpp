@@ -26,7 +26,7 @@ void check(const Plan& plan, const std::vector<idx>& ptr, const Turns& turns) {
     for (idx f = ptr[s]; f < ptr[s + 1]; f++) {
       const idx above = plan.parent[f];
       if (above < ptr[s + 1]) continue;
-      require(plan.phase[above] == 3, "a front that is not large is in another segment than a child of it");
+      require(plan.phase[above] == LARGE_PHASE, "a front that is not large is in another segment than a child of it");
       const idx to = (idx)(std::upper_bound(ptr.begin(), ptr.end(), above) - ptr.begin()) - 1;
       require(turn[s] < turn[to], "a segment comes before one that it needs");
     }

@@ -13,7 +13,7 @@ void place_entries(PatternView A, Plan& plan) {
   if (A.nnz() > std::numeric_limits<idx>::max()) throw std::length_error("the matrix has more than 2147483647 entries");
   EntryPlaces<std::uint16_t> places({.n = plan.n,
                                      .nf = plan.nf,
-                                     .cholesky = plan.one_triangle(),
+                                     .one_triangle = plan.one_triangle(),
                                      .row_perm = plan.row_perm.data(),
                                      .col_perm = plan.col_perm.data(),
                                      .first = plan.first.data(),

@@ -166,7 +166,9 @@ void check_distances(const Plan& plan, idx f) {
 }  // namespace
 
 void list_items(Plan& plan) {
-  const auto has_items = [&](idx f) { return plan.phase[f] < 3 && plan.child_ptr[f] < plan.child_ptr[f + 1]; };
+  const auto has_items = [&](idx f) {
+    return plan.phase[f] < LARGE_PHASE && plan.child_ptr[f] < plan.child_ptr[f + 1];
+  };
   const std::vector<off> n_items = count_items(plan);
   std::vector<off> item_begin((std::size_t)plan.nf + 1), owner_begin((std::size_t)plan.nf + 1);
   for (idx f = 0; f < plan.nf; f++) {

@@ -158,7 +158,7 @@ void list_large(Plan& plan) {
   LargeTasks& out = plan.large;
   std::vector<idx> large, large_of(plan.nf, NOT_LARGE);
   for (idx f = 0; f < plan.nf; ++f)
-    if (plan.phase[f] == 3) {
+    if (plan.phase[f] == LARGE_PHASE) {
       large_of[f] = (idx)large.size();
       large.push_back(f);
     }

@@ -1,6 +1,7 @@
 // Where rows and factors lie, and which phase a front belongs to. Cost: O(structure).
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include "plan/fronts/over_fronts.hpp"
 #include "plan/fronts/plan.hpp"
@@ -18,11 +19,12 @@ idx block_rows_for(const PlanParameters& parameters) {
 
 off factor_entries(const Plan& plan, idx W, idx H, bool large) {
   if (!large) return off(W + H) * W + (plan.one_triangle() ? 0 : off(W) * H);
-  const off panels = off(round_up(W, 2) + round_up(H, 2)) * W, tile = plan.parameters.large_tile;
+  const off panels = off(large_ld(W) + large_ld(H)) * W, tile = plan.parameters.large_tile;
   return (plan.cholesky ? 1 : 2) * panels + off(tile) * tile * ((W + tile - 1) / tile);
 }
 
-off block_entries(idx H, bool large) { return off(large ? round_up(H, 2) : H) * H; }
+idx block_ld(idx H, bool large) { return large ? large_ld(H) : H; }
+off block_entries(idx H, bool large) { return off(block_ld(H, large)) * H; }
 
 void place_rows(Plan& plan) {
   plan.place.resize(plan.below.size());
@@ -59,7 +61,7 @@ std::vector<idx> phases_of(const Plan& plan, idx small_rows) {
 
 void set_phases(Plan& plan) {
   if (std::any_of(plan.rows.begin(), plan.rows.end(), [](idx R) { return R > MOST_ROWS; }))
-    throw std::length_error("a front has more than 65535 rows: the fill is too large");
+    throw std::length_error("a front has more than " + std::to_string(MOST_ROWS) + " rows: the fill is too large");
   plan.phase = phases_of(plan, plan.parameters.small_rows);
   plan.level.assign(plan.nf, 0);
   for (idx f = 0; f < plan.nf; f++)

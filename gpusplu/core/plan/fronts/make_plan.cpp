@@ -37,7 +37,7 @@ Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
   MergePhases costs = parameters.costs.merge;
   if (parameters.large_cost > 0) costs.large.front = parameters.large_cost;
   Plan plan = merged_fronts(symbolic, parameters, costs);
-  const auto large = std::count(plan.phase.begin(), plan.phase.end(), 3);
+  const auto large = std::count(plan.phase.begin(), plan.phase.end(), LARGE_PHASE);
   if (parameters.large_cost > 0 || large == 0 || large > kFew) return plan;
   costs.large.front = costs.large.few;
   Plan other = merged_fronts(symbolic, parameters, costs);

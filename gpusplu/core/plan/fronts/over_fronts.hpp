@@ -10,7 +10,7 @@ namespace gs::gpu {
 // Runs body(begin, end) over ranges of fronts of about equal numbers of rows; `entries` is the work in all. What body
 // does must not depend on how they are cut.
 template <class Body> void over_fronts(const Plan& plan, off entries, Body&& body) {
-  const int threads = std::min(threads_for(entries), num_threads());
+  const int threads = threads_for(entries);
   const idx n_ranges = threads == 1 ? 1 : 16 * threads;
   const auto cut = [&](idx k) {  // front that owns position n k / n_ranges
     if (k == n_ranges) return plan.nf;

@@ -6,7 +6,7 @@
 // positions first[f] .. first[f] + W - 1. Local row 0 .. W-1 are its pivots, W + k its k-th row below,
 // below[below_ptr[f] + k] (plan positions, ascending), which is local row place[below_ptr[f] + k] of the parent.
 // `place` ascends, so the lower triangle of a contribution block lands in the lower triangle of the parent. R is at
-// most 65535.
+// most MOST_ROWS.
 //
 // Phases. Class of a front by R: 0 warp, 1 small, 2 block, 3 large. A front's phase is the largest class in its
 // subtree, so that phases can run one after another; level counts inside a phase, from 0. The format of a front's
@@ -75,7 +75,7 @@ struct PlanParameters {
   off memory_bytes = 0;  // both arenas must not be larger, whatever block_bytes is; 0: they may
   int arch = 0;          // 90 for compute capability 9.0
   int warp_rows = PANEL;
-  int small_rows = -1;      // 72: class `small` is used; 0: it is not; -1: the model chooses
+  int small_rows = -1;      // most of class `small`; 0: there is none; -1: the model chooses
   int block_rows = 0;       // 0: what shared memory holds
   int large_cost = 0;       // of a large front where fronts merge [us]; 0: the model chooses
   int large_tile = 0;       // NB of phase 3; 0: that of the kernels
@@ -149,8 +149,9 @@ struct Plan {
 
 // Scalars in the arenas. Phases 0-2: lower R x W, LU also upper W x H; block H x H. Phase 3: lower11 Wp x W, lower21 Hp
 // x W, LU and LDL^T also upper11 and upper21 of these sizes (U transposed), then an NB x NB block for every tile
-// column; block Hp x H (Wp, Hp: rounded up to even).
+// column; block Hp x H (Wp, Hp: large_ld).
 off factor_entries(const Plan& plan, idx W, idx H, bool large);
+idx block_ld(idx H, bool large);
 off block_entries(idx H, bool large);
 
 // The stages, in the order in which make_plan runs them. Each fills the arrays named.

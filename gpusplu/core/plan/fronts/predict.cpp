@@ -49,7 +49,7 @@ double throughput_time(const Plan& plan, int phase, const PhaseTotals& t) {
   const PlanParameters& p = plan.parameters;
   double throughput =
       std::max(t.flops * flop_time(p) / p.multiprocessors, t.scalars * p.scalar_bytes() * p.costs.device.byte);
-  if (phase < 3) {
+  if (phase < LARGE_PHASE) {
     const int fronts = concurrency(plan, phase, t.rows);
     throughput = std::max(throughput, CROWDING[phase] * t.latency / ((double)fronts * p.multiprocessors));
   }
@@ -68,7 +68,7 @@ struct Range {
 double large_time(const Plan& plan, const std::vector<idx>& phase_of, Range fronts) {
   std::vector<idx> large;
   for (idx f = fronts.begin; f < fronts.end; f++)
-    if (phase_of[f] == 3) large.push_back(f);
+    if (phase_of[f] == LARGE_PHASE) large.push_back(f);
   if (large.empty()) return 0;
   return 1e6 * schedule_large(plan, large).seconds;
 }
@@ -85,7 +85,8 @@ std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase
     const double time = front_time(plan, f, phase, items[f]);
     const idx above = plan.parent[f];
     const float end = (float)(before[f] + time);
-    if (above >= 0 && above < fronts.end && (phase_of[above] == phase || (phases_overlap(plan) && phase_of[above] < 3)))
+    if (above >= 0 && above < fronts.end &&
+        (phase_of[above] == phase || (phases_overlap(plan) && phase_of[above] < LARGE_PHASE)))
       before[above] = std::max(before[above], end);
     t.path = std::max(t.path, (double)end);
     t.latency += time + of_phase(plan.parameters.costs.front, phase).between, t.flops += front_flops(plan, f),
@@ -97,13 +98,14 @@ std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase
   for (int phase = 0; phase < PHASES; phase++) {
     const PhaseTotals& t = totals[phase];
     if (t.fronts == 0) continue;
-    if (phase == 3 || !phases_overlap(plan)) path = work = until = 0;
+    if (phase == LARGE_PHASE || !phases_overlap(plan)) path = work = until = 0;
     path = std::max(path, t.path), work += throughput_time(plan, phase, t);
     const double end = std::max(path, work) + (until > 0 ? 0 : of_phase(plan.parameters.costs.front, phase).launch);
     out[phase] = std::max(end - until, 0.0), until = std::max(until, end);
   }
-  if (out[3] > 0)
-    out[3] = std::max(out[3], large_time(plan, phase_of, fronts) + plan.parameters.costs.front.large.launch);
+  if (out[LARGE_PHASE] > 0)
+    out[LARGE_PHASE] =
+        std::max(out[LARGE_PHASE], large_time(plan, phase_of, fronts) + plan.parameters.costs.front.large.launch);
   return out;
 }
 
@@ -115,11 +117,11 @@ double solve_time(const Plan& plan, Range fronts) {
   float* way = way_of.data() - fronts.begin;
   for (idx f = fronts.end; f-- > fronts.begin;) {
     const int phase = plan.phase[f];
-    const bool large = phase == 3;
+    const bool large = phase == LARGE_PHASE;
     const idx above = plan.parent[f];
     const WayCosts& costs = of_phase(p.costs.way, phase);
     way[f] = (float)(costs.front + costs.pivot * plan.width[f]);
-    if (above >= 0 && above < fronts.end && (plan.phase[above] == 3) == large) way[f] += way[above];
+    if (above >= 0 && above < fronts.end && (plan.phase[above] == LARGE_PHASE) == large) way[f] += way[above];
     longest[large] = std::max(longest[large], (double)way[f]);
     throughput += costs.full / p.multiprocessors;
     if (large) large_scalars += factor_entries(plan, plan.width[f], plan.height(f), true);
@@ -159,9 +161,9 @@ double front_time(const Plan& plan, idx f, int phase, off items) {
   const double R = plan.rows[f], W = plan.width[f];
   const PlanParameters& p = plan.parameters;
   const FrontCosts& costs = of_phase(p.costs.front, phase);
-  const double flop = phase < 3 ? std::max(costs.flop, flop_time(p)) : flop_time(p) / p.multiprocessors;
+  const double flop = phase < LARGE_PHASE ? std::max(costs.flop, flop_time(p)) : flop_time(p) / p.multiprocessors;
   double time = costs.front + pivot_time(costs, plan.cholesky) * W + front_flops(plan, f) * flop + R * R * costs.scalar;
-  if (phase < 3) time += costs.batch * std::ceil((double)items / (GROUPS[phase] * item_batch(phase, 8)));
+  if (phase < LARGE_PHASE) time += costs.batch * std::ceil((double)items / (GROUPS[phase] * item_batch(phase, 8)));
   return time;
 }
 

@@ -97,7 +97,7 @@ std::vector<idx> cut(const Plan& plan, const std::vector<off>& weight, off targe
   for (idx f = 0; f < plan.nf; f++) {
     part += weight[f];
     const idx above = plan.parent[f];
-    if (above >= 0 && plan.phase[above] != 3) continue;
+    if (above >= 0 && plan.phase[above] != LARGE_PHASE) continue;
     if (filled > 0 && filled + part > target) {
       ptr.push_back(part_begin);
       filled = 0;
@@ -115,7 +115,7 @@ FrontSizes front_sizes(const Plan& plan) {
   out.factor.resize(plan.nf), out.block.resize(plan.nf);
   const auto aligned = [](off scalars) { return (scalars + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN; };
   for (idx f = 0; f < plan.nf; f++) {
-    const bool large = plan.phase[f] == 3;
+    const bool large = plan.phase[f] == LARGE_PHASE;
     const idx W = plan.width[f], H = plan.height(f);
     out.factor[f] = aligned(factor_entries(plan, W, H, large));
     out.block[f] = aligned(block_entries(H, large));

@@ -24,9 +24,9 @@ std::vector<idx> forward_order(const Plan& plan) {
   std::vector<double> way(plan.nf);  // from the start of the front to the end of its root
   std::vector<idx> order;
   for (idx f = plan.nf - 1; f >= 0; f--) {
-    if (plan.phase[f] == 3) continue;
+    if (plan.phase[f] == LARGE_PHASE) continue;
     const idx above = plan.parent[f];
-    way[f] = solve_time(plan, f) + (above >= 0 && plan.phase[above] < 3 ? way[above] : 0);
+    way[f] = solve_time(plan, f) + (above >= 0 && plan.phase[above] < LARGE_PHASE ? way[above] : 0);
     order.push_back(f);
   }
   std::reverse(order.begin(), order.end());
@@ -84,7 +84,7 @@ SolveFront record(const Plan& plan, const SolveSchedule& schedule, idx f, SolveK
   r.width = plan.width[f], r.rows = plan.rows[f], r.first = plan.first[f], r.front = f;
   r.kind = kind;
   const idx above = plan.parent[f];
-  r.parent = above >= 0 && plan.phase[above] < 3 ? above : -1;
+  r.parent = above >= 0 && plan.phase[above] < LARGE_PHASE ? above : -1;
   r.children = plan.child_ptr[f + 1] - plan.child_ptr[f];
   r.below = (std::int32_t)plan.below_ptr[f];
   const off first = plan.first[f] + plan.below_ptr[f];
@@ -136,7 +136,7 @@ void list_large_tasks(const Plan& plan, const std::vector<idx>& part, idx parts,
   const auto tiles = [&](idx rows) { return (rows + tile - 1) / tile; };
   std::vector<idx> large, number(plan.nf, -1);
   for (idx f = 0; f < plan.nf; f++)
-    if (plan.phase[f] == 3) {
+    if (plan.phase[f] == LARGE_PHASE) {
       number[f] = (idx)large.size();
       large.push_back(f);
     }
@@ -208,7 +208,7 @@ SolveSchedule make_solve_schedule(const Plan& plan, const std::vector<idx>& part
   for (idx f = 0; f < plan.nf; f++) {
     const idx above = plan.parent[f];
     require(0 <= part[f] && part[f] < parts, "there is no such part");
-    require(above < 0 || part[f] == part[above] || (part[f] < part[above] && plan.phase[above] == 3),
+    require(above < 0 || part[f] == part[above] || (part[f] < part[above] && plan.phase[above] == LARGE_PHASE),
             "a front is in an earlier part than a child of it, or in another one though it is not large");
   }
   SolveSchedule schedule;

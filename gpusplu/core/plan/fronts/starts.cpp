@@ -34,7 +34,7 @@ std::vector<std::uint8_t> steps_of(const Plan& plan) {
 
 // Threads and shared memory of its blocks.
 void shape(const PlanParameters& parameters, Launch& launch) {
-  if (launch.phase == 3) {
+  if (launch.phase == LARGE_PHASE) {
     const LargeShape large = parameters.large_shape();
     launch.threads = large.threads, launch.shared_bytes = large.shared_bytes;
   } else {
@@ -51,18 +51,18 @@ void list_segment(Plan& plan, const std::vector<std::uint8_t>& step, idx begin, 
   for (idx f = begin; f < end; f++) {
     Launch& launch = launches[plan.phase[f]];
     launch.rows = std::max(launch.rows, plan.rows[f]), launch.width = std::max(launch.width, plan.width[f]);
-    if (plan.phase[f] == 3) continue;
+    if (plan.phase[f] == LARGE_PHASE) continue;
     launch.scalars = std::max(launch.scalars, front_ld(plan.rows[f]) * (plan.rows[f] + plan.fronts[f].partial_count));
     if (plan.level[f] == 0) next[key(f) + 1]++;
   }
   next[0] = (idx)plan.start.size();
   for (int k = 0; k < PHASES * kSteps; k++) next[k + 1] += next[k];
   plan.start.resize(next.back());
-  for (int phase = 0; phase < 3; phase++)
+  for (int phase = 0; phase < LARGE_PHASE; phase++)
     launches[phase].begin = next[phase * kSteps],
     launches[phase].count = next[(phase + 1) * kSteps] - next[phase * kSteps];
   for (idx f = begin; f < end; f++)
-    if (plan.phase[f] < 3 && plan.level[f] == 0) plan.start[next[key(f)]++] = f;
+    if (plan.phase[f] < LARGE_PHASE && plan.level[f] == 0) plan.start[next[key(f)]++] = f;
   launches[3].begin = first_task;
   while (first_task < (idx)plan.large.tasks.size() && plan.large.tasks[first_task].front < end) first_task++;
   launches[3].count = first_task - launches[3].begin;

@@ -44,7 +44,8 @@ class DeviceTimes {
       : p_(parameters), cholesky_(cholesky), one_triangle_(one_triangle) {}
 
   double operator()(double W, double R) const {
-    const int phase = R <= p_.warp_rows ? 0 : R <= 72 ? 1 : 2;
+    constexpr idx usual_small_rows = 72;  // which fronts are of class `small` is chosen when all are merged
+    const int phase = R <= p_.warp_rows ? 0 : R <= usual_small_rows ? 1 : 2;
     const FrontCosts& costs = of_phase(p_.costs.front, phase);
     const double H = R - W, factor = one_triangle_ ? R * W : R * W + W * H;
     const double latency = costs.front + costs.batch + pivot_time(costs, cholesky_) * W + R * R * costs.scalar;

@@ -56,15 +56,7 @@ void place_fronts(const Symbolic& s, LockstepPlan& plan) {
 
 void place_entries(const Symbolic& s, PatternView A, LockstepPlan& plan) {
   if (A.nnz() > std::numeric_limits<idx>::max()) throw std::length_error("the matrix has more than 2147483647 entries");
-  EntryPlaces<idx> places({.n = s.n,
-                           .nf = plan.nf,
-                           .cholesky = s.cholesky,
-                           .row_perm = s.row_perm.data(),
-                           .col_perm = s.col_perm.data(),
-                           .first = s.super_ptr.data(),
-                           .below_ptr = s.row_ptr.data(),
-                           .below = s.row_ind.data()},
-                          A);
+  EntryPlaces<idx> places(columns_of_fronts(s, s.cholesky), A);
   const std::vector<off> ptr = places.count();
   plan.entry_source.resize(ptr.back()), plan.entry_target.resize(ptr.back());
   plan.entry_scale.resize(s.row_scale.empty() ? 0 : ptr.back());

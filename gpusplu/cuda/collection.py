@@ -1,0 +1,43 @@
+"""Search for garbage, which must not happen while a stream is recorded."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+
+class Collection:
+    """Garbage is left alone while anybody is inside: graphs in it would be destroyed, which the driver forbids while a
+    stream is recorded. The first switches collection off, and the last on again if it was on."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._enabled = Lock(), 0, False
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._enabled = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0 and self._enabled:
+                    gc.enable()
+
+    def forked(self) -> None:
+        """Who was inside is not in the child."""
+        if self._inside and self._enabled:
+            gc.enable()
+        self.__init__()  # type: ignore[misc]
+
+
+_collection = Collection()
+no_collection = _collection.off
+os.register_at_fork(after_in_child=_collection.forked)

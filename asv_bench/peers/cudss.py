@@ -152,7 +152,7 @@ class CuDSS:
         check(self.library.cudssConfigSet(self.config, SCHUR_MODE, ctypes.byref(on), ctypes.sizeof(on)))
         size = ctypes.c_size_t(among.nbytes)
         check(self.library.cudssDataSet(self.handle, self.data, INTERFACE, among.ctypes.data_as(ctypes.c_void_p), size))
-        self.held.append(among)
+        self.among = among
 
     def complement(self):
         """The Schur complement of the last factorization, shape (m, m); one triangle where that was given."""

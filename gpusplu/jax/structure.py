@@ -112,8 +112,8 @@ class Structure:
         rows, columns = self.coordinates
         if self.layout == "bcsr":
             found = np.empty(rows.size, left.dtype)
-            vectors = (np.ascontiguousarray(one).reshape(-1) for one in (left, right))
-            _core.outer_entries(*self._compressed, *vectors, found)
+            one, other = np.ascontiguousarray(left).reshape(-1), np.ascontiguousarray(right).reshape(-1)
+            _core.outer_entries(*self._compressed, one, other, found)
             return self.padded(found)
         found = np.take(left[0], rows)
         found *= np.take(right[0], columns)

@@ -145,7 +145,7 @@ template <class T> class Factor {
   bool suits_ldlt();
   void leave_ldlt();
   void factor_by_method(bool fresh);
-  void factor_front(bool fresh);
+  void factor_front(bool fresh, bool renewed = false);
   void factor_spare(double largest);
   bool factor_updated_anew();
   bool factor_first();
@@ -158,6 +158,7 @@ template <class T> class Factor {
   bool certified();
   double distance_of_factors() const;
   double error_bound() const;
+  bool scales_mislead() const;
   PivotReport report() const;
   void decide_checks(bool fresh);
   void lose(std::shared_ptr<const Symbolic> symbolic, bool anew);

@@ -540,7 +540,13 @@ def analyze_matrix(arg0: object, arg1: object, arg2: object, arg3: object, arg4:
 
 class PivotReport:
     def __init__(
-        self, *, failed: bool = False, n_perturbed: int = 0, n_tiny: int = 0, max_multiplier: float = 0.0
+        self,
+        *,
+        failed: bool = False,
+        n_perturbed: int = 0,
+        n_tiny: int = 0,
+        max_multiplier: float = 0.0,
+        growth: float = 0.0,
     ) -> None: ...
 
 class Verdict(enum.Enum):

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/analyze.hpp"
+#include "analysis/graph.hpp"
 #include "base/operation.hpp"
 #include "base/range_flags.hpp"
 #include "base/stopwatch.hpp"
@@ -110,6 +111,7 @@ template <class T> bool Factor<T>::scales_mislead() const {
 template <class T> void Factor<T>::decide_checks(bool fresh) {
   const PivotReport pivots = report();
   trust_ = ladder_.trust(pivots);
+  triangles_fit_ = false, triangles_.reset();
   norms_[0] = norms_[1] = -1;
   for (Experience& seen : seen_)
     if (fresh || ladder_.is_outdated(seen, pivots.error_bound)) seen = {};
@@ -366,6 +368,7 @@ template <class T> FactorSummary Factor<T>::summary() const {
   else all.nnz = front_->nnz_lower() + (symbolic_->one_triangle() ? 0 : front_->nnz_upper());
   all.bytes = front_ ? front_->bytes() : column_->bytes();
   if (wide_.column && wide_.column != column_) all.bytes += wide_.column->bytes();
+  if (triangles_) all.bytes += triangles_->bytes();
   if (mirror_) all.bytes += mirror_->bytes();
   all.error_bound = error_bound();
   return all;
@@ -382,12 +385,8 @@ template <class T> template <class Ask> auto Factor<T>::held_by(Ask&& ask) const
   return front_ ? ask(*front_) : ask(*column_);
 }
 
-template <class T> std::vector<idx> Factor<T>::row_perm() const {
-  return held_by([](const auto& engine) { return std::vector<idx>(engine.row_perm()); });
-}
-
-template <class T> std::vector<idx> Factor<T>::col_perm() const {
-  return held_by([](const auto& engine) { return std::vector<idx>(engine.col_perm()); });
+template <class T> int Factor<T>::sign_of_permutations() const {
+  return held_by([](const auto& engine) { return parity(engine.row_perm()) * parity(engine.col_perm()); });
 }
 
 template <class T> std::vector<T> Factor<T>::diagonal() const {
@@ -397,14 +396,6 @@ template <class T> std::vector<T> Factor<T>::diagonal() const {
 template <class T> std::vector<T> Factor<T>::below_diagonal() const {
   const UseLock::Shared shared = held();
   return front_ ? front_->below_diagonal() : std::vector<T>(A_.n);
-}
-
-template <class T> Matrix<T> Factor<T>::lower() const {
-  return held_by([](const auto& engine) { return engine.lower(); });
-}
-
-template <class T> Matrix<T> Factor<T>::upper() const {
-  return held_by([](const auto& engine) { return engine.upper(); });
 }
 
 template class Factor<float>;

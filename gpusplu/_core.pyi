@@ -131,6 +131,38 @@ def solve_triangle(
     x: NDArray[numpy.complex128],
 ) -> None: ...
 @overload
+def outer_entries(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    left: NDArray[numpy.float64],
+    right: NDArray[numpy.float64],
+    entries: NDArray[numpy.float64],
+) -> None: ...
+@overload
+def outer_entries(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    left: NDArray[numpy.float32],
+    right: NDArray[numpy.float32],
+    entries: NDArray[numpy.float32],
+) -> None: ...
+@overload
+def outer_entries(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    left: NDArray[numpy.complex64],
+    right: NDArray[numpy.complex64],
+    entries: NDArray[numpy.complex64],
+) -> None: ...
+@overload
+def outer_entries(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    left: NDArray[numpy.complex128],
+    right: NDArray[numpy.complex128],
+    entries: NDArray[numpy.complex128],
+) -> None: ...
+@overload
 def rowwise_error(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],

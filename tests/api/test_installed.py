@@ -1,5 +1,6 @@
 """What texts tell to install, by how gpusplu came here; what pyproject.toml says of the package."""
 
+import sys
 import tomllib
 from importlib import import_module, metadata
 from pathlib import Path
@@ -85,9 +86,10 @@ def test_one_version():
     assert f'\n  version: "{said}"\n' in recipe
 
 
-def test_the_console_script(capsys):
+def test_the_console_script(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["gpusplu", "--version"])
     module, _, name = project()["scripts"]["gpusplu"].partition(":")
     with pytest.raises(SystemExit) as end:
-        getattr(import_module(module), name)(["--version"])
+        getattr(import_module(module), name)()
     assert end.value.code == 0
     assert capsys.readouterr().out == f"gpusplu {gpusplu.__version__}\n"

@@ -1,5 +1,6 @@
 """What texts tell to install, by how gpusplu came here; what pyproject.toml says of the package."""
 
+import re
 import sys
 import tomllib
 from importlib import import_module, metadata
@@ -13,6 +14,7 @@ from gpusplu import installed
 from gpusplu.installed import install_hint
 
 PACKAGE = Path(gpusplu.__file__).parent
+RECIPE = Path(__file__).parents[2] / "packaging" / "conda" / "recipe.yaml"
 REQUIRES = [
     "numpy>=1.26",
     'cupy-cuda12x[ctk]>=14; extra == "cuda12"',
@@ -82,8 +84,26 @@ def test_one_version():
     assert gpusplu.__version__ == said
     citation = (Path(__file__).parents[2] / "CITATION.cff").read_text()
     assert f"\nversion: {said}\n" in citation
-    recipe = (Path(__file__).parents[2] / "packaging" / "conda" / "recipe.yaml").read_text()
-    assert f'\n  version: "{said}"\n' in recipe
+    assert f'\n  version: "{said}"\n' in RECIPE.read_text()
+
+
+def of_recipe(heading):
+    """Items of one list of the recipe for conda: it has no other of that name."""
+    (items,) = re.findall(rf"^( *){heading}:\n((?:\1 +.*\n)+)", RECIPE.read_text(), re.M)
+    return {line.strip(" -").replace(" ", "") for line in items[1].splitlines()}
+
+
+def test_the_recipe_for_conda_requires_what_the_package_does():
+    said = project()
+    system = tomllib.loads((RECIPE.parents[2] / "pyproject.toml").read_text())["build-system"]
+    assert of_recipe("run") == {"python", *said["dependencies"]}
+    assert of_recipe("host") == {"python", "pip", *system["requires"]}
+    extras = said["optional-dependencies"]
+    cupy = {re.sub(r"-cuda1\dx\[ctk\]", "", name) for extra in ("cuda12", "cuda13") for name in extras[extra]}
+    assert of_recipe("run_constraints") == {*cupy, extras["plot"][0].replace("matplotlib", "matplotlib-base")}
+    assert f'match(python,"<{said["requires-python"].removeprefix(">=")}")' in of_recipe("skip")
+    cmake = re.search(r"cmake_minimum_required\(VERSION (\S+)\)", (RECIPE.parents[2] / "CMakeLists.txt").read_text())[1]
+    assert f"cmake>={cmake}" in RECIPE.read_text().replace(" ", "")
 
 
 def test_the_console_script(capsys, monkeypatch):

@@ -105,6 +105,13 @@ _table: dict[str, Entry] = {
         ZEN,
         follows=("cpu.front.refactor", "flops"),
     ),
+    # How much of that work makes a task, takes all threads to one front, and pays for a further thread; work is that of
+    # a refactorization, and a selected inverse takes about twice as much.
+    "cpu.threads": Entry(
+        {"leaf": 20e-6, "team": 400e-6, "factor": 250e-6, "inverse": 125e-6, "solve": 120e-6},
+        ZEN,
+        follows=("cpu.front.refactor", "call"),
+    ),
     # As of supernodes, where a front is that of 8 systems in lockstep: what it costs besides arithmetic is shared by
     # them, and factors, which are read from memory, are better small. Of a device, where a front is that of 32, the
     # constants are older: smaller ones were not measured there.

@@ -79,7 +79,7 @@ def test_bench_calibrates(capsys, own_cache, monkeypatch):
     assert "no device: there is no CUDA device" in capsys.readouterr().out
     fitted = calibration.costs_of()
     terms = {f"cpu.{method}.{phase}" for method in ("column", "front") for phase in ("factor", "refactor", "solve")}
-    terms |= {"cpu.supernodes", "cpu.dissection", "cpu.tasks", "lockstep.merging", "supernodal.lockstep"}
+    terms |= {"cpu.supernodes", "cpu.dissection", "cpu.tasks", "cpu.threads", "lockstep.merging", "supernodal.lockstep"}
     assert {term for term in fitted if fitted[term] != shipped()[term]} == terms
     assert len(list(own_cache.iterdir())) == 1
 

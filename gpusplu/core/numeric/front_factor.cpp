@@ -18,8 +18,7 @@
 namespace gs {
 namespace {
 
-constexpr double kWorkPerThread = 250e-6;  // less than this does not pay for a further thread [s]
-constexpr off kPiece = 1 << 20;            // entries of a front between looks whether to stop
+constexpr off kPiece = 1 << 20;  // entries of a front between looks whether to stop
 
 }  // namespace
 
@@ -355,7 +354,7 @@ template <class T> struct FrontFactor<T>::Run {
 };
 
 template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const PivotRule& rule) {
-  const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / kWorkPerThread);
+  const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / symbolic_->costs.threads.factor);
   memory_.prepare(want);
   if (symbolic_->ldlt) {
     if ((int)scratch_.size() < want) scratch_.resize(want);

@@ -18,11 +18,7 @@
 #include "numeric/unscaled.hpp"
 
 namespace gs {
-namespace {
-
-constexpr double kFactorWorkPerThread = 125e-6;  // less than this does not pay for a further thread [s]
-
-}  // namespace
+namespace {}  // namespace
 
 template <class T> void FrontFactor<T>::InverseSpace::place(const Symbolic& symbolic, PatternView P) {
   EntryPlaces<idx> places(columns_of_fronts(symbolic, false), P);
@@ -177,7 +173,7 @@ template <class T> struct FrontFactor<T>::Inverse {
 };
 
 template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView P, T* inverse, bool again) const {
-  const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / kFactorWorkPerThread);
+  const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / symbolic_->costs.threads.inverse);
   std::unique_ptr<InverseSpace> space = inverse_space_.take();
   if (!space) space = std::make_unique<InverseSpace>();
   if (!again || space->ptr.empty()) space->place(*symbolic_, P);

@@ -12,10 +12,8 @@
 namespace gs {
 namespace {
 
-constexpr double kLeafTask = 20e-6;      // smallest leaf task worth its bookkeeping [s]
 constexpr double kTasks = 512;           // leaf tasks of a large problem, about
-constexpr double kTeamFront = 400e-6;    // smallest front worth the whole team [s]
-constexpr double kTeamShare = 1.0 / 96;  // and its share of the total
+constexpr double kTeamShare = 1.0 / 96;  // of the total, the smallest front worth the whole team
 
 // Time of front s on one thread [s].
 double front_work(const Symbolic& symbolic, idx s) {
@@ -111,14 +109,14 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
 
   // Walk the fronts above the cut in postorder, each after the leaf tasks among its children; front nsuper stands for
   // the parent of the roots.
-  const double grain = std::max(kLeafTask, total_work / kTasks);
+  const double grain = std::max(symbolic.costs.threads.leaf, total_work / kTasks);
   std::vector<idx> task_of(nsuper, -1);  // of fronts above the cut
   for (idx s = 0; s <= nsuper; s++) {
     if (s < nsuper && subtree[s] <= grain) continue;
     const std::size_t first_leaf = tasks.size();
     double open = 0;  // work of the leaf task being collected; 0: none
     idx n_dependencies = 0;
-    bool whole_team = s < nsuper && work[s] >= std::max(kTeamFront, total_work * kTeamShare);
+    bool whole_team = s < nsuper && work[s] >= std::max(symbolic.costs.threads.team, total_work * kTeamShare);
     for (idx c = child_ptr[s]; c < child_ptr[s + 1]; c++) {
       const idx root = child[c];
       if (task_of[root] >= 0) {

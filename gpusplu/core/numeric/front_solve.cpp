@@ -19,7 +19,6 @@
 namespace gs {
 namespace {
 
-constexpr double kWorthAThread = 120e-6;                   // less than this does not pay for a further thread [s]
 constexpr idx kLargestBlock = 32;                          // right-hand sides
 constexpr std::size_t kWorkspace = std::size_t(64) << 20;  // [bytes]
 
@@ -239,7 +238,7 @@ template <class T> struct FrontFactor<T>::Solver {
 template <class T> int FrontFactor<T>::threads_of_solve() const {
   const TaskCosts& costs = symbolic_->costs.tasks;
   const double time = 2 * (costs.bytes * panels_.size() * sizeof(T) + costs.visits * symbolic_->nsuper());
-  return (int)std::min<double>(num_threads(), 1 + time / kWorthAThread);
+  return (int)std::min<double>(num_threads(), 1 + time / symbolic_->costs.threads.solve);
 }
 
 template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const {

@@ -21,6 +21,10 @@ struct TaskCosts {
   double fronts, entries, multiply_adds;  // of a refactorization by one thread, while its work is dealt
   double visits, bytes;                   // of a solve: of every front, and of the factor read
 };
+struct ThreadCosts {
+  double leaf, team;              // the smallest task of leaves worth its bookkeeping, front worth all threads
+  double factor, inverse, solve;  // what must be left for each further thread
+};
 struct DissectionCosts {
   double rows, entries;  // of the graph
 };
@@ -28,6 +32,7 @@ struct CpuCosts {
   MethodCosts column, front, ldlt;  // ldlt: by fronts
   SupernodeCosts supernodes;
   TaskCosts tasks;
+  ThreadCosts threads;
   DissectionCosts dissection;
 };
 

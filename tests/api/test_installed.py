@@ -85,6 +85,11 @@ def test_one_version():
     citation = (Path(__file__).parents[2] / "CITATION.cff").read_text()
     assert f"\nversion: {said}\n" in citation
     assert f'\n  version: "{said}"\n' in RECIPE.read_text()
+    changelog = (RECIPE.parents[2] / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## \[(.*?)\](?: - (\d{4}-\d\d-\d\d))?$", changelog, re.M)
+    assert headings[0] == ("Unreleased", "")
+    assert headings[1][0] == said
+    assert all(date and f"\n[{version}]: " in changelog for version, date in headings[1:])
 
 
 def of_recipe(heading):

@@ -13,22 +13,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .counting import factorization_count
-from .errors import (
-    AccuracyError,
-    BatchError,
-    DeviceFailedError,
-    DeviceMemoryError,
-    EngineUnavailableError,
-    GpuspluError,
-    HostMemoryError,
-    IllConditionedUpdateError,
-    NonFiniteError,
-    NoSymmetricFactorError,
-    NotHermitianError,
-    NotPositiveDefiniteError,
-    PatternMismatchError,
-    SolverError,
-)
 from .install import enabled, install, uninstall
 from .threads import register_with_threadpoolctl
 
@@ -37,6 +21,22 @@ if TYPE_CHECKING:
     from .batch import BatchedCholeskyFactor, BatchedLUFactor
     from .batch_watch import BatchStatus
     from .batches import cholesky_batch, splu_batch
+    from .errors import (
+        AccuracyError,
+        BatchError,
+        DeviceFailedError,
+        DeviceMemoryError,
+        EngineUnavailableError,
+        GpuspluError,
+        HostMemoryError,
+        IllConditionedUpdateError,
+        NonFiniteError,
+        NoSymmetricFactorError,
+        NotHermitianError,
+        NotPositiveDefiniteError,
+        PatternMismatchError,
+        SolverError,
+    )
     from .factor import CholeskyFactor, LUFactor
     from .ldl_factor import LDLFactor
     from .linalg import analyze, cholesky, explain, factorized, ldlt, splu, spsolve
@@ -100,18 +100,32 @@ __all__ = [
     "uninstall",
 ]
 
-# Where the names come from that need scipy.sparse, which takes longer to import than all of gpusplu.
+# Where the names come from that need NumPy or SciPy, which take longer to import than all of gpusplu.
 LAZY = {
+    "AccuracyError": "errors",
+    "BatchError": "errors",
     "BatchStatus": "batch_watch",
     "BatchedCholeskyFactor": "batch",
     "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",
+    "DeviceFailedError": "errors",
+    "DeviceMemoryError": "errors",
+    "EngineUnavailableError": "errors",
     "Explanation": "stats",
+    "GpuspluError": "errors",
+    "HostMemoryError": "errors",
+    "IllConditionedUpdateError": "errors",
     "Inertia": "results",
     "LDLFactor": "ldl_factor",
     "LUFactor": "factor",
+    "NoSymmetricFactorError": "errors",
+    "NonFiniteError": "errors",
+    "NotHermitianError": "errors",
+    "NotPositiveDefiniteError": "errors",
+    "PatternMismatchError": "errors",
     "SchurFactor": "schur",
     "SchurSymbolic": "schur",
+    "SolverError": "errors",
     "Stats": "stats",
     "Symbolic": "symbolic",
     "UpdatedFactor": "updated",
@@ -122,6 +136,7 @@ LAZY = {
     "cholesky": "linalg",
     "cholesky_batch": "batches",
     "distributed": "distributed",
+    "errors": "errors",
     "explain": "linalg",
     "factorized": "linalg",
     "gallery": "gallery",

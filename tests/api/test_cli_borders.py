@@ -12,9 +12,9 @@ HEADER = b"%%MatrixMarket matrix coordinate "
 GOOD = HEADER + b"real general\n2 2 2\n1 1 1.0\n2 2 3.0\n"
 
 
-def call(*arguments, stdout=subprocess.PIPE):
+def call(*arguments, stdout=subprocess.PIPE, folders=()):
     command = [*PYTHON, "-m", "gpusplu", *arguments]
-    options = {"env": environment(), "text": True, "errors": "surrogateescape"}
+    options = {"env": environment(*folders), "text": True, "errors": "surrogateescape"}
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, **options)
 
 
@@ -92,3 +92,25 @@ def test_a_closed_standard_output():
     )
     assert run.returncode == 2
     assert run.stderr == "gpusplu explain: cannot write the output: standard output is closed\n"
+
+
+#: Ctrl-C when a module is looked for, before anything of ours is imported.
+PRESSED = """
+import signal, sys
+
+class Pressed:
+    def find_spec(name, path=None, target=None):
+        if name == "MODULE":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Pressed)
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "gpusplu.cli", "scipy.sparse", "gpusplu.cli.solve"])
+def test_ctrl_c_while_it_is_imported(module, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(PRESSED.replace("MODULE", module))
+    run = call("--version", folders=[tmp_path])
+    assert run.returncode == 130
+    assert not run.stderr
+    assert not run.stdout

@@ -1,5 +1,7 @@
 """What texts tell to install, by how gpusplu came here; what pyproject.toml says of the package."""
 
+import re
+import sys
 import tomllib
 from importlib import import_module, metadata
 from pathlib import Path
@@ -12,6 +14,7 @@ from gpusplu import installed
 from gpusplu.installed import install_hint
 
 PACKAGE = Path(gpusplu.__file__).parent
+RECIPE = Path(__file__).parents[2] / "packaging" / "conda" / "recipe.yaml"
 REQUIRES = [
     "numpy>=1.26",
     'cupy-cuda12x[ctk]>=14; extra == "cuda12"',
@@ -81,13 +84,37 @@ def test_one_version():
     assert gpusplu.__version__ == said
     citation = (Path(__file__).parents[2] / "CITATION.cff").read_text()
     assert f"\nversion: {said}\n" in citation
-    recipe = (Path(__file__).parents[2] / "packaging" / "conda" / "recipe.yaml").read_text()
-    assert f'\n  version: "{said}"\n' in recipe
+    assert f'\n  version: "{said}"\n' in RECIPE.read_text()
+    changelog = (RECIPE.parents[2] / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## \[(.*?)\](?: - (\d{4}-\d\d-\d\d))?$", changelog, re.M)
+    assert headings[0] == ("Unreleased", "")
+    assert headings[1][0] == said
+    assert all(date and f"\n[{version}]: " in changelog for version, date in headings[1:])
 
 
-def test_the_console_script(capsys):
+def of_recipe(heading):
+    """Items of one list of the recipe for conda: it has no other of that name."""
+    (items,) = re.findall(rf"^( *){heading}:\n((?:\1 +.*\n)+)", RECIPE.read_text(), re.M)
+    return {line.strip(" -").replace(" ", "") for line in items[1].splitlines()}
+
+
+def test_the_recipe_for_conda_requires_what_the_package_does():
+    said = project()
+    system = tomllib.loads((RECIPE.parents[2] / "pyproject.toml").read_text())["build-system"]
+    assert of_recipe("run") == {"python", *said["dependencies"]}
+    assert of_recipe("host") == {"python", "pip", *system["requires"]}
+    extras = said["optional-dependencies"]
+    cupy = {re.sub(r"-cuda1\dx\[ctk\]", "", name) for extra in ("cuda12", "cuda13") for name in extras[extra]}
+    assert of_recipe("run_constraints") == {*cupy, extras["plot"][0].replace("matplotlib", "matplotlib-base")}
+    assert f'match(python,"<{said["requires-python"].removeprefix(">=")}")' in of_recipe("skip")
+    cmake = re.search(r"cmake_minimum_required\(VERSION (\S+)\)", (RECIPE.parents[2] / "CMakeLists.txt").read_text())[1]
+    assert f"cmake>={cmake}" in RECIPE.read_text().replace(" ", "")
+
+
+def test_the_console_script(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["gpusplu", "--version"])
     module, _, name = project()["scripts"]["gpusplu"].partition(":")
     with pytest.raises(SystemExit) as end:
-        getattr(import_module(module), name)(["--version"])
+        getattr(import_module(module), name)()
     assert end.value.code == 0
     assert capsys.readouterr().out == f"gpusplu {gpusplu.__version__}\n"

@@ -131,6 +131,38 @@ def solve_triangle(
     x: NDArray[numpy.complex128],
 ) -> None: ...
 @overload
+def outer_entries(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    left: NDArray[numpy.float64],
+    right: NDArray[numpy.float64],
+    entries: NDArray[numpy.float64],
+) -> None: ...
+@overload
+def outer_entries(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    left: NDArray[numpy.float32],
+    right: NDArray[numpy.float32],
+    entries: NDArray[numpy.float32],
+) -> None: ...
+@overload
+def outer_entries(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    left: NDArray[numpy.complex64],
+    right: NDArray[numpy.complex64],
+    entries: NDArray[numpy.complex64],
+) -> None: ...
+@overload
+def outer_entries(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    left: NDArray[numpy.complex128],
+    right: NDArray[numpy.complex128],
+    entries: NDArray[numpy.complex128],
+) -> None: ...
+@overload
 def rowwise_error(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
@@ -540,7 +572,13 @@ def analyze_matrix(arg0: object, arg1: object, arg2: object, arg3: object, arg4:
 
 class PivotReport:
     def __init__(
-        self, *, failed: bool = False, n_perturbed: int = 0, n_tiny: int = 0, max_multiplier: float = 0.0
+        self,
+        *,
+        failed: bool = False,
+        n_perturbed: int = 0,
+        n_tiny: int = 0,
+        max_multiplier: float = 0.0,
+        growth: float = 0.0,
     ) -> None: ...
 
 class Verdict(enum.Enum):
@@ -711,6 +749,8 @@ class FactorF64:
     def row_perm(self) -> NDArray[numpy.int32]: ...
     @property
     def col_perm(self) -> NDArray[numpy.int32]: ...
+    @property
+    def has_accurate_triangles(self) -> bool: ...
     @property
     def symbolic(self) -> Symbolic: ...
     @property
@@ -897,6 +937,8 @@ class FactorF32:
     @property
     def col_perm(self) -> NDArray[numpy.int32]: ...
     @property
+    def has_accurate_triangles(self) -> bool: ...
+    @property
     def symbolic(self) -> Symbolic: ...
     @property
     def backward_error(self) -> float: ...
@@ -939,6 +981,8 @@ class FactorC64:
     @property
     def col_perm(self) -> NDArray[numpy.int32]: ...
     @property
+    def has_accurate_triangles(self) -> bool: ...
+    @property
     def symbolic(self) -> Symbolic: ...
     @property
     def backward_error(self) -> float: ...
@@ -980,6 +1024,8 @@ class FactorC128:
     def row_perm(self) -> NDArray[numpy.int32]: ...
     @property
     def col_perm(self) -> NDArray[numpy.int32]: ...
+    @property
+    def has_accurate_triangles(self) -> bool: ...
     @property
     def symbolic(self) -> Symbolic: ...
     @property

@@ -236,7 +236,9 @@ class Solver(Factor):
 class LUFactor(LUTriangles, Factor):
     """LU factors of a square matrix: ``Pr A Pc = L U``; made by :func:`gpusplu.splu`.
 
-    `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. No scaling is left in L and U.
+    `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. No scaling is left in L and U. Where entries
+    of A are so different in size that they would not multiply to A then, partial pivoting of A as it is makes others
+    when they, or their orders, are first asked for; where these do not either, a `RuntimeWarning` says so.
 
     See Also
     --------

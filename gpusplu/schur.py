@@ -138,6 +138,10 @@ class SchurSymbolic(Generic[FactorT]):
         how: dict[str, Any] = {"pivoting": options.pivoting, "refine": options.refine, "hermitian": options.hermitian}
         return _core.partial_factor(self.whole, self._pattern.core, np.empty(0, dtype), **how)
 
+    @property
+    def never_refines(self) -> bool:
+        return bool(self.interior.parts()[0].options.refine == "never")
+
     def canonical(self, values: Any) -> np.ndarray:
         """Canonical values of the whole matrix."""
         problem = self.interior.parts()[0]

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from . import _core
+from ._scipy import warn
 from .rhs import complex_dtype
 
 if TYPE_CHECKING:
     from .schur import SchurSymbolic
 
 AT_ONCE = 64  # columns of the interface that are solved for together
+MOST_STEPS = 10  # of refinement, as long as they help
 
 
 class Way(Protocol):
@@ -48,20 +51,55 @@ class Eliminated:
 
 
 class Solved:
-    """By solves with a factor of the interior."""
+    """By solves with a factor of the interior.
+
+    Their errors are small beside the largest entries of a solution. The rows of the interface may take the small ones
+    alone, so solutions for them are refined until what these rows take stays as it is.
+    """
 
     def __init__(self, symbolic: SchurSymbolic, interior: Any, canonical: np.ndarray):
-        (_, right), (below, corner) = ([block.of(canonical) for block in row] for row in symbolic.blocks)
+        (self._inner, right), (below, corner) = ([block.of(canonical) for block in row] for row in symbolic.blocks)
         self._symbolic, self._interior, self._right, self._below = symbolic, interior, right, below
+        self._moduli = abs(self._inner), abs(below)
         self.schur = np.asfortranarray(corner.toarray())
         filled = np.flatnonzero(np.diff(right.indptr))
         for first in range(0, filled.size, AT_ONCE):
             columns = filled[first : first + AT_ONCE]
-            self.schur[:, columns] -= below @ interior.solve(right[:, columns].toarray(order="F"))
+            self.schur[:, columns] -= self._taken(right[:, columns].toarray(order="F"), self.schur[:, columns])[1]
+
+    def _taken(self, b: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``x = A_II^-1 b`` and ``A_SI x``, which is to be accurate beside itself and the array `beside`.
+
+        Refined where a row of ``A_II x - b`` is not small beside its own terms, until a step leaves ``A_SI x`` as it is
+        (R. D. Skeel, Math. Comp. 35 (1980), pages 817-832).
+        """
+        eps, (of_inner, of_below) = np.finfo(b.dtype).eps, self._moduli
+        x = self._interior.solve(b)
+        taken, before = self._below @ x, np.inf
+        if self._symbolic.never_refines:
+            return x, taken
+        for _ in range(MOST_STEPS):
+            residual = b - self._inner @ x
+            if (abs(residual) <= _core.REFINE_ABOVE * eps * (of_inner @ abs(x) + abs(b))).all():
+                return x, taken
+            step = self._interior.solve(np.asfortranarray(residual))
+            moved = abs(self._below @ step)
+            largest = moved.max(initial=0)
+            if not largest < before / 2:
+                break
+            x, before = x + step, largest
+            taken = self._below @ x
+            if (moved <= _core.REFINE_ABOVE * eps * (of_below @ abs(x))).all():
+                return x, taken
+        size = max(abs(taken).max(initial=0), abs(beside).max(initial=0))
+        if not before <= np.sqrt(eps) * size and np.isfinite(b).all():
+            warn(_core.INACCURATE_SOLVE, RuntimeWarning)
+        return x, taken
 
     def condense(self, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        inner = self._interior.solve(np.asfortranarray(b[self._symbolic.inner]))
-        return inner, b[self._symbolic.indices] - self._below @ inner
+        of_interface = b[self._symbolic.indices]
+        inner, taken = self._taken(np.asfortranarray(b[self._symbolic.inner]), of_interface)
+        return inner, of_interface - taken
 
     def expand(self, b: np.ndarray, halfway: np.ndarray, y: np.ndarray) -> np.ndarray:
         x = np.empty_like(b)

@@ -12,6 +12,7 @@ from numpy import ndarray
 from numpy.typing import NDArray
 
 from . import _core, matrix
+from ._scipy import warn
 from .block_pivots import BlockPivots, triangles_of
 from .rhs import check_rhs, solve_as_given
 from .typing import ArrayT, Trans
@@ -101,6 +102,11 @@ class LUTriangles(Triangles):
         """Lower triangular factor with ones on its diagonal; the same object until the values or the pivots change."""
         self._forget_other_pivots()
         return self._pair_of_ldlt()[0] if self._is_ldlt else super().L
+
+    def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
+        if not getattr(self._core, "has_accurate_triangles", True):
+            warn("overflow encountered in L and U: they are not finite, or their product is not A", RuntimeWarning)
+        return super()._triangle(arrays)
 
     @property
     def U(self) -> sp.csc_array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from . import _core, matrix
 from ._scipy import warn
+from .cost.calibration import for_core
+from .counting import FACTORIZATIONS
 from .errors import IllConditionedUpdateError, NonFiniteError
 from .rhs import complex_dtype, solve_as_given
 from .typing import ArrayT, Trans
@@ -27,7 +30,8 @@ class UpdatedFactor:
     """Solves with ``A + U V^H`` by the factor of A and a dense one of the capacitance matrix ``I + V^H A^-1 U``.
 
     Made by :meth:`LUFactor.updated` (W. W. Hager, "Updating the inverse of a matrix", SIAM Review 31, 1989). Solutions
-    are measured with the residual of the updated matrix, and refined, as those of other factors.
+    are measured with the residual of the updated matrix, and refined, as those of other factors. Where that is not
+    enough, as U V^H is so large that A's digits are lost beside it, a new factor of A bordered by U and V solves.
 
     Attributes
     ----------
@@ -73,6 +77,7 @@ class UpdatedFactor:
         self._capacitance = np.eye(self.rank, dtype=self.dtype) + self._V.conj().T @ self._solved
         self._check()
         self._small = scipy.linalg.lu_factor(self._capacitance, check_finite=False) if self.rank else None
+        self._bordered: Any = None  # once it is needed
 
     def _check(self) -> None:
         """Refuse a capacitance matrix that leaves less than half of the digits, however it is scaled.
@@ -146,22 +151,43 @@ class UpdatedFactor:
         x: np.ndarray = y - Z @ scipy.linalg.lu_solve(self._small, right @ y, trans, check_finite=False)
         return x
 
-    def _residual(self, b: np.ndarray, x: np.ndarray, trans: int) -> tuple[np.ndarray, float]:
-        """b - op(A + U V^H) x, and the normwise backward error."""
+    @cached_property
+    def _swamped(self) -> float:
+        """How much larger a row of U V^H may be than the least one of A."""
+        rows = abs(self._A).sum(axis=1)
+        update = np.abs(self._U) @ np.abs(self._V).sum(axis=0)
+        return float(update.max(initial=0.0) / float(rows[rows > 0].min(initial=np.inf)))
+
+    def _residual(
+        self, b: np.ndarray, x: np.ndarray, trans: int, by_rows: bool = False
+    ) -> tuple[np.ndarray, tuple[float, float]]:
+        """b - op(A + U V^H) x, and the backward errors, normwise and by rows.
+
+        By rows as Arioli, Demmel and Duff have it (SIMAX 10, 1989): where all terms of a row are no more than rounding
+        errors beside its norm and that of x, they are measured beside these.
+        """
         A = (self._A, self._A.T, self._A.conj().T)[trans]
         left, right = ((self._U, self._V.conj().T), (self._V.conj(), self._U.T), (self._V, self._U.conj().T))[trans]
         r = b - A @ x - left @ (right @ x)
         largest = [np.abs(one).max(initial=0.0) for one in (r, x, b)]
         update = np.abs(left) @ (np.abs(right) @ np.abs(x))
         scale = abs(A).sum(axis=1).max(initial=0.0) * largest[1] + largest[2] + update.max(initial=0.0)
-        return r, float(largest[0] / scale) if scale else 0.0
+        normwise = float(largest[0] / scale) if scale else 0.0
+        if not by_rows:
+            return r, (normwise, 0.0)
+        moduli = abs(A)
+        norms = moduli.sum(axis=1) + np.abs(left) @ np.abs(right).sum(axis=1)
+        terms, whole = moduli @ np.abs(x) + update + np.abs(b), np.multiply.outer(norms, np.abs(x).max(axis=0))
+        noise = terms <= 1000 * len(b) * matrix.EPS[np.dtype(self.dtype)] * (whole + np.abs(b))
+        terms = terms + np.where(noise, whole, 0)
+        return r, (normwise, float((np.abs(r) / np.where(terms == 0, 1, terms)).max(initial=0.0)))
 
     def _refined(self, b: np.ndarray, trans: int) -> np.ndarray:
         """Measured and refined by the rules of all factors."""
         held = [self._once(b, trans)]
 
         def measure(by_rows: bool) -> tuple[float, float]:
-            return self._residual(b, held[-1], trans)[1], 0.0
+            return self._residual(b, held[-1], trans, by_rows)[1]
 
         def step(sized: bool) -> float:
             held.append(held[-1] + self._once(self._residual(b, held[-1], trans)[0], trans))
@@ -170,12 +196,37 @@ class UpdatedFactor:
         def go_back() -> None:
             held.pop()
 
-        refined = self._ladder.refine(_core.PivotReport(), measure, step, go_back)
+        refined = self._ladder.refine(_core.PivotReport(growth=self._swamped), measure, step, go_back)
         self._require_values()  # another thread may have changed them meanwhile
-        self.backward_error = refined.error
-        if self._ladder.must_warn(refined.error, bool(np.isfinite(held[-1]).all()), bool(np.isfinite(b).all())):
+        x, errors, is_finite = held[-1], (refined.error, 0.0), bool(np.isfinite(b).all())
+        if is_finite and not refined.accurate:
+            x, errors = self._by_borders(b, trans)
+        self.backward_error = errors[0]
+        worst = max(np.inf if np.isnan(error) else error for error in errors)
+        if self._ladder.must_warn(worst, bool(np.isfinite(x).all()), is_finite):
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
-        return np.asfortranarray(held[-1])
+        return np.asfortranarray(x)
+
+    def _by_borders(self, b: np.ndarray, trans: int) -> tuple[np.ndarray, tuple[float, float]]:
+        """A solution by pivots of [A U; V^H -I], whatever the size of U V^H, and its backward errors.
+
+        Raises
+        ------
+        RuntimeError
+            ``Factor is exactly singular``.
+        """
+        n = self.shape[0]
+        if self._bordered is None:
+            corner = -sp.eye_array(self.rank, dtype=self.dtype)
+            K = sp.csc_array(sp.block_array([[self._A, self._U], [self._V.conj().T, corner]])).astype(self.dtype)
+            ptr, ind = K.indptr.astype(np.int64), K.indices.astype(np.int32)
+            pattern = _core.canonical_from_columns(K.shape[0], ptr, ind.astype(np.int64))
+            FACTORIZATIONS.add()
+            self._bordered = _core.factor(_core.analyze(ptr, ind, K.data, for_core()), pattern, K.data)
+        padded = np.zeros((n + self.rank, *b.shape[1:]), self.dtype, order="F")
+        padded[:n] = b
+        x: np.ndarray = self._bordered.solve(padded, trans)[:n]
+        return x, self._residual(b, x, trans, True)[1]
 
     def slogdet(self) -> SlogDet[float]:
         """Sign (or phase) and logarithm of the modulus of the determinant of A + U V^H.

@@ -17,7 +17,8 @@ GENERAL, SYMMETRIC_TYPE, SPD = 0, 1, 3  # cudssMatrixType_t
 FULL, UPPER = 0, 2  # cudssMatrixViewType_t
 REORDERING, SYMBOLIC, FACTORIZATION, REFACTORIZATION, SOLVE = 1, 2, 4, 8, 1008  # cudssPhase_t
 ENTRIES, FLOPS = 1, 26  # cudssDataParam_t
-UBATCH_SIZE = 18  # cudssConfigParam_t of cuDSS 1.0: systems of a uniform batch, an int
+UBATCH_SIZE, SCHUR_MODE = 18, 23  # cudssConfigParam_t of cuDSS 1.0, ints: systems of a uniform batch; on or off
+INTERFACE, COMPLEMENT = 18, 20  # cudssDataParam_t of cuDSS 1.0: 1 for unknowns of the interface; a dense matrix
 
 KINDS, MOST_FLOPS, SYMMETRIC = (False, True), float("inf"), True
 
@@ -73,9 +74,11 @@ class CuDSS:
     systems : int, optional
         Of a uniform batch; their values lie one after another.
     symmetric : bool, optional
+    interface : ndarray of int, optional
+        Unknowns whose Schur complement a factorization leaves, for `complement`.
     """
 
-    def __init__(self, A, b, definite, systems=0, symmetric=False):
+    def __init__(self, A, b, definite, systems=0, symmetric=False, interface=None):
         import cupy
 
         self.cupy = cupy
@@ -83,6 +86,7 @@ class CuDSS:
         self.order = rows = self.stored(A, definite or symmetric)
         self.values = cupy.tile(cupy.asarray(rows.data), systems) if systems else cupy.asarray(rows.data)
         self.systems = systems
+        self.interface, self.schur = interface, None
         self.x = cupy.zeros_like(b)
         self.held = [cupy.asarray(rows.indptr.astype(np.int32)), cupy.asarray(rows.indices.astype(np.int32)), b]
         names = ("handle", "config", "data", "matrix", "rhs", "solution")
@@ -113,6 +117,8 @@ class CuDSS:
             size = ctypes.c_int(self.systems)
             check(library.cudssConfigSet(self.config, UBATCH_SIZE, ref(size), ctypes.sizeof(size)))
         check(library.cudssDataCreate(self.handle, ref(self.data)))
+        if self.interface is not None:
+            self.leave(self.interface)
         pointers, columns, b = self.held
         structure = (
             pointer(pointers),
@@ -138,6 +144,30 @@ class CuDSS:
         self.library.cudssDataDestroy(self.handle, self.data)
         self.library.cudssConfigDestroy(self.config)
         self.library.cudssDestroy(self.handle)
+
+    def leave(self, interface):
+        """Have factorizations leave out these unknowns."""
+        on, among = ctypes.c_int(1), np.zeros(self.order.shape[0], np.int32)
+        among[interface] = 1
+        check(self.library.cudssConfigSet(self.config, SCHUR_MODE, ctypes.byref(on), ctypes.sizeof(on)))
+        size = ctypes.c_size_t(among.nbytes)
+        check(self.library.cudssDataSet(self.handle, self.data, INTERFACE, among.ctypes.data_as(ctypes.c_void_p), size))
+        self.among = among
+
+    def complement(self):
+        """The Schur complement of the last factorization, shape (m, m); one triangle where that was given."""
+        m, matrix, written = ctypes.c_int64(self.interface.size), ctypes.c_void_p(), ctypes.c_size_t()
+        if self.schur is None:
+            self.schur = self.cupy.zeros((m.value, m.value), order="F")
+        library, made = self.library, pointer(self.schur)
+        check(library.cudssMatrixCreateDn(ctypes.byref(matrix), m, m, m, made, FLOAT64, 0))
+        size = ctypes.c_size_t(ctypes.sizeof(matrix))
+        read = (self.handle, self.data, COMPLEMENT, ctypes.byref(matrix), size, ctypes.byref(written))
+        try:
+            check(library.cudssDataGet(*read))
+        finally:
+            library.cudssMatrixDestroy(matrix)
+        return self.schur
 
     def execute(self, phase):
         check(

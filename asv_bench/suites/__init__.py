@@ -21,7 +21,7 @@ from importlib import import_module
 PROCESSOR = (
     *("processor", "ldlt", "one_shot", "sequences", "programs", "neighbours"),
     *("memory", "methods", "orderings", "dense", "analysis", "gradients", "tensors"),
-    *("schur", "updates", "precision"),
+    *("schur", "inverse", "updates", "precision"),
 )
 DEVICE = (
     *("supernodal", "circuits", "right_hand_sides", "streaming", "host_values", "glu", "sflu", "crisscross"),

@@ -1,9 +1,10 @@
-"""Schur complements on an interface, beside PARDISO's and beside solves with the factor of the rest.
+"""Schur complements on an interface, beside PARDISO's, cuDSS' and solves with the factor of the rest.
 
 The interface is the last `--unknowns` of a matrix: of grids a plane or some rows of points. `schur` are new values and
 the complement of them, `solves_s` the same by solves with the interior's factor for each column that couples it with
 the interface. `halves` is condense and expand of one right-hand side; PARDISO's two partial solves in its place.
-`difference` is that of the two complements.
+`difference` is that of the two complements. Beside cuDSS everything is on the device, and the complement comes from the
+supernodal engine.
 """
 
 import numpy as np
@@ -12,7 +13,8 @@ import gpusplu as gs
 
 from .. import internals, records
 from ..matrices import load
-from ..options import measured, note, present
+from ..options import device_clock, measured, note, present
+from ..peers.cudss import CuDSS
 from ..peers.pardiso import FACTORIZATION, RELEASE, Pardiso
 from ..timing import HostClock, backward_error
 
@@ -34,12 +36,15 @@ def kind_of(case):
     return {"cholesky": definite, "ldlt": case.startswith(("kkt", "stokes", "mixed", "helmholtz"))}
 
 
-class Beside:
+class OfPardiso:
     """PARDISO's complement and halves."""
 
-    def __init__(self, A, b, definite, interface):
-        self.pardiso = Pardiso(A, b, definite, interface=interface)
+    def __init__(self, A, b, kind, interface, _clock):
+        self.pardiso = Pardiso(A, b, kind["cholesky"], interface=interface)
         self.pardiso.begin()
+
+    def calls(self):
+        return {"schur": self.schur, "halves": self.halves}
 
     def schur(self):
         self.pardiso.run(FACTORIZATION)
@@ -49,6 +54,36 @@ class Beside:
         self.pardiso.run(FORWARD)
         self.pardiso.run(BACKWARD)
 
+    def free(self):
+        self.pardiso.run(RELEASE)
+
+
+class OfCuDSS:
+    """The complement of cuDSS, whole."""
+
+    def __init__(self, A, b, kind, interface, clock):
+        self.triangle = kind["cholesky"] or kind["ldlt"]
+        self.cudss = CuDSS(A, clock.put(b), kind["cholesky"], symmetric=kind["ldlt"], interface=interface).__enter__()
+        self.cudss.analyze()
+        self.cudss.factor()
+
+    def calls(self):
+        return {"schur": self.again}
+
+    def again(self):
+        self.cudss.refactor()
+        return self.cudss.complement()
+
+    def schur(self):
+        found = self.again().get()
+        return np.triu(found) + np.triu(found, 1).T if self.triangle else found
+
+    def free(self):
+        self.cudss.__exit__()
+
+
+BESIDE = {"pardiso": OfPardiso, "cudss": OfCuDSS}
+
 
 def compare(case, unknowns, peer, clock):
     """Records of both phases."""
@@ -56,32 +91,36 @@ def compare(case, unknowns, peer, clock):
     A.sort_indices()
     n, b = A.shape[0], np.random.default_rng(0).normal(size=A.shape[0])
     interface = np.arange(n - unknowns, n)
-    symbolic = gs.analyze(A, schur=interface, **kind)
-    factor = symbolic.factor(A.data)
-    x = factor.expand(np.linalg.solve(factor.schur, factor.condense(b)))
-    y = x[interface]
+    engine = "supernodal" if clock.on_device else "cpu"
+    values, right = clock.put(A.data), clock.put(b)
+    factor = gs.analyze(A, schur=interface, engine=engine, **kind).factor(values)
+    y = clock.put(np.linalg.solve(on_host(factor.schur), on_host(factor.condense(right))))
     more = {"n": n, "unknowns": unknowns, "eliminated": factor.eliminated}
-    error = backward_error(A, x, b)
+    error = backward_error(A, on_host(factor.expand(y)), b)
 
     def halves():
-        factor.condense(b)
+        factor.condense(right)
         factor.expand(y)
 
-    took = {"schur": clock.least(lambda: factor.refactor(A.data)), "halves": clock.least(halves)}
-    if unknowns <= MOST_SOLVES:
-        solved = internals.by_solves(gs.analyze(A, schur=interface, **kind)).factor(A.data)
-        more["solves_s"] = clock.least(lambda: solved.refactor(A.data))
+    took = {"schur": clock.least(lambda: factor.refactor(values)), "halves": clock.least(halves)}
+    if unknowns <= MOST_SOLVES and factor.eliminated:
+        solved = internals.by_solves(gs.analyze(A, schur=interface, engine=engine, **kind)).factor(values)
+        more["solves_s"] = clock.least(lambda: solved.refactor(values))
         more["solves_difference"] = difference(solved.schur, factor.schur)
     there = dict.fromkeys(took)
     if peer:
-        beside = Beside(A, b, kind["cholesky"], interface)
+        beside = BESIDE[peer](A, b, kind, interface, clock)
         try:
-            more["difference"] = difference(beside.schur(), factor.schur)
-            there = {"schur": clock.least(beside.schur), "halves": clock.least(beside.halves)}
+            more["difference"] = difference(beside.schur(), on_host(factor.schur))
+            there |= {phase: clock.least(call) for phase, call in beside.calls().items()}
         finally:
-            beside.pardiso.run(RELEASE)
+            beside.free()
     for phase, seconds in took.items():
-        yield records.make(case, "cpu", phase, seconds, "pardiso" if peer else "none", there[phase], error, **more)
+        yield records.make(case, engine, phase, seconds, peer or "none", there[phase], error, **more)
+
+
+def on_host(array):
+    return array if isinstance(array, np.ndarray) else array.get()
 
 
 def difference(other, schur):
@@ -89,6 +128,7 @@ def difference(other, schur):
 
 
 def run(arguments):
-    peer, clock = bool(present(arguments)), HostClock(arguments.budget)
+    peer = next(iter(present(arguments)), None)
+    clock = device_clock(arguments) if peer == "cudss" else HostClock(arguments.budget)
     note(f"{internals.num_threads()} threads")
     yield from measured(arguments, arguments.cases, lambda case: compare(case, arguments.unknowns, peer, clock))

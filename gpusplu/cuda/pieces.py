@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,16 @@ class Pieces:
     """Two pieces of memory of the host beside a device, each with a stream of its own."""
 
     def __init__(self, device: Any):
-        self._device, self._lock = device, Lock()
+        self._device, self._lock, self._busy = device, RLock(), False
         self._sides = [(device.pinned(np.dtype(np.uint8), PIECE), device.new_stream()) for _ in range(2)]
 
     def send(self, stream: Any, to: int, source: np.ndarray) -> None:
         """Copy an array, one-dimensional and of bytes, to an address. It has been read when this returns, and what
         `stream` is given next comes behind the copies."""
-        with self._beside(stream):
+        with self._beside(stream) as is_free:
+            if not is_free:
+                stream.copy(to, source.ctypes.data, source.size)
+                return
             for begin, size, memory, side in self._pieces(source.size):
                 side.synchronize()
                 _core.copy(memory[:size], source[begin : begin + size])
@@ -38,7 +41,10 @@ class Pieces:
 
     def fetch(self, stream: Any, to: np.ndarray, source: int) -> None:
         """Copy from an address to such an array, behind what `stream` was given; it is there when this returns."""
-        with self._beside(stream):
+        with self._beside(stream) as is_free:
+            if not is_free:
+                stream.read(to, source, to.size)
+                return
             on_their_way: list[tuple[int, int, np.ndarray, Any]] = []
             for piece in self._pieces(to.size):
                 if len(on_their_way) == 2:
@@ -59,19 +65,28 @@ class Pieces:
             yield begin, min(PIECE, nbytes - begin), *self._sides[k % 2]
 
     @contextmanager
-    def _beside(self, stream: Any) -> Iterator[None]:
+    def _beside(self, stream: Any) -> Iterator[bool]:
         """Both streams behind this one, which nobody but signals need wait for any more, and this one behind both. What
-        is left by a signal has come to its end: others may get the memory at either end."""
+        is left by a signal has come to its end: others may get the memory at either end.
+
+        False where this thread is in the middle of such copies: it handles a signal, and the pieces are taken.
+        """
         stream.synchronize()
         with self._lock, self._device:
+            if self._busy:
+                yield False
+                return
             try:
-                yield
+                self._busy = True
+                yield True
+                for _, side in self._sides:
+                    stream.wait(side.record())
             except BaseException:
                 for _, side in self._sides:
                     side.synchronize()
                 raise
-            for _, side in self._sides:
-                stream.wait(side.record())
+            finally:
+                self._busy = False
 
 
 class HostCopies:

@@ -85,6 +85,12 @@ class Structure:
         pointers = pointers.astype(indices.dtype, copy=False)
         return sp.csc_array((zeros, indices[: rows.size], pointers), shape=shape)
 
+    @cached_property
+    def _compressed(self) -> tuple[np.ndarray, np.ndarray]:
+        """Pointers and indices of compressed rows as the core has them."""
+        indices, pointers = self.index
+        return pointers.astype(np.int64), indices.astype(np.int32, copy=False)
+
     def entries(self, values: np.ndarray) -> np.ndarray:
         """Those of the values that are entries, shape (..., entries)."""
         return values if self.kept is None else np.ascontiguousarray(values[..., self.kept])
@@ -104,6 +110,11 @@ class Structure:
     def pairs(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Values ``sum_k left[k, row] * right[k, column]`` of rows of vectors, shape (k, n); padding has zeros."""
         rows, columns = self.coordinates
+        if self.layout == "bcsr":
+            found = np.empty(rows.size, left.dtype)
+            one, other = np.ascontiguousarray(left).reshape(-1), np.ascontiguousarray(right).reshape(-1)
+            _core.outer_entries(*self._compressed, one, other, found)
+            return self.padded(found)
         found = np.take(left[0], rows)
         found *= np.take(right[0], columns)
         for one, other in zip(left[1:], right[1:], strict=True):

@@ -321,6 +321,7 @@ class MixedFactor:
     backward_error = property(lambda self: self._error)
     row_perm = property(lambda self: self._exact_of_kind().row_perm)
     col_perm = property(lambda self: self._exact_of_kind().col_perm)
+    has_accurate_triangles = property(lambda self: self._exact_of_kind().has_accurate_triangles)
     hermitian = property(lambda self: self._exact_of_kind().hermitian)  # of LDL^T
     symbolic_of_triangles = property(lambda self: self._exact().symbolic)  # by other pivots it may be LU, or LDL^T
 

@@ -145,6 +145,7 @@ RUNS = {
     "programs": ["--cases", "odes.bdf", "odes.radau", "--scale", "0.06", "--repeat", "1"],
     "gradients": ["--cases", "rlc:5x5", "--systems", "2", "--repeat", "1", "--peer", "jax_spsolve"],
     "schur": ["--cases", "poisson:6x6", "--unknowns", "6", "--peer", "none", "--budget", "0.001"],
+    "inverse": ["--cases", "poisson:6x6", "kkt:40x20x1", "rlc:5x5", "--budget", "0.001"],
     "updates": ["--cases", "poisson:6x6", "--ranks", "2", "--peer", "none", "--repeat", "1"],
     "tensors": ["--cases", "rlc:5x5", "--systems", "2", "--repeat", "1", "--peer", "none"],
 }

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import _core, gallery
+from gpusplu.schur_ways import Solved
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 
 
@@ -120,6 +122,36 @@ def test_pivots_that_do_not_fit_leave_it_to_solves(kind, diagonal):
     np.testing.assert_allclose(factor.schur, dense_schur(hard.toarray(), indices), atol=1e-12)
     factor.refactor(easy.data)
     np.testing.assert_allclose(factor.schur, symbolic.factor(easy.data).schur, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [6, 10, 17])
+def test_a_part_that_is_tiny_beside_its_coupling(seed):
+    """Of values whose sizes nobody analysed: the interface takes what is small beside the rest of a solution."""
+    n, m, rng = 20, 3, np.random.default_rng(seed)
+    dense = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.2)
+    np.fill_diagonal(dense, rng.uniform(1, 2, n))
+    symbolic = gs.analyze(sp.csc_array(dense), schur=np.arange(m))
+    dense[m:12, m:12] *= 1e-8
+    factor = symbolic.factor(sp.csc_array(dense))
+    np.testing.assert_allclose(factor.schur, dense_schur(dense, np.arange(m)), rtol=1e-12)
+    b = rng.standard_normal(n)
+    condensed = b[:m] - dense[:m, m:] @ np.linalg.solve(dense[m:, m:], b[m:])
+    np.testing.assert_allclose(factor.condense(b), condensed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("refine", ["auto", "never"])
+def test_a_complement_that_refinement_does_not_mend_is_warned_of(refine, recwarn):
+    """Solves as wrong as they are large; where the caller refines nothing, nothing is looked at."""
+    A, indices = near_definite(40), np.arange(4)
+    factor = analyzed("lu", A, indices, ordering="natural", refine=refine).factor(A.data)
+    interior = SimpleNamespace(solve=lambda b: -factor.interior.solve(b))
+    way = Solved(factor.symbolic, interior, factor.symbolic.canonical(A.data))
+    assert [str(one.message) for one in recwarn] == [_core.INACCURATE_SOLVE] * (refine == "auto")
+    b = rhs(40, columns=(1,))
+    b[7] = np.nan
+    recwarn.clear()
+    way.condense(b)
+    assert not recwarn.list
 
 
 def test_a_pickled_analysis():

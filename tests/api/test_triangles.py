@@ -49,6 +49,43 @@ def test_triangles_of_values_that_older_scales_do_not_fit(dtype, refactored):
         assert 0.3 < lu.rcond() * np.linalg.cond(A.toarray().astype("d"), 1) < 3, seed
 
 
+def unlike(dtype, what, spread, seed, n=20):
+    """Rows, or entries, of very different size: 10 to any power up to `spread`, and to minus it."""
+    rng = np.random.default_rng(seed)
+    dense = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.3)
+    np.fill_diagonal(dense, rng.uniform(1, 2, n))
+    sizes = 10.0 ** rng.uniform(-spread, spread, (n, n) if what == "entries" else (n, 1))
+    return canonical(sp.csc_array((sizes * dense).astype(dtype)))
+
+
+def product_error(lu, A):
+    return abs((lu.L.astype("d") @ lu.U.astype("d"))[lu.perm_r][:, lu.perm_c] - A).max() / abs(A).max()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "what", "spread"), [("f", "entries", 8), ("f", "rows", 30), ("d", "entries", 20), ("d", "rows", 250)]
+)
+def test_triangles_where_sizes_are_very_different(dtype, what, spread):
+    """What is accurate beside a scaled matrix need not be beside the matrix; solves and determinants are of the former."""
+    for seed in range(20):
+        A = unlike(dtype, what, spread, seed)
+        lu = gs.splu(A)
+        determinant = lu.slogdet()
+        order = lu.perm_r.copy(), lu.perm_c.copy()
+        assert product_error(lu, A) < EPS[dtype] ** (2 / 3), seed
+        assert all(map(np.array_equal, order, (lu.perm_r, lu.perm_c)))
+        assert lu.slogdet() == determinant and lu.stats.n_repivoted == 0
+        others = A.data * np.random.default_rng(seed).uniform(1, 2, A.nnz).astype(dtype)
+        lu.refactor(others)
+        assert product_error(lu, sp.csc_array((others, A.indices, A.indptr))) < EPS[dtype] ** (2 / 3), seed
+
+
+def test_triangles_that_are_not_accurate_are_warned_of():
+    lu = gs.splu(unlike("d", "rows", 250, 0), pivoting="static")
+    with pytest.warns(RuntimeWarning, match="L and U"):
+        _ = lu.U
+
+
 class ReadMeanwhile:
     """An engine's factor: while it waits to take new values, another thread reads what was made of those before."""
 

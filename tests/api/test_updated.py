@@ -93,6 +93,35 @@ def test_updates_of_very_different_size_are_no_reason_to_refuse():
     assert residual < 100 * EPS["d"]
 
 
+@pytest.mark.parametrize("trans", "NTH")
+@pytest.mark.parametrize("dtype", "fD")
+def test_an_update_of_a_row_beside_which_A_is_nothing(dtype, trans):
+    """What cancels in the steps of Woodbury's formula is as large as the update."""
+    A, x = random_matrix(30, dtype), rhs(30, dtype)
+    U, V = np.zeros((30, 1), dtype), rhs(30, dtype, (1,), 4)
+    U[3] = 4 / EPS[dtype]
+    updated, M = gs.splu(A).updated(U, V), A.toarray() + U @ V.conj().T
+    op = {"N": M, "T": M.T, "H": M.conj().T}[trans].astype(np.result_type(dtype, "d"))
+    b = (op @ x).astype(dtype)
+    for _ in range(2):
+        found = updated.solve(b, trans)
+        rows = np.abs(op) @ np.abs(found) + np.abs(b)
+        assert (np.abs(b - op @ found) <= np.sqrt(EPS[dtype]) * rows).all()
+        assert updated.backward_error < 100 * EPS[dtype]
+
+
+@pytest.mark.filterwarnings("always::RuntimeWarning")
+@pytest.mark.parametrize("seed", [3, 17, 21, 24, 33, 35])
+def test_digits_that_are_lost_are_warned_of(seed, recwarn):
+    """A is small beside the update in all rows, and decides the solution in all directions but one."""
+    A, U, V = random_matrix(30, "f"), 1e6 * rhs(30, "f", (1,), seed), rhs(30, "f", (1,), seed + 100)
+    M = A.toarray() + U.astype("d") @ V.astype("d").T
+    b = (M @ rhs(30)).astype("f")
+    x = gs.splu(A).updated(U.astype("f"), V).solve(b)
+    accurate = np.abs(b - M @ x).max() < 100 * EPS["f"] * (np.abs(M).sum(axis=1).max() * np.abs(x).max())
+    assert accurate or "not accurate" in str(recwarn.pop(RuntimeWarning).message)
+
+
 def test_a_factor_that_was_refactored_since_is_not_solved_with():
     A, (U, V) = random_matrix(30), low_rank(30, 1)
     lu = gs.splu(A)

@@ -23,6 +23,11 @@ def factor(A, *, method="auto", cholesky=False, dtype=float, ordering="auto", ma
     )
 
 
+def csc(parts, n):
+    ptr, ind, values = parts
+    return sp.csc_array((values, ind, ptr), shape=(n, n))
+
+
 def grid(m, rng=None, unsymmetric=0.0):
     """Five-point matrix of an m x m grid, with random unsymmetric off-diagonal values on request."""
     line = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(m, m))
@@ -160,11 +165,39 @@ def test_factors_multiply_to_the_permuted_matrix(method):
     A = grid(9, np.random.default_rng(4), 0.3)
     f = factor(A, method=method)
     n = A.shape[0]
-    L, U = (sp.csc_array((v, i, p), shape=(n, n)) for p, i, v in (f.lower(), f.upper()))
+    L, U = csc(f.lower(), n), csc(f.upper(), n)
     assert abs(L @ U - A[f.row_perm][:, f.col_perm]).max() < 1e-13
     sign, log_modulus = f.slogdet()
     expected = np.linalg.slogdet(A.toarray())
     assert sign == pytest.approx(expected[0]) and log_modulus == pytest.approx(expected[1])
+
+
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize("refactored", [False, True])
+@pytest.mark.parametrize("kind", ["lu", "ldlt"])
+def test_fronts_of_values_that_older_scales_do_not_fit(kind, refactored, dtype):
+    """Solves are refined; the factors cannot be."""
+    for seed in range(12):
+        rng, n = np.random.default_rng(seed), 30
+        dense = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.1) * 10.0 ** rng.uniform(-4, 0, (n, n))
+        A = (dense + dense.T + np.diag(rng.uniform(1, 2, n))).astype(dtype)
+        sizes = (10.0 ** rng.uniform(-6, 6, n)).astype(dtype)
+        others = canonical(sizes[:, None] * A * (sizes if kind == "ldlt" else 1), dtype)[2]
+        ptr, ind, values = canonical(A, dtype)
+        how = {"method": "front"} if kind == "lu" else {"ldlt": True}
+        pattern = _core.canonical_from_columns(n, ptr, ind.astype(np.int64))
+        f = _core.factor(analyze(ptr, ind, others, **how), pattern, others if refactored else values)
+        if refactored:
+            f.refactor(values)
+        L = csc(f.lower(), n)
+        if kind == "ldlt":
+            d, e = f.pivots()
+            U = sp.diags_array([e[:-1], d, e[:-1]], offsets=[-1, 0, 1]) @ L.T
+        else:
+            U = csc(f.upper(), n)
+        assert abs(L @ U - A[f.row_perm][:, f.col_perm]).max() < 1e3 * np.finfo(dtype).eps, seed
+        stats = f.stats()
+        assert (f.method, stats["n_reanalyzed"], stats["n_repivoted"]) == ("front", 1, 0), seed
 
 
 @pytest.mark.parametrize("method", ["column", "front"])

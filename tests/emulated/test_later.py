@@ -1,9 +1,15 @@
 """Calls with check="later" outside of any capture: which arrays they take, on which engines, and what they cost."""
 
+import gc
+
 import numpy as np
 import pytest
 
 import gpusplu as gs
+from gpusplu.engines.device import factorization
+from gpusplu.engines.device.factorization import DeviceFactorization
+from gpusplu.engines.supernodal import batch as lockstep_batch
+from gpusplu.engines.supernodal.batch import LockstepBatch
 from gpusplu.timing import backward_error
 from support import fake_cupy
 from support.column_engines import harder
@@ -32,6 +38,19 @@ def test_a_step_is_one_launch_and_nobody_waits(device, factor):
     assert device.counts == {"replay": 1}
     np.testing.assert_array_equal(x, factor.solve(B))
     assert factor.stats.n_refactor == 5
+
+
+def test_factors_that_outlive_their_modules(factor, monkeypatch):
+    """At the end of a process modules may lose their names before the last factors go."""
+    batch = gs.splu_batch(A, np.stack([A.data, A.data]), engine="supernodal")
+    made = [one for one in gc.get_objects() if isinstance(one, (DeviceFactorization, LockstepBatch))]
+    assert {isinstance(one, LockstepBatch) for one in made} == {False, True}
+    for module in (factorization, lockstep_batch):
+        for name in [name for name in vars(module) if not name.startswith("__")]:
+            monkeypatch.setattr(module, name, None)
+    for one in made:
+        one.__del__()
+    del batch
 
 
 def test_calls_add_up_until_somebody_looks(device, factor):

@@ -1,6 +1,7 @@
 """Large arrays of the host in pieces of page-locked memory, and what a device that is full says."""
 
 from contextlib import nullcontext
+from threading import Thread
 from types import SimpleNamespace
 
 import numpy as np
@@ -59,6 +60,41 @@ def test_what_is_on_its_way_is_waited_for(small_pieces, monkeypatch):
     with device, pytest.raises(KeyboardInterrupt):
         device.send(device.new_stream(), buffer.pointer, np.zeros(1000, np.uint8))
     assert device.counts["synchronize"] == 2
+
+
+@pytest.mark.parametrize("way", ["send", "fetch"])
+def test_a_signal_handler_copies_while_its_thread_does(small_pieces, monkeypatch, way):
+    """Large arrays, for which the pieces are taken: nothing waits for ever, and both arrive."""
+    device, outer, inner = EmulatedDevice(), np.arange(250, dtype=np.uint8), np.arange(200, dtype=np.uint8)[::-1].copy()
+    buffers, found, calls = (device.empty(250), device.empty(200)), (np.zeros_like(outer), np.zeros_like(inner)), []
+
+    def handle_between_pieces(to, source, copy=pieces._core.copy):
+        calls.append(source.size)
+        if len(calls) == 2:
+            copies(inner, 1)
+        copy(to, source)
+
+    def copies(array, which):
+        buffer, stream = buffers[which], device.new_stream()
+        if way == "send":
+            device.send(stream, buffer.pointer, array)
+            stream.synchronize()
+            found[which][...] = memory_at(buffer.pointer, array.size)
+        else:
+            memory_at(buffer.pointer, array.size)[...] = array
+            device.fetch(stream, found[which], buffer.pointer)
+
+    monkeypatch.setattr(pieces._core, "copy", handle_between_pieces)
+    thread = Thread(target=lambda: (device.__enter__(), copies(outer, 0)), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+    for array, arrived in zip((outer, inner), found, strict=True):
+        np.testing.assert_array_equal(arrived, array)
+    calls.clear()
+    with device:
+        copies(outer, 0)
+    assert calls == [PIECE, PIECE, PIECE, 58]  # the pieces are free again
 
 
 def test_batches_of_the_host(small_pieces, device):

@@ -73,10 +73,11 @@ void bind_ladder(nb::module_& m) {
   nb::class_<PivotReport>(m, "PivotReport", "What a factorization says of itself; see core/certify/ladder.hpp.")
       .def(
           "__init__",
-          [](PivotReport* self, bool failed, idx n_perturbed, idx n_tiny, double max_multiplier) {
-            new (self) PivotReport{failed, true, n_perturbed, n_tiny, max_multiplier};
+          [](PivotReport* self, bool failed, idx n_perturbed, idx n_tiny, double max_multiplier, double growth) {
+            new (self) PivotReport{failed, true, n_perturbed, n_tiny, max_multiplier, growth};
           },
-          nb::kw_only(), "failed"_a = false, "n_perturbed"_a = 0, "n_tiny"_a = 0, "max_multiplier"_a = 0.0);
+          nb::kw_only(), "failed"_a = false, "n_perturbed"_a = 0, "n_tiny"_a = 0, "max_multiplier"_a = 0.0,
+          "growth"_a = 0.0);
   nb::enum_<Verdict>(m, "Verdict")
       .value("accept", Verdict::accept)
       .value("solve_known_system", Verdict::solve_known_system)

@@ -8,6 +8,7 @@
 #include "matrix/sort_rows.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
+#include "numeric/unscaled.hpp"
 
 namespace gs {
 namespace {
@@ -84,7 +85,7 @@ template <class T> Matrix<T> ColumnLU<T>::lower() const {
     for (idx k = nodes_->node[s].first; k < nodes_->node[s + 1].first; k++) {
       append(out, k, T(1));
       for_lower(*nodes_, s, k, [&](idx row, T v) {
-        if (v != T(0)) append(out, row, scaled(v, row_scale(k) / row_scale(row)));
+        if (v != T(0)) append(out, row, unscaled(v, row_scale(k), 1 / row_scale(row)));
       });
       out.pattern.ptr.push_back((off)out.pattern.ind.size());
     }
@@ -103,7 +104,7 @@ template <class T> Matrix<T> ColumnLU<T>::upper() const {
   out.pattern.n = n_;
   out.pattern.ptr.push_back(0);
   for (idx k = 0; k < n_; k++) {
-    const auto emit = [&](idx row, T v) { append(out, row, scaled(v, 1 / (row_scale(row) * col_scale(k)))); };
+    const auto emit = [&](idx row, T v) { append(out, row, unscaled(v, 1 / row_scale(row), 1 / col_scale(k))); };
     for_upper(*nodes_, node_of[k], k, [&](idx row, T v) {
       if (v == T(0)) return;
       if (row >= block_begin[k]) emit(row, v);
@@ -119,7 +120,7 @@ template <class T> Matrix<T> ColumnLU<T>::upper() const {
 
 template <class T> std::vector<T> ColumnLU<T>::diagonal() const {
   std::vector<T> out(n_);
-  for (idx k = 0; k < n_; k++) out[k] = scaled(nodes_->pivot[k], 1 / (row_scale(k) * col_scale(k)));
+  for (idx k = 0; k < n_; k++) out[k] = unscaled(nodes_->pivot[k], 1 / row_scale(k), 1 / col_scale(k));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/analyze.hpp"
+#include "analysis/graph.hpp"
 #include "base/operation.hpp"
 #include "base/range_flags.hpp"
 #include "base/stopwatch.hpp"
@@ -16,19 +17,6 @@
 #include "numeric/pivot_report.hpp"
 
 namespace gs {
-namespace {
-
-// Whether the scales of an analysis leave rows of these values far from the others, so that what is good beside large
-// entries is not beside theirs: L U is then A but for errors that hide them. Only where the bound of errors is no good
-// anyway is a pass over the values worth it.
-template <class T> bool scales_mislead(const FactorOptions& options, const Symbolic& s, PatternView A, const T* values,
-                                       double error_bound) {
-  const double half_precision = std::sqrt(eps<T>);
-  if (options.pivoting == Pivoting::fixed || s.row_scale.empty() || error_bound < half_precision) return false;
-  return !(eps<T> * spread_of_rows(A, values, s.row_scale, s.col_scale) < half_precision);
-}
-
-}  // namespace
 
 template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
                                      const FactorOptions& options)
@@ -89,8 +77,7 @@ template <class T> void Factor<T>::factor_by_method(bool fresh) {
   } else {
     if (!fresh) {
       info_ = column_->refactor(values_.data());
-      if (!certified() || scales_mislead(options_, *symbolic_, A_, values_.data(), error_bound()))
-        fresh = true, stats_.n_repivoted++;
+      if (!certified() || scales_mislead()) fresh = true, stats_.n_repivoted++;
     }
     // new values may be out of the range of old scales: only scales of their own can tell whether they are singular
     if (fresh && !factor_first()) use_partial_pivoting();
@@ -110,10 +97,21 @@ template <class T> PivotReport Factor<T>::report() const {
   return report_of(info_, symbolic_->cholesky, front_ != nullptr, error_bound());
 }
 
+// Whether the scales of an analysis leave rows of these values far from the others, so that what is good beside large
+// entries is not beside theirs: L U is then A but for errors that hide them. Only where the bound of errors is no good
+// anyway is a pass over the values worth it.
+template <class T> bool Factor<T>::scales_mislead() const {
+  const double half_precision = std::sqrt(eps<T>);
+  const Symbolic& s = *symbolic_;
+  if (options_.pivoting == Pivoting::fixed || s.row_scale.empty() || error_bound() < half_precision) return false;
+  return !(eps<T> * spread_of_rows(A_, values_.data(), s.row_scale, s.col_scale) < half_precision);
+}
+
 // First solves in either direction are measured; later factorizations on the same pivots go on from there.
 template <class T> void Factor<T>::decide_checks(bool fresh) {
   const PivotReport pivots = report();
   trust_ = ladder_.trust(pivots);
+  triangles_fit_ = false, triangles_.reset();
   norms_[0] = norms_[1] = -1;
   for (Experience& seen : seen_)
     if (fresh || ladder_.is_outdated(seen, pivots.error_bound)) seen = {};
@@ -128,10 +126,7 @@ template <class T> bool Factor<T>::must_measure(Trans trans) {
 // By the pivots that a first factorization chooses. Whether they are fit; a diagonal that was kept and is not gives way
 // to a matching.
 template <class T> bool Factor<T>::factor_first() {
-  const auto fits = [&](double threshold) {
-    return factor_column(threshold) && certified() &&
-           !scales_mislead(options_, *symbolic_, A_, values_.data(), error_bound());
-  };
+  const auto fits = [&](double threshold) { return factor_column(threshold) && certified() && !scales_mislead(); };
   if (symbolic_->keeps_diagonal) {
     const double given = options_.pivot_threshold;
     const double threshold = given == FactorOptions{}.pivot_threshold ? kept_diagonal_threshold : given;
@@ -154,7 +149,8 @@ template <class T> bool Factor<T>::factor_column(double threshold) {
   return info_.status == FactorInfo::ok;
 }
 
-template <class T> void Factor<T>::factor_front(bool fresh) {
+// `fresh`: by the analysis that there is; `renewed`: which is one of these values.
+template <class T> void Factor<T>::factor_front(bool fresh, bool renewed) {
   if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
   const PivotRule rule{perturb_below, tiny_below};
@@ -164,17 +160,18 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
     if (info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
     return;
   }
-  if (certified()) return;
-  if (fresh || (symbolic_->ldlt && options_.any_values)) return choose_pivots_anew();
+  const bool misled = !renewed && scales_mislead();
+  if (!misled && certified()) return;
+  if (!misled && (fresh || (symbolic_->ldlt && options_.any_values))) return choose_pivots_anew();
   AnalyzeOptions again(symbolic_->costs);  // the matching was made for older values
   again.method = MethodChoice::front;
   again.ldlt = symbolic_->ldlt;
-  auto renewed = std::make_shared<Symbolic>(analyze(A_, values_.data(), again));
-  if (renewed->structural_rank < renewed->n) throw SingularError(-1);
+  auto other = std::make_shared<Symbolic>(analyze(A_, values_.data(), again));
+  if (other->structural_rank < other->n) throw SingularError(-1);
   stats_.n_reanalyzed++;
   front_.reset();
-  take(std::move(renewed));
-  factor_front(true);
+  take(std::move(other));
+  factor_front(true, true);
 }
 
 // Whether the factor can be left to the checks of solve().
@@ -371,6 +368,7 @@ template <class T> FactorSummary Factor<T>::summary() const {
   else all.nnz = front_->nnz_lower() + (symbolic_->one_triangle() ? 0 : front_->nnz_upper());
   all.bytes = front_ ? front_->bytes() : column_->bytes();
   if (wide_.column && wide_.column != column_) all.bytes += wide_.column->bytes();
+  if (triangles_) all.bytes += triangles_->bytes();
   if (mirror_) all.bytes += mirror_->bytes();
   all.error_bound = error_bound();
   return all;
@@ -387,12 +385,8 @@ template <class T> template <class Ask> auto Factor<T>::held_by(Ask&& ask) const
   return front_ ? ask(*front_) : ask(*column_);
 }
 
-template <class T> std::vector<idx> Factor<T>::row_perm() const {
-  return held_by([](const auto& engine) { return std::vector<idx>(engine.row_perm()); });
-}
-
-template <class T> std::vector<idx> Factor<T>::col_perm() const {
-  return held_by([](const auto& engine) { return std::vector<idx>(engine.col_perm()); });
+template <class T> int Factor<T>::sign_of_permutations() const {
+  return held_by([](const auto& engine) { return parity(engine.row_perm()) * parity(engine.col_perm()); });
 }
 
 template <class T> std::vector<T> Factor<T>::diagonal() const {
@@ -402,14 +396,6 @@ template <class T> std::vector<T> Factor<T>::diagonal() const {
 template <class T> std::vector<T> Factor<T>::below_diagonal() const {
   const UseLock::Shared shared = held();
   return front_ ? front_->below_diagonal() : std::vector<T>(A_.n);
-}
-
-template <class T> Matrix<T> Factor<T>::lower() const {
-  return held_by([](const auto& engine) { return engine.lower(); });
-}
-
-template <class T> Matrix<T> Factor<T>::upper() const {
-  return held_by([](const auto& engine) { return engine.upper(); });
 }
 
 template class Factor<float>;

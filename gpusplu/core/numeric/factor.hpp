@@ -123,11 +123,15 @@ template <class T> class Factor {
   double reciprocal_condition() const;
   // Of LDL^T, of which D tells it if the factors are close enough to A.
   Inertia inertia() const;
-  // Pr A Pc = L U, or A[perm][:, perm] = L L^H or L D L^H; gather permutations.
+  // Pr A Pc = L U, or A[perm][:, perm] = L L^H or L D L^H; gather permutations. Those of LU may be of other pivots than
+  // those held (factor_triangles.cpp).
+  bool has_accurate_triangles() const;  // L U is A to half of the digits, as far as was looked into
   std::vector<idx> row_perm() const;
   std::vector<idx> col_perm() const;
   Matrix<T> lower() const;
   Matrix<T> upper() const;
+  // Of the factor held.
+  int sign_of_permutations() const;
   std::vector<T> diagonal() const;        // of U (Cholesky: of L; LDL^T: of D)
   std::vector<T> below_diagonal() const;  // of D
 
@@ -145,7 +149,7 @@ template <class T> class Factor {
   bool suits_ldlt();
   void leave_ldlt();
   void factor_by_method(bool fresh);
-  void factor_front(bool fresh);
+  void factor_front(bool fresh, bool renewed = false);
   void factor_spare(double largest);
   bool factor_updated_anew();
   bool factor_first();
@@ -158,6 +162,7 @@ template <class T> class Factor {
   bool certified();
   double distance_of_factors() const;
   double error_bound() const;
+  bool scales_mislead() const;
   PivotReport report() const;
   void decide_checks(bool fresh);
   void lose(std::shared_ptr<const Symbolic> symbolic, bool anew);
@@ -166,6 +171,8 @@ template <class T> class Factor {
   void recover();
   UseLock::Shared held() const;  // to share what is factored
   template <class Ask> auto held_by(Ask&& ask) const;
+  template <class Ask> auto taken_by(Ask&& ask) const;
+  void fit_triangles();
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
   bool in_range(Trans trans, const T* b, const T* x) const;
   void solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const;
@@ -193,9 +200,12 @@ template <class T> class Factor {
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
-  bool updated_ = false;        // since the last factorization
-  double largest_ = 0;          // largest entry of A
-  double norms_[2] = {-1, -1};  // of A and its transpose in the infinity norm, -1 until asked for
+  bool triangles_fit_ = false;  // L and U without scales have been looked into since the last factorization
+  double triangles_error_ = 0;
+  std::shared_ptr<const ColumnLU<T>> triangles_;  // that L and U are taken from instead of those held
+  bool updated_ = false;                          // since the last factorization
+  double largest_ = 0;                            // largest entry of A
+  double norms_[2] = {-1, -1};                    // of A and its transpose in the infinity norm, -1 until asked for
   // Nothing is factored: memory was too short, or the call was asked to stop, before the factor of the values held was
   // restored.
   bool lost_ = false;

@@ -8,6 +8,7 @@
 #include "base/scalars.hpp"
 #include "matrix/sort_rows.hpp"
 #include "numeric/front_factor.hpp"
+#include "numeric/unscaled.hpp"
 
 namespace gs {
 namespace {
@@ -85,7 +86,7 @@ template <class T> Matrix<T> FrontFactor<T>::lower() const {
         columns.add(j, j, unit ? T(1) : column[k]);
         for (idx i = k + 1; i < R; i++) {
           const idx row = i < W ? start + i : new_row[rows[i - W]];
-          if (column[i] != T(0)) columns.add(j, row, scaled(column[i], scale[j] / scale[row]));
+          if (column[i] != T(0)) columns.add(j, row, unscaled(column[i], scale[j], 1 / scale[row]));
         }
       }
     }
@@ -105,7 +106,7 @@ template <class T> Matrix<T> FrontFactor<T>::upper() const {
       const idx* rows = symbolic_->row_ind.data() + symbolic_->row_ptr[s];
       const T* Ut = panel(s) + off(R) * W;
       auto add = [&](idx i, idx j, T v, bool keep) {
-        if (keep || v != T(0)) columns.add(j, i, scaled(v, 1 / (row_scale[i] * col_scale[j])));
+        if (keep || v != T(0)) columns.add(j, i, unscaled(v, 1 / row_scale[i], 1 / col_scale[j]));
       };
       for (idx k = 0; k < W; k++) {
         for (idx j = k; j < W; j++) add(start + k, start + j, panel(s)[k + off(j) * R], j == k);
@@ -122,13 +123,13 @@ template <class T> std::vector<T> FrontFactor<T>::diagonal() const {
   const std::vector<double> col_scale = gathered(symbolic_->col_scale, col_perm());
   std::vector<T> diagonal(symbolic_->n);
   for (std::size_t k = 0; k < diagonal_.size(); k++)
-    diagonal[k] = scaled(diagonal_[k], 1 / (row_scale[k] * col_scale[k]));
+    diagonal[k] = unscaled(diagonal_[k], 1 / row_scale[k], 1 / col_scale[k]);
   if (symbolic_->ldlt) return diagonal;
   for (idx s = 0; s < symbolic_->nsuper(); s++) {
     const auto [W, H, R] = shape(s);
     for (idx k = 0; k < W; k++) {
       const idx j = symbolic_->super_ptr[s] + k;
-      diagonal[j] = scaled(panel(s)[k + off(k) * R], 1 / (row_scale[j] * col_scale[j]));
+      diagonal[j] = unscaled(panel(s)[k + off(k) * R], 1 / row_scale[j], 1 / col_scale[j]);
     }
   }
   return diagonal;
@@ -137,7 +138,7 @@ template <class T> std::vector<T> FrontFactor<T>::diagonal() const {
 template <class T> std::vector<T> FrontFactor<T>::below_diagonal() const {
   const std::vector<double> scale = gathered(symbolic_->row_scale, row_perm());
   std::vector<T> below(below_diagonal_);
-  for (std::size_t k = 0; k + 1 < below.size(); k++) below[k] = scaled(below[k], 1 / (scale[k] * scale[k + 1]));
+  for (std::size_t k = 0; k + 1 < below.size(); k++) below[k] = unscaled(below[k], 1 / scale[k], 1 / scale[k + 1]);
   return below;
 }
 

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "analysis/graph.hpp"
 #include "base/scalars.hpp"
 
 namespace gs {
@@ -45,7 +44,7 @@ template <class T> std::pair<T, double> slogdet(const Factor<T>& f) {
   LogProduct<T> all;
   for (const T& d : f.diagonal()) all.multiply(d);
   if (cholesky) return {T(1), 2 * all.log_modulus};
-  return {all.sign * T((real_t<T>)(parity(f.row_perm()) * parity(f.col_perm()))), all.log_modulus};
+  return {all.sign * T((real_t<T>)f.sign_of_permutations()), all.log_modulus};
 }
 
 #define GS_INSTANTIATE(T) template std::pair<T, double> slogdet(const Factor<T>&);

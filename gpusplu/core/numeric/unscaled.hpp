@@ -1,4 +1,4 @@
-// An entry of the inverse of a scaled matrix as one of the inverse of the matrix.
+// An entry of factors, or of the inverse, of a scaled matrix as one of those of the matrix.
 #pragma once
 #include <cmath>
 

@@ -205,6 +205,7 @@ class DeviceFactor(LaterFactorization):
     backward_error = property(lambda self: self._error)
     row_perm = property(lambda self: self._settled_cpu().row_perm)
     col_perm = property(lambda self: self._settled_cpu().col_perm)
+    has_accurate_triangles = property(lambda self: self._settled_cpu().has_accurate_triangles)
 
     def lower(self) -> Any:
         return self._settled_cpu().lower()

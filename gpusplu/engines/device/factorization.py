@@ -20,7 +20,6 @@ without a call in between, where no handler runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from threading import RLock
 from time import perf_counter
 from typing import Any
@@ -103,11 +102,13 @@ class DeviceFactorization:
         self._seconds["factor_seconds"] = perf_counter() - start
 
     def __del__(self) -> None:
-        with suppress(Exception):  # at the end of the process there may be no CUDA any more
+        try:
             self._unfinished.keep(self._recorded)
             if self._pending or self._unread:  # its memory must not be given away before
                 with self._device:
                     self._recorded.begin().synchronize()
+        except Exception:  # at the end of the process there may be no CUDA any more, nor `suppress`
+            pass
 
     # ---- refactor
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -69,11 +68,13 @@ class LockstepBatch:
             device.own_stream().synchronize()
 
     def __del__(self) -> None:
-        with suppress(Exception):  # at the end of the process there may be no CUDA any more
+        try:
             self._unfinished.keep(self._memory)
             if self._busy:  # its memory must not be given away before
                 with self._device:
                     self._begin().synchronize()
+        except Exception:  # at the end of the process there may be no CUDA any more, nor `suppress`
+            pass
 
     # ---- what the facade calls
 

@@ -1,0 +1,126 @@
+// The factors of a Factor as users take them, without the scales that they were computed with.
+//
+// Dr (A + E) Dc = L U with a small E beside Dr A Dc says little of E beside A: where rows or columns differ much in
+// size, L and U without scales multiply to A but for errors as large as its largest entry, or leave the range. Solves
+// are refined; those who take L and U get what partial pivoting of A as it is finds, as from SuperLU, where that is
+// better.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "base/scalars.hpp"
+#include "matrix/modulus.hpp"
+#include "numeric/factor.hpp"
+#include "numeric/known_answer.hpp"
+
+namespace gs {
+namespace {
+
+template <class T> using Wide = std::conditional_t<is_complex<T>, std::complex<double>, double>;
+
+// y += scale M x, and with `moduli` y += |scale| |M| x.
+template <class T, class X>
+void add_product(const PatternView& M, const T* values, double scale, bool moduli, const X* x, X* y) {
+  for (idx j = 0; j < M.n; j++)
+    for (off p = M.ptr[j]; p < M.ptr[j + 1]; p++) {
+      const X v = scaled(X(values[p]), scale);
+      y[M.ind[p]] += (moduli ? X(std::abs(v)) : v) * x[j];
+    }
+}
+
+// The largest entry of (L U - Pr A Pc) v beside that of A, of a vector v of ones with signs, and what rounding may do
+// to products of L and U; infinite where numbers are out of range.
+template <class T, class Engine>
+double error_of_triangles(PatternView A, const T* values, double largest_of_A, const Engine& engine) {
+  using X = Wide<T>;
+  const double scale = std::ldexp(1.0, -std::clamp(std::ilogb(largest_of_A), -1000, 1000));
+  const Matrix<T> L = engine.lower(), U = engine.upper();
+  const auto of_product = [&](bool moduli, const std::vector<X>& v) {
+    std::vector<X> of_U(A.n), of_L(A.n);
+    add_product(U.pattern.view(), U.values.data(), scale, moduli, v.data(), of_U.data());
+    add_product(L.pattern.view(), L.values.data(), 1, moduli, of_U.data(), of_L.data());
+    return of_L;
+  };
+  const std::vector<T> signs = known_answer<T>(A.n, 1);
+  const std::vector<X> v(signs.begin(), signs.end());
+  std::vector<X> by_columns(A.n), of_A(A.n);
+  for (idx k = 0; k < A.n; k++) by_columns[engine.col_perm()[k]] = v[k];
+  add_product(A, values, scale, false, by_columns.data(), of_A.data());
+  const std::vector<X> found = of_product(false, v), sizes = of_product(true, std::vector<X>(A.n, X(1)));
+  double largest = 0;
+  for (idx k = 0; k < A.n; k++)
+    largest = max_or_nan(largest, std::abs(found[k] - of_A[engine.row_perm()[k]]) + eps<T> * std::abs(sizes[k]));
+  const double error = largest / (largest_of_A * scale);
+  return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+// Only where pivots were perturbed, the bound of errors is no good or multipliers may leave the range without scales
+// are they measured, once a factorization. For those who own the factor.
+template <class T> void Factor<T>::fit_triangles() {
+  triangles_fit_ = true, triangles_error_ = 0;
+  const double apart = scales_[0].largest / scales_[0].least;
+  const bool in_range =
+      (front_ || !column_->is_wide()) && apart < std::sqrt((double)std::numeric_limits<real_t<T>>::max());
+  const bool good = info_.n_perturbed == 0 && in_range && ladder_.is_inverse(error_bound());
+  if (good || symbolic_->one_triangle() || (!front_ && !column_->factored())) return;
+  const auto error = [&](const auto& engine) { return error_of_triangles(A_, values_.data(), largest_, engine); };
+  triangles_error_ = front_ ? error(*front_) : error(*column_);
+  if (ladder_.is_inverse(triangles_error_) || options_.pivoting == Pivoting::fixed) return;
+  const Symbolic unscaled = unscaled_analysis();
+  if (unscaled.structural_rank < unscaled.n) return;
+  auto column = std::make_shared<ColumnLU<T>>(unscaled, A_);
+  PivotOptions options;
+  options.pivot_threshold = pivot_threshold_of(Resort::unscaled, options_.pivot_threshold);
+  const FactorInfo info = column->factor(values_.data(), options);
+  if (info.status != FactorInfo::ok) return;
+  const double other = error(*column);
+  if (other < triangles_error_) triangles_ = std::move(column), triangles_error_ = other;
+}
+
+// Of the engine that L and U are taken from. That these may be computed now is nothing that the caller of a const
+// function sees.
+template <class T> template <class Ask> auto Factor<T>::taken_by(Ask&& ask) const {
+  for (;;) {
+    {
+      const UseLock::Shared shared = held();
+      if (triangles_fit_) return triangles_ ? ask(*triangles_) : front_ ? ask(*front_) : ask(*column_);
+    }
+    const UseLock::Exclusive own = use_.exclusive();
+    const_cast<Factor*>(this)->recover();
+    const_cast<Factor*>(this)->fit_triangles();
+  }
+}
+
+template <class T> bool Factor<T>::has_accurate_triangles() const {
+  return taken_by([&](const auto&) { return ladder_.may_be_inverse(triangles_error_); });
+}
+
+template <class T> std::vector<idx> Factor<T>::row_perm() const {
+  return taken_by([](const auto& engine) { return std::vector<idx>(engine.row_perm()); });
+}
+
+template <class T> std::vector<idx> Factor<T>::col_perm() const {
+  return taken_by([](const auto& engine) { return std::vector<idx>(engine.col_perm()); });
+}
+
+template <class T> Matrix<T> Factor<T>::lower() const {
+  return taken_by([](const auto& engine) { return engine.lower(); });
+}
+
+template <class T> Matrix<T> Factor<T>::upper() const {
+  return taken_by([](const auto& engine) { return engine.upper(); });
+}
+
+#define GS_INSTANTIATE(T)                                  \
+  template bool Factor<T>::has_accurate_triangles() const; \
+  template std::vector<idx> Factor<T>::row_perm() const;   \
+  template std::vector<idx> Factor<T>::col_perm() const;   \
+  template Matrix<T> Factor<T>::lower() const;             \
+  template Matrix<T> Factor<T>::upper() const;
+GS_FOR_SCALARS(GS_INSTANTIATE)
+
+}  // namespace gs

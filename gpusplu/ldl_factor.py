@@ -36,6 +36,7 @@ class LDLFactor(LDLTriangle, Solver):
     """
 
     __slots__ = ("_doubt",)
+    _names = "L and D"
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
         super().__init__(symbolic, canonical, core)
@@ -65,6 +66,7 @@ class LDLFactor(LDLTriangle, Solver):
         return self._keep("_upper", self._make_D)
 
     def _make_D(self) -> sp.csc_array:
+        self._look_at_product()
         d, e = self._core.pivots()
         above = e.conj() if self.hermitian else e
         diagonals = {-1: e[:-1], 0: d, 1: above[:-1]} if d.size else {0: d}  # no place beside an empty one

@@ -38,6 +38,7 @@ class Triangles:
     _order: tuple[ndarray, ndarray] | None  # of the pivots that these triangles are of
     _pair: Kept | None  # both, of LDL^T in place of LU
     _upper: Kept | None
+    _names = "L and U"  # of those whose product is A
     shape: Any
     version: int
 
@@ -62,10 +63,16 @@ class Triangles:
         return bool(getattr(self._core, "captured", False))
 
     def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
+        self._look_at_product()
         pointers, rows, values = arrays
         if values.size <= np.iinfo(np.int32).max:
             pointers = pointers.astype(np.int32)
         return sp.csc_array((values, rows, pointers), shape=self.shape)
+
+    def _look_at_product(self) -> None:
+        if not getattr(self._core, "has_accurate_triangles", True):
+            what = f"overflow encountered in {self._names}: they are not finite, or their product is not A"
+            warn(what, RuntimeWarning)
 
     def _solve_with(self, triangle: sp.csc_array, lower: bool, rhs: Any, trans: str) -> Any:
         """Solve with the lower or the upper factor, as it is taken out."""
@@ -102,11 +109,6 @@ class LUTriangles(Triangles):
         """Lower triangular factor with ones on its diagonal; the same object until the values or the pivots change."""
         self._forget_other_pivots()
         return self._pair_of_ldlt()[0] if self._is_ldlt else super().L
-
-    def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
-        if not getattr(self._core, "has_accurate_triangles", True):
-            warn("overflow encountered in L and U: they are not finite, or their product is not A", RuntimeWarning)
-        return super()._triangle(arrays)
 
     @property
     def U(self) -> sp.csc_array:

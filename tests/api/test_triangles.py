@@ -1,5 +1,7 @@
 """Solves with one factor, permutations, and Gaussian vectors."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -84,6 +86,35 @@ def test_triangles_that_are_not_accurate_are_warned_of():
     lu = gs.splu(unlike("d", "rows", 250, 0), pivoting="static")
     with pytest.warns(RuntimeWarning, match="L and U"):
         _ = lu.U
+
+
+def indefinite_unlike(dtype, hermitian, spread, seed, n=40):
+    """Entries of very different size, of a matrix with zeros on its diagonal."""
+    rng = np.random.default_rng(seed)
+    half = sp.random_array((n, n), density=0.15, rng=rng).tocsc().astype("D")
+    half.data = rng.standard_normal(half.nnz) * 10.0 ** rng.uniform(-spread, spread, half.nnz) + 0j
+    if dtype in "FD":
+        half.data *= np.exp(1j * rng.uniform(0, 6, half.nnz))
+    A = half + (half.conj().T if hermitian else half.T) + sp.diags_array(rng.normal(size=n) * (rng.random(n) < 0.6))
+    return canonical(sp.csc_array(A if dtype in "FD" else A.real).astype(dtype))
+
+
+@pytest.mark.parametrize(("dtype", "spread"), [("f", 8), ("d", 20), ("F", 8), ("D", 20)])
+@pytest.mark.parametrize("hermitian", [True, False])
+def test_ldlt_where_sizes_are_very_different(dtype, hermitian, spread):
+    """L D L^H is A to half of the digits, or warned of."""
+    inaccurate = 0
+    for seed in range(30):
+        A = indefinite_unlike(dtype, hermitian, spread, seed)
+        factor = gs.ldlt(A, hermitian=hermitian)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            L, D = factor.L.astype("D"), factor.D.astype("D")
+        error = L @ D @ (L.conj().T if hermitian else L.T) - A.astype("D")[factor.perm][:, factor.perm]
+        if not abs(error).max() < EPS[dtype] ** 0.5 * abs(A).max():
+            inaccurate += 1
+            assert any("L and D" in str(one.message) for one in said), seed
+    assert inaccurate
 
 
 class ReadMeanwhile:

@@ -125,7 +125,7 @@ template <class T> class Factor {
   Inertia inertia() const;
   // Pr A Pc = L U, or A[perm][:, perm] = L L^H or L D L^H; gather permutations. Those of LU may be of other pivots than
   // those held (factor_triangles.cpp).
-  bool has_accurate_triangles() const;  // L U is A to half of the digits, as far as was looked into
+  bool has_accurate_triangles() const;  // L U, L D L^H is A to half of the digits, where looked into
   std::vector<idx> row_perm() const;
   std::vector<idx> col_perm() const;
   Matrix<T> lower() const;

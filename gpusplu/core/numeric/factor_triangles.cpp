@@ -30,25 +30,51 @@ void add_product(const PatternView& M, const T* values, double scale, bool modul
     }
 }
 
-// The largest entry of (L U - Pr A Pc) v beside that of A, of a vector v of ones with signs, and what rounding may do
-// to products of L and U; infinite where numbers are out of range.
+// scale L U v; with `moduli` of their moduli.
 template <class T, class Engine>
-double error_of_triangles(PatternView A, const T* values, double largest_of_A, const Engine& engine) {
+std::vector<Wide<T>> product_of_lu(const Engine& engine, double scale, bool moduli, const std::vector<Wide<T>>& v) {
+  const Matrix<T> L = engine.lower(), U = engine.upper();
+  std::vector<Wide<T>> of_U(v.size()), of_L(v.size());
+  add_product(U.pattern.view(), U.values.data(), scale, moduli, v.data(), of_U.data());
+  add_product(L.pattern.view(), L.values.data(), 1, moduli, of_U.data(), of_L.data());
+  return of_L;
+}
+
+// scale L D L^H v, or L D L^T v, likewise.
+template <class T> std::vector<Wide<T>> product_of_ldlt(const FrontFactor<T>& engine, bool hermitian, double scale,
+                                                        bool moduli, const std::vector<Wide<T>>& v) {
+  using X = Wide<T>;
+  const Matrix<T> L = engine.lower();
+  const std::vector<T> d = engine.diagonal(), e = engine.below_diagonal();
+  const auto taken = [&](X value) { return moduli ? X(std::abs(value)) : value; };
+  const PatternView pattern = L.pattern.view();
+  std::vector<X> right(v.size()), of_D(v.size()), of_L(v.size());
+  for (idx j = 0; j < pattern.n; j++)
+    for (off p = pattern.ptr[j]; p < pattern.ptr[j + 1]; p++)
+      right[j] += taken(conj_if(X(L.values[p]), hermitian)) * v[pattern.ind[p]];
+  for (idx k = 0; k < pattern.n; k++) {
+    of_D[k] += taken(scaled(X(d[k]), scale)) * right[k];
+    if (k + 1 == pattern.n) break;
+    of_D[k + 1] += taken(scaled(X(e[k]), scale)) * right[k];
+    of_D[k] += taken(scaled(conj_if(X(e[k]), hermitian), scale)) * right[k + 1];
+  }
+  add_product(pattern, L.values.data(), 1, moduli, of_D.data(), of_L.data());
+  return of_L;
+}
+
+// The largest entry of (L U - Pr A Pc) v beside that of A, of a vector v of ones with signs, and what rounding may do
+// to products of L and U; infinite where numbers are out of range. `of_product` multiplies them, or L D L^H.
+template <class T, class Engine, class Product> double error_of_triangles(PatternView A, const T* values,
+                                                                          double largest_of_A, const Engine& engine,
+                                                                          Product&& of_product) {
   using X = Wide<T>;
   const double scale = std::ldexp(1.0, -std::clamp(std::ilogb(largest_of_A), -1000, 1000));
-  const Matrix<T> L = engine.lower(), U = engine.upper();
-  const auto of_product = [&](bool moduli, const std::vector<X>& v) {
-    std::vector<X> of_U(A.n), of_L(A.n);
-    add_product(U.pattern.view(), U.values.data(), scale, moduli, v.data(), of_U.data());
-    add_product(L.pattern.view(), L.values.data(), 1, moduli, of_U.data(), of_L.data());
-    return of_L;
-  };
   const std::vector<T> signs = known_answer<T>(A.n, 1);
   const std::vector<X> v(signs.begin(), signs.end());
   std::vector<X> by_columns(A.n), of_A(A.n);
   for (idx k = 0; k < A.n; k++) by_columns[engine.col_perm()[k]] = v[k];
   add_product(A, values, scale, false, by_columns.data(), of_A.data());
-  const std::vector<X> found = of_product(false, v), sizes = of_product(true, std::vector<X>(A.n, X(1)));
+  const std::vector<X> found = of_product(scale, false, v), sizes = of_product(scale, true, std::vector<X>(A.n, X(1)));
   double largest = 0;
   for (idx k = 0; k < A.n; k++)
     largest = max_or_nan(largest, std::abs(found[k] - of_A[engine.row_perm()[k]]) + eps<T> * std::abs(sizes[k]));
@@ -66,8 +92,17 @@ template <class T> void Factor<T>::fit_triangles() {
   const bool in_range =
       (front_ || !column_->is_wide()) && apart < std::sqrt((double)std::numeric_limits<real_t<T>>::max());
   const bool good = info_.n_perturbed == 0 && in_range && ladder_.is_inverse(error_bound());
-  if (good || symbolic_->one_triangle() || (!front_ && !column_->factored())) return;
-  const auto error = [&](const auto& engine) { return error_of_triangles(A_, values_.data(), largest_, engine); };
+  if (good || symbolic_->cholesky || (!front_ && !column_->factored())) return;
+  if (symbolic_->ldlt) {
+    triangles_error_ = error_of_triangles(A_, values_.data(), largest_, *front_, [&](const auto&... given) {
+      return product_of_ldlt(*front_, options_.hermitian, given...);
+    });
+    return;
+  }
+  const auto error = [&](const auto& engine) {
+    return error_of_triangles(A_, values_.data(), largest_, engine,
+                              [&](const auto&... given) { return product_of_lu<T>(engine, given...); });
+  };
   triangles_error_ = front_ ? error(*front_) : error(*column_);
   if (ladder_.is_inverse(triangles_error_) || options_.pivoting == Pivoting::fixed) return;
   const Symbolic unscaled = unscaled_analysis();

@@ -66,7 +66,7 @@ def product_error(lu, A):
     ("dtype", "what", "spread"), [("f", "entries", 8), ("f", "rows", 30), ("d", "entries", 20), ("d", "rows", 250)]
 )
 def test_triangles_where_sizes_are_very_different(dtype, what, spread):
-    """What is accurate beside a scaled matrix need not be beside the matrix; solves and determinants are of the former."""
+    """What is accurate beside a scaled matrix need not be beside the matrix; solves and determinants are of that."""
     for seed in range(20):
         A = unlike(dtype, what, spread, seed)
         lu = gs.splu(A)

@@ -16,9 +16,9 @@ from gpusplu.cuda.nvrtc import SCALARS, CompileError
 if importlib.util.find_spec("nvidia") is None:
     pytest.skip("no NVRTC (pip install nvidia-cuda-nvrtc)", allow_module_level=True)
 
-# Double precision, which has most tensor core paths, for one architecture of each that sources tell apart (86 stands for
-# 89, 90 for 100); single for one without tensor cores and one with; the complex ones, which differ between them by
-# the asynchronous copies only, for one. LDL^T, which shares these paths with LU and Cholesky, for one with each.
+# Double precision, which has most tensor core paths, for one architecture of each kind that sources tell apart (86
+# stands for 89, 90 for 100); single for one without tensor cores and one with; the complex ones, which differ between
+# them by the asynchronous copies only, for one. LDL^T, which shares these paths with LU and Cholesky, for one of each.
 ARCHITECTURES_OF = {"f": (75, 90), "d": (75, 80, 86, 90, 120), "F": (75,), "D": (90,)}
 OF_LDLT = (75, 80, 90)
 CASES = [

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import _core, gallery
-from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
+from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix, unlike
 
 
 @pytest.mark.parametrize("trans", "NTH")
@@ -49,15 +49,6 @@ def test_triangles_of_values_that_older_scales_do_not_fit(dtype, refactored):
             lu.refactor(A.data)
         assert abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e5 * EPS[dtype] * abs(A).max(), seed
         assert 0.3 < lu.rcond() * np.linalg.cond(A.toarray().astype("d"), 1) < 3, seed
-
-
-def unlike(dtype, what, spread, seed, n=20):
-    """Rows, or entries, of very different size: 10 to any power up to `spread`, and to minus it."""
-    rng = np.random.default_rng(seed)
-    dense = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.3)
-    np.fill_diagonal(dense, rng.uniform(1, 2, n))
-    sizes = 10.0 ** rng.uniform(-spread, spread, (n, n) if what == "entries" else (n, 1))
-    return canonical(sp.csc_array((sizes * dense).astype(dtype)))
 
 
 def product_error(lu, A):

@@ -11,7 +11,7 @@ from gpusplu.errors import DeviceMemoryError, EngineUnavailableError
 from gpusplu.timing import backward_error
 from support import fake_cupy
 from support.column_engines import MATRICES, check_mode, circuit, glu, harder, on_device
-from support.small_matrices import EPS, canonical, random_matrix, rhs
+from support.small_matrices import EPS, canonical, random_matrix, rhs, unlike
 from support.solves import check_solves
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -34,6 +34,16 @@ def test_factor_solve_refactor(device, name, dtype):
     assert factor.stats.n_repivoted == 0
     assert on_device(factor)
     assert "glu: asked for by name" in factor.explain()
+
+
+def test_pivots_are_those_of_the_factor_and_not_of_the_triangles():
+    A = unlike("d", "entries", 12, 3)
+    cpu, _ = gs.splu(A, engine="cpu").parts()
+    assert not np.array_equal(cpu.row_perm, cpu.pivot_rows)
+    factor = glu(A)
+    factor.refactor(A.data)
+    assert factor.stats.n_repivoted == 0
+    assert on_device(factor)
 
 
 @pytest.mark.parametrize("mode", MODES)

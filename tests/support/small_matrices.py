@@ -51,6 +51,15 @@ def phased(A, dtype, hermitian=False):
     return canonical(A).astype(dtype)
 
 
+def unlike(dtype, what, spread, seed, n=20):
+    """Rows, or entries, of very different size: 10 to any power up to `spread`, and to minus it."""
+    rng = np.random.default_rng(seed)
+    dense = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.3)
+    np.fill_diagonal(dense, rng.uniform(1, 2, n))
+    sizes = 10.0 ** rng.uniform(-spread, spread, (n, n) if what == "entries" else (n, 1))
+    return canonical(sp.csc_array((sizes * dense).astype(dtype)))
+
+
 def rhs(n, dtype="d", columns=(), seed=5):
     rng = np.random.default_rng(seed)
     b = rng.standard_normal((n, *columns))

@@ -311,6 +311,14 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
           [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.col_perm(); })); },
           nb::rv_policy::automatic)
       .def_prop_ro(
+          "pivot_rows",
+          [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.pivot_rows(); })); },
+          nb::rv_policy::automatic)
+      .def_prop_ro(
+          "pivot_columns",
+          [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.pivot_columns(); })); },
+          nb::rv_policy::automatic)
+      .def_prop_ro(
           "has_accurate_triangles",
           [](const Self& self) { return asked(self, [](const Factor<T>& f) { return f.has_accurate_triangles(); }); })
       .def_prop_ro("symbolic", [](const Self& self) { return summary_of(self).symbolic; })

@@ -385,6 +385,14 @@ template <class T> template <class Ask> auto Factor<T>::held_by(Ask&& ask) const
   return front_ ? ask(*front_) : ask(*column_);
 }
 
+template <class T> std::vector<idx> Factor<T>::pivot_rows() const {
+  return held_by([](const auto& engine) { return std::vector<idx>(engine.row_perm()); });
+}
+
+template <class T> std::vector<idx> Factor<T>::pivot_columns() const {
+  return held_by([](const auto& engine) { return std::vector<idx>(engine.col_perm()); });
+}
+
 template <class T> int Factor<T>::sign_of_permutations() const {
   return held_by([](const auto& engine) { return parity(engine.row_perm()) * parity(engine.col_perm()); });
 }

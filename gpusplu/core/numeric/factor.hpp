@@ -130,7 +130,9 @@ template <class T> class Factor {
   std::vector<idx> col_perm() const;
   Matrix<T> lower() const;
   Matrix<T> upper() const;
-  // Of the factor held.
+  // Of the factor held, gather permutations too.
+  std::vector<idx> pivot_rows() const;
+  std::vector<idx> pivot_columns() const;
   int sign_of_permutations() const;
   std::vector<T> diagonal() const;        // of U (Cholesky: of L; LDL^T: of D)
   std::vector<T> below_diagonal() const;  // of D

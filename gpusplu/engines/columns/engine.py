@@ -115,7 +115,7 @@ class ColumnEngine(DeviceEngine):
 
     def plan(self, problem: Problem, cpu: Any) -> ColumnPlan:
         """Of the pivots of a factor of the CPU engine."""
-        analysed, pivots = cpu.symbolic, (cpu.row_perm, cpu.col_perm)
+        analysed, pivots = cpu.symbolic, (cpu.pivot_rows, cpu.pivot_columns)
         scales = (analysed.row_scale, analysed.col_scale)
         return make_column_plan(problem.pattern, *pivots, *scales, columns=self.columns(problem, *pivots))
 

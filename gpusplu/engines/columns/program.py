@@ -49,7 +49,7 @@ class ColumnProgram(Program):
 
     def has_pivots_of(self, cpu: Any) -> bool:
         scales = cpu.symbolic.row_scale, cpu.symbolic.col_scale
-        return all(map(np.array_equal, (cpu.row_perm, cpu.col_perm, *scales), self._pivots))
+        return all(map(np.array_equal, (cpu.pivot_rows, cpu.pivot_columns, *scales), self._pivots))
 
     def compose(self, plan: ColumnPlan, flops: float, *parts: Part) -> None:
         """Take over the plan as the engine arranged it, and its parts."""

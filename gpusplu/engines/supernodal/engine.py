@@ -108,8 +108,8 @@ class SupernodalEngine(DeviceEngine):
     def remake(self, problem: Problem, dtype: np.dtype, cpu: Any) -> Any:
         """The program of the pivots of LDL^T that the CPU engine found, columns that it delayed and all."""
         pairs = np.flatnonzero(cpu.pivots()[1]).astype(np.int32)
-        core = cpu.symbolic.with_pivots(cpu.col_perm, pairs)
-        return self.upload(problem, self.plan(problem, [core], dtype), dtype, cpu.col_perm)
+        core = cpu.symbolic.with_pivots(cpu.pivot_columns, pairs)
+        return self.upload(problem, self.plan(problem, [core], dtype), dtype, cpu.pivot_columns)
 
     def upload(self, problem: Problem, analysis: Analysis, dtype: np.dtype, pivots: np.ndarray | None = None) -> Any:
         """The program that all factors of this type on the pattern share or, with `pivots`, one of its own order."""

@@ -59,7 +59,7 @@ class FrontProgram(Program):
         return (tiny, tiny) if self.plan.ldlt else (perturbed, tiny)
 
     def has_pivots_of(self, cpu: Any) -> bool:
-        return self._pivots is not None and np.array_equal(self._pivots, cpu.col_perm)
+        return self._pivots is not None and np.array_equal(self._pivots, cpu.pivot_columns)
 
     @cached_property
     def needed_bytes(self) -> int:  # type: ignore[override]

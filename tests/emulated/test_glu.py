@@ -36,7 +36,7 @@ def test_factor_solve_refactor(device, name, dtype):
     assert "glu: asked for by name" in factor.explain()
 
 
-def test_pivots_are_those_of_the_factor_and_not_of_the_triangles():
+def test_pivots_are_those_of_the_factor_and_not_of_the_triangles(device):
     A = unlike("d", "entries", 12, 3)
     cpu, _ = gs.splu(A, engine="cpu").parts()
     assert not np.array_equal(cpu.row_perm, cpu.pivot_rows)

@@ -81,7 +81,7 @@ def compile(
     cache_dir.mkdir(exist_ok=True)
     library = cache_dir / f"{Path(file).stem}-{digest.hexdigest()[:20]}.so"
     if not library.exists():
-        partial = library.with_suffix(f".{os.getpid()}")
+        partial = library.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         command = [str(compiler()), *flags, str(KERNELS / file), "-o", str(partial)]
         subprocess.run(command, check=True, env={**os.environ, "LD_PRELOAD": ""})
         partial.rename(library)

@@ -13,6 +13,8 @@ import scipy.sparse as sp
 
 import gpusplu
 
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # of XLA: programs of tests are compiled and run once
+
 pytest.register_assert_rewrite("support")
 
 from support import ROOT  # noqa: E402

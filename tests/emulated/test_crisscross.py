@@ -114,7 +114,7 @@ def test_new_pivots_are_noticed(device):
 
     def factor(row_perm, col_perm, row_scale, col_scale):
         symbolic = SimpleNamespace(row_scale=row_scale, col_scale=col_scale)
-        return SimpleNamespace(row_perm=row_perm, col_perm=col_perm, symbolic=symbolic)
+        return SimpleNamespace(pivot_rows=row_perm, pivot_columns=col_perm, symbolic=symbolic)
 
     assert program.has_pivots_of(factor(**given))
     assert not program.has_pivots_of(factor(**{**given, "row_perm": given["row_perm"][::-1]}))

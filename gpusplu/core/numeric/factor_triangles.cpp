@@ -31,9 +31,8 @@ void add_product(const PatternView& M, const T* values, double scale, bool modul
 }
 
 // scale L U v; with `moduli` of their moduli.
-template <class T, class Engine>
-std::vector<Wide<T>> product_of_lu(const Engine& engine, double scale, bool moduli, const std::vector<Wide<T>>& v) {
-  const Matrix<T> L = engine.lower(), U = engine.upper();
+template <class T> std::vector<Wide<T>> product_of_lu(const Matrix<T>& L, const Matrix<T>& U, double scale, bool moduli,
+                                                      const std::vector<Wide<T>>& v) {
   std::vector<Wide<T>> of_U(v.size()), of_L(v.size());
   add_product(U.pattern.view(), U.values.data(), scale, moduli, v.data(), of_U.data());
   add_product(L.pattern.view(), L.values.data(), 1, moduli, of_U.data(), of_L.data());
@@ -41,11 +40,10 @@ std::vector<Wide<T>> product_of_lu(const Engine& engine, double scale, bool modu
 }
 
 // scale L D L^H v, or L D L^T v, likewise.
-template <class T> std::vector<Wide<T>> product_of_ldlt(const FrontFactor<T>& engine, bool hermitian, double scale,
+template <class T> std::vector<Wide<T>> product_of_ldlt(const Matrix<T>& L, const std::vector<T>& d,
+                                                        const std::vector<T>& e, bool hermitian, double scale,
                                                         bool moduli, const std::vector<Wide<T>>& v) {
   using X = Wide<T>;
-  const Matrix<T> L = engine.lower();
-  const std::vector<T> d = engine.diagonal(), e = engine.below_diagonal();
   const auto taken = [&](X value) { return moduli ? X(std::abs(value)) : value; };
   const PatternView pattern = L.pattern.view();
   std::vector<X> right(v.size()), of_D(v.size()), of_L(v.size());
@@ -94,14 +92,17 @@ template <class T> void Factor<T>::fit_triangles() {
   const bool good = info_.n_perturbed == 0 && in_range && ladder_.is_inverse(error_bound());
   if (good || symbolic_->cholesky || (!front_ && !column_->factored())) return;
   if (symbolic_->ldlt) {
+    const Matrix<T> L = front_->lower();
+    const std::vector<T> d = front_->diagonal(), e = front_->below_diagonal();
     triangles_error_ = error_of_triangles(A_, values_.data(), largest_, *front_, [&](const auto&... given) {
-      return product_of_ldlt(*front_, options_.hermitian, given...);
+      return product_of_ldlt(L, d, e, options_.hermitian, given...);
     });
     return;
   }
   const auto error = [&](const auto& engine) {
+    const Matrix<T> L = engine.lower(), U = engine.upper();
     return error_of_triangles(A_, values_.data(), largest_, engine,
-                              [&](const auto&... given) { return product_of_lu<T>(engine, given...); });
+                              [&](const auto&... given) { return product_of_lu(L, U, given...); });
   };
   triangles_error_ = front_ ? error(*front_) : error(*column_);
   if (ladder_.is_inverse(triangles_error_) || options_.pivoting == Pivoting::fixed) return;

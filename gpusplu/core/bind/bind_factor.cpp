@@ -272,6 +272,10 @@ template <class T> Dict stats_binding(const FactorBinding<T>& self) {
 
 template <class T> void bind_factor_of(nb::module_& m, const char* name) {
   using Self = FactorBinding<T>;
+  const auto order_of = [](std::vector<idx> (Factor<T>::*order)() const) {
+    return
+        [order](const Self& self) { return to_numpy(asked(self, [&](const Factor<T>& f) { return (f.*order)(); })); };
+  };
   nb::class_<Self>(m, name)
       .def(
           "refactor",
@@ -302,22 +306,10 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
            "(whether there are factors by LDL^T, whether it is certain, positive, negative, distance)")
       .def("rcond", [](const Self& self) { return without_gil([&] { return self.factor->reciprocal_condition(); }); })
       .def("stats", &stats_binding<T>)
-      .def_prop_ro(
-          "row_perm",
-          [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.row_perm(); })); },
-          nb::rv_policy::automatic)
-      .def_prop_ro(
-          "col_perm",
-          [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.col_perm(); })); },
-          nb::rv_policy::automatic)
-      .def_prop_ro(
-          "pivot_rows",
-          [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.pivot_rows(); })); },
-          nb::rv_policy::automatic)
-      .def_prop_ro(
-          "pivot_columns",
-          [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.pivot_columns(); })); },
-          nb::rv_policy::automatic)
+      .def_prop_ro("row_perm", order_of(&Factor<T>::row_perm), nb::rv_policy::automatic)
+      .def_prop_ro("col_perm", order_of(&Factor<T>::col_perm), nb::rv_policy::automatic)
+      .def_prop_ro("pivot_rows", order_of(&Factor<T>::pivot_rows), nb::rv_policy::automatic)
+      .def_prop_ro("pivot_columns", order_of(&Factor<T>::pivot_columns), nb::rv_policy::automatic)
       .def_prop_ro(
           "has_accurate_triangles",
           [](const Self& self) { return asked(self, [](const Factor<T>& f) { return f.has_accurate_triangles(); }); })

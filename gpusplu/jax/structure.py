@@ -109,12 +109,13 @@ class Structure:
 
     def pairs(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Values ``sum_k left[k, row] * right[k, column]`` of rows of vectors, shape (k, n); padding has zeros."""
-        rows, columns = self.coordinates
         if self.layout == "bcsr":
-            found = np.empty(rows.size, left.dtype)
+            pointers, indices = self._compressed
+            found = np.empty(pointers[-1], left.dtype)
             one, other = np.ascontiguousarray(left).reshape(-1), np.ascontiguousarray(right).reshape(-1)
-            _core.outer_entries(*self._compressed, one, other, found)
+            _core.outer_entries(pointers, indices, one, other, found)
             return self.padded(found)
+        rows, columns = self.coordinates
         found = np.take(left[0], rows)
         found *= np.take(right[0], columns)
         for one, other in zip(left[1:], right[1:], strict=True):

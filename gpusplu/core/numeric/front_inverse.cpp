@@ -18,8 +18,6 @@
 #include "numeric/unscaled.hpp"
 
 namespace gs {
-namespace {}  // namespace
-
 template <class T> void FrontFactor<T>::InverseSpace::place(const Symbolic& symbolic, PatternView P) {
   EntryPlaces<idx> places(columns_of_fronts(symbolic, false), P);
   ptr = places.count();

@@ -8,9 +8,10 @@ With the unknowns of the interface, S, last,
 and ``A x = b`` falls apart into a half of a solve with the interior, one with S that is left to the caller, and the
 other half with the interior (B. F. Smith, P. Bjorstad and W. Gropp, "Domain Decomposition", 1996).
 
-Fronts eliminate the interior and leave S as their last front, so that it costs one factorization (`Eliminated`). Where
-the interior is on a device, needs other pivots than fronts offer, or is so sparse that a few solves are faster, its
-factor solves for the columns of A_IS (`Solved`).
+Fronts eliminate the interior and leave S as their last front, so that it costs one factorization (`Eliminated`). On a
+device S is all that is taken from them, and the interior has a factor of its own beside that (`Solved`). Where the
+interior needs other pivots than fronts offer, or is so sparse that a few solves are faster, this factor solves for the
+columns of A_IS.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .cost.processor import predict
 from .counting import FACTORIZATIONS
 from .engines import registry
 from .engines.processor import indefinite_by_name
+from .once import Once
 from .rhs import cast, check_array, check_rhs, complex_dtype
 from .schur_blocks import divided, read_indices
 from .schur_ways import Condensed, Eliminated, Solved, Way, as_given, in_columns
@@ -78,9 +80,13 @@ class SchurSymbolic(Generic[FactorT]):
         self.inner, self.blocks = divided(pattern, self.indices)
         self.interior: Symbolic[FactorT, Any] = make(self.blocks[0][0].of(canonical))
         self.whole = self._with_interface(canonical)
+        self._once = Once()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_once"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(state, _once=Once())
         if self.whole is not None:
             _core.validate(self.whole, self._pattern.core)
 
@@ -88,10 +94,9 @@ class SchurSymbolic(Generic[FactorT]):
         """The core's analysis of the whole matrix, whose last front is the interface; None where that is not to be."""
         problem, analysis = self.interior.parts()
         core = analysis.core
-        on_processor = self.interior.engine == registry.DEFAULT and core.structural_rank == core.n
-        if not (on_processor and self.indices.size):
+        name, by_columns = self.interior.engine, core.method == "column"
+        if not (registry.named(name).interfaces and core.structural_rank == core.n and self.indices.size):
             return None
-        by_columns = core.method == "column"
         if by_columns and (problem.options.pivoting == "partial" or core.ordering == "natural"):
             return None
         if by_columns:
@@ -131,12 +136,11 @@ class SchurSymbolic(Generic[FactorT]):
         return SchurFactor(self, values)
 
     def partial_factor(self, dtype: np.dtype) -> Any:
-        """Room for the core's factor of the interior that leaves the complement; None where there is no such."""
+        """Room for the fronts of the interior, which leave the complement; None where there are no such."""
         if self.whole is None:
             return None
-        options = self.interior.parts()[0].options
-        how: dict[str, Any] = {"pivoting": options.pivoting, "refine": options.refine, "hermitian": options.hermitian}
-        return _core.partial_factor(self.whole, self._pattern.core, np.empty(0, dtype), **how)
+        problem, engine = self.interior.parts()[0], registry.named(self.interior.engine)
+        return engine.partial_factor(problem, self.whole, self._pattern, dtype, self._once)
 
     @property
     def never_refines(self) -> bool:
@@ -188,18 +192,19 @@ class SchurFactor(Generic[FactorT]):
 
     def _made(self, canonical: np.ndarray) -> Way:
         """By fronts, as long as their pivots are fit, or by solves."""
+        left: Any = None
         if self._partial is not None:
             FACTORIZATIONS.add()
             with indefinite_by_name():
-                complement = self._partial.factor(canonical)
-            if complement is not None:
-                return Eliminated(self._partial, complement, self.symbolic.indices.size)
+                left = self._partial.factor(canonical)
+            if left is not None and self._has_halves:
+                return Eliminated(self._partial, left, self.symbolic.indices.size)
         values = self._inner(canonical)
-        if self._interior is None or self.eliminated:
+        if self._interior is None or self._has_halves:
             self._interior = self.symbolic.interior.factor(values)
         else:
             self._interior.refactor(values)
-        return Solved(self.symbolic, self._interior, canonical)
+        return Solved(self.symbolic, self._interior, canonical, left)
 
     def _inner(self, canonical: np.ndarray) -> np.ndarray:
         """Values of the interior."""
@@ -210,16 +215,22 @@ class SchurFactor(Generic[FactorT]):
         self._way, self._last, self._lost = way, local(), False
         self._canonical = canonical.copy()  # it may be the caller's A.data
         self._on_device = matrix.is_cupy(values)
-        if self.eliminated:
+        if isinstance(way, Eliminated):
             self._interior = None
         else:
             self._interior_version = self._interior.version
+        if not way.eliminated:
             self._partial = None  # pivots that were not fit once are not tried again
 
     @property
     def eliminated(self) -> bool:
         """Whether fronts left the Schur complement; else it was made by solves with the factor of the interior."""
-        return isinstance(self._way, Eliminated)
+        return self._way.eliminated
+
+    @property
+    def _has_halves(self) -> bool:
+        """The fronts that leave the complement can solve."""
+        return hasattr(self._partial, "condense")
 
     @property
     def schur(self) -> Any:
@@ -259,7 +270,7 @@ class SchurFactor(Generic[FactorT]):
             way = self._made(canonical)
         except BaseException as error:
             self._lost = True
-            if self.eliminated:
+            if self._has_halves:
                 self._interior = None
             if isinstance(error, Exception):  # else it is Ctrl-C, which has no time for that
                 with suppress(MemoryError):
@@ -274,7 +285,7 @@ class SchurFactor(Generic[FactorT]):
 
     def _recover(self) -> None:
         """Factor the values held again. Where memory is too short the next who needs them does it."""
-        if self._lost and self.eliminated:
+        if self._lost and self._has_halves:
             self._partial.factor(self._canonical)
             self._lost = False
         interior = self._interior  # it may hold others: the caller has it, and refactor ends among solves with new ones

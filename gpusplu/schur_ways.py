@@ -6,6 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from . import _core
 from ._scipy import warn
@@ -25,6 +26,7 @@ class Way(Protocol):
     """
 
     schur: np.ndarray
+    eliminated: bool  # fronts left it
 
     def condense(self, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What `expand` goes on from, and the right-hand sides of the interface."""
@@ -34,6 +36,8 @@ class Way(Protocol):
 
 class Eliminated:
     """By fronts that left the interface (core/numeric/partial_factor.hpp)."""
+
+    eliminated = True
 
     def __init__(self, core: Any, complement: np.ndarray, m: int):
         self.schur, self._core, self._m = complement.reshape((m, m), order="F"), core, m
@@ -51,21 +55,43 @@ class Eliminated:
 
 
 class Solved:
-    """By solves with a factor of the interior.
+    """By solves with a factor of the interior, but for the complement where fronts have left that.
 
-    Their errors are small beside the largest entries of a solution. The rows of the interface may take the small ones
-    alone, so solutions for them are refined until what these rows take stays as it is.
+    Errors of solves are small beside the largest entries of a solution. The rows of the interface may take the small
+    ones alone, so solutions for them are refined until what these rows take stays as it is.
     """
 
-    def __init__(self, symbolic: SchurSymbolic, interior: Any, canonical: np.ndarray):
+    def __init__(self, symbolic: SchurSymbolic, interior: Any, canonical: np.ndarray, left: np.ndarray | None = None):
         (self._inner, right), (below, corner) = ([block.of(canonical) for block in row] for row in symbolic.blocks)
         self._symbolic, self._interior, self._right, self._below = symbolic, interior, right, below
         self._moduli = abs(self._inner), abs(below)
+        self.eliminated = left is not None and self._is_fit(left, corner)
+        if left is not None and self.eliminated:
+            self.schur = left
+            return
         self.schur = np.asfortranarray(corner.toarray())
         filled = np.flatnonzero(np.diff(right.indptr))
         for first in range(0, filled.size, AT_ONCE):
             columns = filled[first : first + AT_ONCE]
             self.schur[:, columns] -= self._taken(right[:, columns].toarray(order="F"), self.schur[:, columns])[1]
+
+    def _is_fit(self, left: np.ndarray, corner: sp.csc_array) -> bool:
+        """Whether the complement that fronts have left condenses a system whose unknowns are all of one size, as
+        core/numeric/partial_factor.cpp asks of its own."""
+        problem = self._symbolic.interior.parts()[0]
+        if problem.cholesky or problem.options.pivoting == "static":
+            return True
+        blocks = [[self._inner, self._right], [self._below, corner]]
+        moduli = [[abs(block) for block in row] for row in blocks]
+        known = [known_answer(block.shape[1], moduli, left.dtype) for block in blocks[0]]
+        b, of_interface = (sum(block @ x for block, x in zip(row, known, strict=True)) for row in blocks)
+        sizes = [sum(block @ abs(x) for block, x in zip(row, known, strict=True)) for row in moduli]
+        residual = abs(of_interface - self._taken(b, of_interface)[1] - left @ known[1])
+        size = sizes[1] + abs(of_interface)
+        normwise = residual.max() / (max(each.max(initial=0) for each in sizes) + abs(b).max(initial=0))
+        rowwise = (residual[size > 0] / size[size > 0]).max(initial=0)
+        ladder = _core.Ladder(left.dtype.char, pivoting=problem.options.pivoting)
+        return ladder.is_accurate(float(normwise), float(rowwise))
 
     def _taken(self, b: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``x = A_II^-1 b`` and ``A_SI x``, which is to be accurate beside itself and the array `beside`.
@@ -106,6 +132,17 @@ class Solved:
         x[self._symbolic.indices] = y
         x[self._symbolic.inner] = halfway - self._interior.solve(np.asfortranarray(self._right @ y))
         return x
+
+
+def known_answer(n: int, sizes: list[list[sp.csc_array]], dtype: np.dtype) -> np.ndarray:
+    """Unknowns of one size and signs without a pattern, as core/numeric/known_answer.hpp has them, for a matrix with
+    blocks of these moduli."""
+    largest = max(block.max() for row in sizes for block in row if block.nnz)
+    exponent, extreme = int(np.frexp(largest)[1]) - 1, np.finfo(dtype).maxexp // 2
+    entry = np.ldexp(1.0, -exponent // 2 if abs(exponent) > extreme else 0)
+    signs = np.arange(n, dtype=np.uint32) * np.uint32(0x9E3779B9) >> np.uint32(31)
+    known: np.ndarray = np.where(signs, -entry, entry).astype(dtype)
+    return known
 
 
 class Condensed(NamedTuple):

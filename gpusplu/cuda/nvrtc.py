@@ -36,8 +36,12 @@ ONE_KIND = (
     "lockstep/measure.cu",
 )
 # Files that LDL^T needs its own of, and those of another kind that serve it as they are.
-OF_LDLT = ("fronts/block_fronts.cu", "fronts/large_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
+OF_LDLT = (
+    *("fronts/block_fronts.cu", "fronts/complement.cu", "fronts/large_fronts.cu"),
+    *("fronts/solve_fronts.cu", "fronts/warp_fronts.cu"),
+)
 STAND_IN = {
+    ("fronts/complement.cu", HERMITIAN): CHOLESKY,
     ("fronts/solve_fronts.cu", HERMITIAN): CHOLESKY,
     ("fronts/solve_large.cu", HERMITIAN): LU,
     ("fronts/solve_large.cu", SYMMETRIC): LU,

@@ -19,6 +19,8 @@ from ..cost.model import Costs, Prediction
 from ..cost.observation import Observations
 
 if TYPE_CHECKING:
+    from ..matrix import Pattern
+    from ..once import Once
     from ..problem import Problem, Request
     from ..timing import Measured
 
@@ -138,6 +140,14 @@ class EngineBatch(Protocol):
         """Canonical values of one system that were factored last, on the host."""
 
 
+class PartialFactor(Protocol):
+    """Fronts that leave an interface. The core's own has the two halves of a solve too."""
+
+    def factor(self, values: np.ndarray) -> np.ndarray | None:
+        """The Schur complement that canonical values of the whole matrix leave, by columns; None where fronts have no
+        pivots that are fit for them."""
+
+
 class LaneTally(NamedTuple):
     """What calls of a batch said that nobody waited for.
 
@@ -200,6 +210,8 @@ class Engine(ABC):
         It runs on a CUDA device, and wants values and vectors there.
     several : bool
         Several devices of a host can share its work.
+    interfaces : bool
+        Its fronts can leave an interface (`partial_factor`).
     costs : Costs
         Shipped constants of the predictions of an engine that is not built in, by entry, names beginning with the
         engine's; those of the others are in cost/table.py.
@@ -212,6 +224,7 @@ class Engine(ABC):
     batches: ClassVar[bool] = False
     on_device: ClassVar[bool] = False
     several: ClassVar[bool] = False
+    interfaces: ClassVar[bool] = False
     costs: ClassVar[Costs] = {}
 
     def __init_subclass__(cls) -> None:
@@ -287,6 +300,14 @@ class Engine(ABC):
         ------
         MemoryError
         """
+        return None
+
+    def partial_factor(
+        self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, once: Once
+    ) -> PartialFactor | None:
+        """Room for the factor of the problem's matrix as the interior of a larger one, which has the analysis `whole`
+        (core/analysis/interface.hpp) and the canonical `pattern`; None where there is none. All factors by `whole`
+        share `once`."""
         return None
 
     def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:

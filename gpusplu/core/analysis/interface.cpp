@@ -127,6 +127,16 @@ void extend_rows(const Symbolic& interior, const InterfaceRows& rows, Symbolic& 
   whole.row_ptr.push_back((off)whole.row_ind.size());
 }
 
+// Pivots of order 2 that are known stay so; the interface has none.
+void extend_pairs(const Symbolic& interior, const std::vector<idx>& inner, const idx* interface, idx count,
+                  Symbolic& whole) {
+  if (!interior.pivot_order.empty()) whole.pivot_order = permutation(interior.pivot_order, inner, interface, count);
+  if (interior.partner.empty()) return;
+  whole.partner.resize(whole.n);
+  std::iota(whole.partner.begin(), whole.partner.end(), 0);
+  for (idx j = 0; j < interior.n; j++) whole.partner[inner[j]] = inner[interior.partner[j]];
+}
+
 // The reciprocal of a modulus as a power of two.
 template <class T> double scale_of(double largest) {
   if (!(largest > 0)) return 1;
@@ -171,6 +181,7 @@ Symbolic with_interface(const Symbolic& interior, PatternView A, const T* values
   const InterfaceRows rows(interior, A, places, count);
   whole.row_perm = permutation(interior.row_perm, places.inner, interface, count);
   whole.col_perm = permutation(interior.col_perm, places.inner, interface, count);
+  extend_pairs(interior, places.inner, interface, count, whole);
   extend_trees(interior, rows, count, whole);
   extend_rows(interior, rows, whole);
   scale_interface(interior, A, values, places, interface, whole);

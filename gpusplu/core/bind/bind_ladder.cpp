@@ -101,8 +101,10 @@ void bind_ladder(nb::module_& m) {
           "Whether engines measure that have no bound of errors.")
       .def("is_enough", &Ladder::is_enough, "error"_a)
       .def(
-          "is_accurate", [](const Ladder& ladder, double error) { return ladder.is_accurate({error}); }, "error"_a,
-          "Whether a solution with this normwise error is handed out, of factors that are not doubtful.")
+          "is_accurate",
+          [](const Ladder& ladder, double normwise, double rowwise) { return ladder.is_accurate({normwise, rowwise}); },
+          "normwise"_a, "rowwise"_a = 0.0,
+          "Whether a solution with this normwise error is handed out; rowwise: of factors that are doubtful.")
       .def("ones_tell", &Ladder::ones_tell, "multiplier"_a, "growth"_a,
            "Whether `is_inverse` can be asked of entries by such pivots.")
       .def("is_inverse", &Ladder::is_inverse, "error"_a,

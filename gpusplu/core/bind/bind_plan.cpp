@@ -65,7 +65,7 @@ PlanParameters parameters_of(const Costs& costs, const nb::kwargs& named) {
 Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const Costs& costs, nb::kwargs named) {
   const PlanParameters parameters = parameters_of(costs, named);
   const PatternView A = pattern_view(ptr, ind);
-  require_analysis_of(A, symbolic);
+  require_structure_of(A, symbolic);
   return without_gil([&] { return gpu::make_plan(symbolic, A, parameters); });
 }
 
@@ -132,6 +132,7 @@ void bind_plan(nb::module_& m) {
       .def_ro("nf", &Plan::nf)
       .def_ro("cholesky", &Plan::cholesky)
       .def_ro("ldlt", &Plan::ldlt)
+      .def_ro("n_interface", &Plan::n_interface)
       .def_prop_ro("one_triangle", &Plan::one_triangle)
       .def_prop_ro("scalar", [](const Plan& p) { return std::string(1, p.parameters.scalar); })
       .def_prop_ro("warp_rows", [](const Plan& p) { return p.parameters.warp_rows; })

@@ -78,11 +78,16 @@ inline void require_permutation(const In<idx>& perm, idx n, const char* name) {
     throw std::invalid_argument(std::string(name) + " is not a permutation of 0 .. " + std::to_string((off)n - 1));
 }
 
-// An analysis of another matrix, or one that only tests make, without permutations.
-inline void require_analysis_of(PatternView A, const Symbolic& symbolic) {
+// Neither an analysis of another matrix, nor one that only tests make, without permutations.
+inline void require_structure_of(PatternView A, const Symbolic& symbolic) {
   require(symbolic.n == A.n, "the analysis is of a matrix of another order");
   const bool complete = (off)symbolic.row_perm.size() == A.n && (off)symbolic.col_perm.size() == A.n;
   require(complete || symbolic.structural_rank < symbolic.n, "the analysis has no permutations");
+}
+
+// The same of one that all is eliminated by.
+inline void require_analysis_of(PatternView A, const Symbolic& symbolic) {
+  require_structure_of(A, symbolic);
   require(symbolic.n_interface == 0, "the analysis leaves an interface");
 }
 

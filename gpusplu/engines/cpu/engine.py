@@ -25,7 +25,7 @@ from .delays import factor_with_delays
 class CpuEngine(Engine):
     """Column LU with threshold partial pivoting, or fronts, as the analysis finds best; the other kinds by fronts."""
 
-    name, batches = "cpu", True
+    name, batches, interfaces = "cpu", True, True
     kinds = KINDS
 
     def analyze(self, problem: Problem) -> Analysis:
@@ -52,6 +52,11 @@ class CpuEngine(Engine):
 
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
         return cpu_batch(problem, analysis, count)
+
+    def partial_factor(self, problem: Problem, whole: Any, pattern: matrix.Pattern, dtype: np.dtype, once: Once) -> Any:
+        options = problem.options
+        how: dict[str, Any] = {"pivoting": options.pivoting, "refine": options.refine, "hermitian": options.hermitian}
+        return _core.partial_factor(whole, pattern.core, np.empty(0, dtype), **how)
 
     def factor_at_once(self, A: Any, request: Request, lent: bool) -> tuple[Problem, Analysis, Any, Any] | None:
         n, n_columns = A.shape

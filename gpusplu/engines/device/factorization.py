@@ -239,15 +239,7 @@ class DeviceFactorization:
             self._repivot(canonical)
 
     def _report(self, found: Status, program: Program) -> _core.PivotReport:
-        """What the ladder has to know of a factorization."""
-        failed = found.not_finite > 0 or found.growth > program.growth_bound
-        if self._symbolic.ldlt:  # what a block loses by a replaced pivot is not symmetric
-            failed = failed or found.n_perturbed > 0
-        if self._symbolic.cholesky:
-            return _core.PivotReport(failed=failed or found.n_perturbed > 0)
-        return _core.PivotReport(
-            failed=failed, n_perturbed=found.n_perturbed, n_tiny=found.n_tiny, max_multiplier=found.growth
-        )
+        return report_of(found, self._symbolic, program.growth_bound)
 
     def _repivot(self, canonical: np.ndarray | None = None) -> None:
         """Have the CPU engine choose pivots, which the device goes on with if it can; else the CPU engine solves."""
@@ -333,3 +325,15 @@ class DeviceFactorization:
             raise RuntimeError(
                 "the factor holds no values: the last ones, given with check='later', were not fit; refactor it"
             )
+
+
+def report_of(found: Status, structure: Any, growth_bound: float) -> _core.PivotReport:
+    """What the ladder has to know of a factorization by an analysis, or a plan, that says of what kind it is."""
+    failed = found.not_finite > 0 or found.growth > growth_bound
+    if structure.ldlt:  # what a block loses by a replaced pivot is not symmetric
+        failed = failed or found.n_perturbed > 0
+    if structure.cholesky:
+        return _core.PivotReport(failed=failed or found.n_perturbed > 0)
+    return _core.PivotReport(
+        failed=failed, n_perturbed=found.n_perturbed, n_tiny=found.n_tiny, max_multiplier=found.growth
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,9 @@ from ...cost.calibration import costs_of
 from ...cost.model import Costs, Prediction
 from ...cost.observation import Observations
 from ...cuda import devices, several
-from ...errors import ON_HOST
+from ...errors import ON_HOST, DeviceMemoryError
+from ...matrix import Pattern
+from ...once import Once
 from ...problem import Problem
 from ...stats import show
 from ..device.engine import DeviceEngine
@@ -27,7 +30,7 @@ class SupernodalEngine(DeviceEngine):
     name = "supernodal"
     kinds = KINDS
     methods = ("front",)
-    batches = several = True
+    batches = several = interfaces = True
     files = (*COMMON, "fronts/block_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
 
     def obstacle(self, problem: Problem) -> str:
@@ -141,6 +144,18 @@ class SupernodalEngine(DeviceEngine):
         batches = [make_batch(problem, analysis, device, some) for device, some in dealt]
         made = [batch for batch in batches if batch is not None]
         return DealtBatch(made, [device for device, _ in dealt]) if len(made) == len(dealt) else None
+
+    def partial_factor(self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, once: Once) -> Any:
+        if problem.request.devices:
+            return None
+        from .complement import DeviceComplement, make_program
+
+        device, allowed, options = self.device(problem), problem.request.device_memory, problem.options
+        known = device, whole.with_scales_of(dtype.char), pattern, dtype, options.hermitian, allowed
+        program = once(("supernodal.complement", dtype), lambda: make_program(*known))
+        with suppress(DeviceMemoryError):
+            return DeviceComplement(program, options, allowed)
+        return None
 
     def facts(self, analysis: Analysis) -> dict[str, Any]:
         plan = analysis.plan

@@ -13,12 +13,14 @@ struct FrontTree {
   std::vector<Node> nodes;
   std::vector<idx> into;       // the supernode that this one became part of; -1 when it stays
   std::vector<double> finish;  // modelled [us]
+  idx interface = -1;          // that nothing becomes part of
 
   explicit FrontTree(const Symbolic& symbolic)
       : nodes(symbolic.nsuper()), into(symbolic.nsuper(), -1), finish(symbolic.nsuper()) {
     for (idx s = 0; s < symbolic.nsuper(); s++) {
       const double width = symbolic.super_ptr[s + 1] - symbolic.super_ptr[s];
       nodes[s] = {width, width + (double)(symbolic.row_ptr[s + 1] - symbolic.row_ptr[s]), 0};
+      if (symbolic.is_interface(s)) interface = s;
     }
   }
 };

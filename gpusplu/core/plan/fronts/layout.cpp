@@ -53,7 +53,7 @@ std::vector<idx> phases_of(const Plan& plan, idx small_rows) {
   const ClassRows kind(plan.parameters.warp_rows, small_rows, plan.parameters.block_rows);
   std::vector<idx> phase(plan.nf);
   for (idx f = 0; f < plan.nf; f++) {
-    phase[f] = std::max(phase[f], kind(plan.rows[f]));
+    phase[f] = std::max(phase[f], plan.is_interface(f) ? LARGE_PHASE : kind(plan.rows[f]));
     if (const idx above = plan.parent[f]; above >= 0) phase[above] = std::max(phase[above], phase[f]);
   }
   return phase;

@@ -16,7 +16,7 @@ Plan merged_fronts(const Symbolic& symbolic, const PlanParameters& parameters, c
   if (symbolic.method != Method::front) throw std::invalid_argument("a plan needs a symbolic of method 'front'");
   if (symbolic.structural_rank < symbolic.n) throw std::invalid_argument("a structurally singular matrix has no plan");
   Plan plan;
-  plan.cholesky = symbolic.cholesky, plan.ldlt = symbolic.ldlt;
+  plan.cholesky = symbolic.cholesky, plan.ldlt = symbolic.ldlt, plan.n_interface = symbolic.n_interface;
   plan.parameters = parameters;
   if (parameters.block_rows == 0) plan.parameters.block_rows = block_rows_for(parameters);
   if (parameters.large_tile == 0) plan.parameters.large_tile = large_tile(parameters.scalar_bytes());

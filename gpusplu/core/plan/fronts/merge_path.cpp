@@ -55,7 +55,7 @@ void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, c
   const auto merge = [&](idx s) {
     FrontTree::Node& node = tree.nodes[s];
     double now = finish_of(last[s]) + time(node);
-    while (last[s] >= 0) {
+    while (last[s] >= 0 && s != tree.interface) {
       const idx c = last[s], others = heaps.pop(c);
       const FrontTree::Node& child = tree.nodes[c];
       const FrontTree::Node both = merged(child, node);

@@ -59,7 +59,7 @@ void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, c
   if (total_work < kFull * longest_small) return;
   const double bound = longest + kPathShare * total_work;
   const auto merge = [&](idx s) {
-    if (tree.into[s] >= 0) return;
+    if (tree.into[s] >= 0 || s == tree.interface) return;
     FrontTree::Node& node = tree.nodes[s];
     idx *first = children.begin(s), *last = children.end(s);
     double latest = 0;

@@ -51,6 +51,9 @@
 // below_ptr[c] + k. Local row i of front f sums gather_source[gather_ptr[f.row_begin + i] .. [+ 1]), children in plan
 // order; of gather_ptr nothing else is kept per front: row_begin[f] = below_ptr[f] + first[f].
 //
+// An interface (analysis/interface.hpp) is the last front. Nothing merges with it, it is large, the only front of the
+// last segment, and has no factor: who has run the segments before it finds its children's blocks.
+//
 // Deterministic: nothing depends on the number of threads.
 #pragma once
 #include <algorithm>
@@ -95,6 +98,7 @@ struct Turns;  // segments.hpp
 struct Plan {
   idx n = 0, nf = 0;
   bool cholesky = false, ldlt = false;
+  idx n_interface = 0;  // columns of the last front, if that is not eliminated
   PlanParameters parameters;
 
   std::vector<idx> row_perm, col_perm;       // gather: B = (Dr A Dc)[row_perm][:, col_perm]
@@ -141,6 +145,7 @@ struct Plan {
 
   bool one_triangle() const { return cholesky || ldlt; }
   idx height(idx f) const { return rows[f] - width[f]; }
+  bool is_interface(idx f) const { return n_interface > 0 && f + 1 == nf; }
   // The segment that front f is in.
   idx segment_of(idx f) const {
     return (idx)(std::upper_bound(segment_ptr.begin(), segment_ptr.end(), f) - segment_ptr.begin()) - 1;

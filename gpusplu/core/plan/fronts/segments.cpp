@@ -95,6 +95,10 @@ std::vector<idx> cut(const Plan& plan, const std::vector<off>& weight, off targe
   off filled = 0, part = 0;  // of the segment, and behind the last place where it can end
   idx part_begin = 0;
   for (idx f = 0; f < plan.nf; f++) {
+    if (plan.is_interface(f) && f > 0) {
+      ptr.push_back(f);
+      filled = part = 0;
+    }
     part += weight[f];
     const idx above = plan.parent[f];
     if (above >= 0 && plan.phase[above] != LARGE_PHASE) continue;
@@ -117,7 +121,7 @@ FrontSizes front_sizes(const Plan& plan) {
   for (idx f = 0; f < plan.nf; f++) {
     const bool large = plan.phase[f] == LARGE_PHASE;
     const idx W = plan.width[f], H = plan.height(f);
-    out.factor[f] = aligned(factor_entries(plan, W, H, large));
+    out.factor[f] = plan.is_interface(f) ? 0 : aligned(factor_entries(plan, W, H, large));
     out.block[f] = aligned(block_entries(H, large));
   }
   return out;

@@ -1,0 +1,149 @@
+"""Schur complements that fronts on a device leave: all fronts but the last one, the interface, are factored."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...cuda.layout import constant, record, struct
+from ...cuda.stream import Buffer, Stream
+from ...matrix import Pattern
+from ...options import Options
+from ..device.buffers import Buffers, Memory
+from ..device.factorization import report_of
+from ..device.part import addresses
+from ..device.recorded import Recorded
+from ..device.unfinished import Unfinished
+from .memory import limits_of
+from .plan import Plan, make_plan
+from .program import FrontProgram
+
+FILE, SHARED = "fronts/complement.cu", "shared/interface.hpp"
+CHILD_COLUMN, THREADS = struct(SHARED, "ChildColumn"), constant(SHARED, "COMPLEMENT_THREADS")
+
+
+class ComplementProgram(FrontProgram):
+    """A plan of fronts of which the last one, an interface, is not eliminated. The parameters are `FrontProgram`'s."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (*super().files, FILE)
+
+    @property
+    def complement_bytes(self) -> int:
+        return int(self.plan.n_interface) ** 2 * self.dtype.itemsize
+
+    def missing_bytes(self, usable: int) -> int:
+        return super().missing_bytes(usable - self.complement_bytes)
+
+    def factor_memory(self) -> Memory:
+        memory = super().factor_memory()
+        return memory._replace(empty=memory.empty | {"complement": self.complement_bytes})
+
+    def ready_to_factor(self) -> None:
+        super().ready_to_factor()
+        self._assembly  # noqa: B018
+        self.load(FILE)
+
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        """Factor the interior and assemble the complement."""
+        for segment in range(len(self.plan.segment_ptr) - 2):
+            self.fronts.factor_segment(stream, buffers, values, segment)
+        kernel, order = self.kernel(FILE, "assemble_complement"), int(self.plan.n_interface)
+        args = record(
+            kernel.arguments,
+            **addresses(self._assembly),
+            order=order,
+            values=values.pointer,
+            blocks=buffers.own["blocks"].pointer,
+            complement=buffers.own["complement"].pointer,
+        )
+        stream.launch(kernel, self.blocks(order, 1, 8), THREADS, 0, args)
+
+    @cached_property
+    def _assembly(self) -> dict[str, Buffer | None]:
+        return self.upload_all(assembly_of(self.plan))
+
+
+def assembly_of(plan: Plan) -> dict[str, np.ndarray | None]:
+    """What the kernel is told of the interface, by the names of its arguments."""
+    last, m = plan.nf - 1, int(plan.n_interface)
+    children = children_of(plan, last)
+    entries = slice(*plan.entry_ptr[last : last + 2].tolist())
+    row, column = plan.entry_place[entries] & 0xFFFF, plan.entry_place[entries] >> 16
+    by_column = np.argsort(column, kind="stable")
+    factors = [
+        1 / scale[perm[plan.n - m :]] if scale.size else None
+        for scale, perm in ((plan.row_scale, plan.row_perm), (plan.col_scale, plan.col_perm))
+    ]
+    return {
+        "child_ptr": pointers(children["column"], m),
+        "children": children,
+        "place": plan.place,
+        "entry_ptr": pointers(column, m),
+        "entry_row": row[by_column].astype(np.int32),
+        "entry_source": np.asarray(plan.entry_source[entries])[by_column],
+        "row_factor": factors[0],
+        "column_factor": factors[1],
+    }
+
+
+def children_of(plan: Plan, front: int) -> np.ndarray:
+    """Type CHILD_COLUMN: all columns of contribution blocks that go to a front, by its columns."""
+    children = np.asarray(plan.child[slice(*plan.child_ptr[front : front + 2].tolist())])
+    height = (plan.rows - plan.width)[children]
+    child = np.repeat(children, height)
+    k = np.arange(len(child)) - np.repeat(np.cumsum(height) - height, height)  # column of the child's block
+    above = k if plan.one_triangle else 0
+    found = np.zeros(len(child), CHILD_COLUMN)
+    found["at"] = plan.block_offset[child] + k * plan.block_ld[child].astype(np.int64) + above
+    found["place"] = plan.below_ptr[child] + above
+    found["count"] = np.repeat(height, height) - above
+    found["column"] = plan.place[plan.below_ptr[child] + k]
+    return found[np.argsort(found["column"], kind="stable")]
+
+
+def pointers(columns: np.ndarray, count: int) -> np.ndarray:
+    """Where each column begins, and the end."""
+    return np.concatenate(([0], np.cumsum(np.bincount(columns, minlength=count)))).astype(np.int32)
+
+
+def make_program(
+    device: Any, whole: Any, pattern: Pattern, dtype: np.dtype, hermitian: bool, device_memory: int | None
+) -> ComplementProgram:
+    """The program that all factors by an analysis with an interface share."""
+    plan = make_plan(whole, pattern, dtype, limits_of(device, device_memory))
+    program = ComplementProgram(device, plan, pattern, hermitian)
+    program.prepare()
+    return program
+
+
+class DeviceComplement:
+    """Room for the factor of an interior on a device, and for the Schur complement that it leaves."""
+
+    def __init__(self, program: ComplementProgram, options: Options, device_memory: int | None):
+        self._device, self._lock, self._unfinished = program.device, RLock(), Unfinished(program.devices)
+        self._ladder = _core.Ladder(program.dtype.char, pivoting=options.pivoting, refine=options.refine)
+        self._recorded = Recorded(program, device_memory)
+        self._again = False  # a graph pays
+
+    def factor(self, canonical: np.ndarray) -> np.ndarray | None:
+        """The complement of canonical values, shape (m, m), Fortran-contiguous; None where the pivots were not fit."""
+        with self._device, self._lock, self._unfinished:
+            recorded, stream = self._recorded, self._recorded.begin()
+            recorded.send(stream, recorded.buffers.values.pointer, canonical)
+            if self._again:
+                recorded.graph("factor")
+            found, self._again = recorded.factor_now(stream), True
+            program: Any = recorded.program
+            pivots = report_of(found, program.plan, program.growth_bound)
+            if self._ladder.after_factorization(pivots, True) != _core.Verdict.accept:
+                return None
+            order = int(program.plan.n_interface)
+            complement = np.empty((order, order), program.dtype, order="F")
+            self._device.fetch(self._device.own_stream(), complement, recorded.buffers.own["complement"].pointer)
+            return complement

@@ -146,6 +146,10 @@ class SchurSymbolic(Generic[FactorT]):
     def never_refines(self) -> bool:
         return bool(self.interior.parts()[0].options.refine == "never")
 
+    def residual(self, canonical: np.ndarray, x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``b - A x`` of the whole matrix, and what its rows are to be compared with, ``|A| |x| + |b|``."""
+        return _core.residual(self._pattern.ptr, self._pattern.ind, canonical, "N", x, b)
+
     def canonical(self, values: Any) -> np.ndarray:
         """Canonical values of the whole matrix."""
         problem = self.interior.parts()[0]
@@ -192,18 +196,20 @@ class SchurFactor(Generic[FactorT]):
 
     def _made(self, canonical: np.ndarray) -> Way:
         """By fronts, as long as their pivots are fit, or by solves."""
-        left: Any = None
-        if self._partial is not None:
+        if self._has_halves:
             FACTORIZATIONS.add()
             with indefinite_by_name():
-                left = self._partial.factor(canonical)
-            if left is not None and self._has_halves:
-                return Eliminated(self._partial, left, self.symbolic.indices.size)
+                complement = self._partial.factor(canonical)
+            if complement is not None:
+                return Eliminated(self._partial, complement, self.symbolic.indices.size)
         values = self._inner(canonical)
         if self._interior is None or self._has_halves:
             self._interior = self.symbolic.interior.factor(values)
         else:
             self._interior.refactor(values)
+        if self._partial is None or self._has_halves:
+            return Solved(self.symbolic, self._interior, canonical)
+        left = self._partial.factor(canonical, self._interior.stats.bytes)
         return Solved(self.symbolic, self._interior, canonical, left)
 
     def _inner(self, canonical: np.ndarray) -> np.ndarray:

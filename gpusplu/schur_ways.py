@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -62,36 +63,45 @@ class Solved:
     """
 
     def __init__(self, symbolic: SchurSymbolic, interior: Any, canonical: np.ndarray, left: np.ndarray | None = None):
-        (self._inner, right), (below, corner) = ([block.of(canonical) for block in row] for row in symbolic.blocks)
-        self._symbolic, self._interior, self._right, self._below = symbolic, interior, right, below
-        self._moduli = abs(self._inner), abs(below)
-        self.eliminated = left is not None and self._is_fit(left, corner)
-        if left is not None and self.eliminated:
-            self.schur = left
-            return
-        self.schur = np.asfortranarray(corner.toarray())
+        self._symbolic, self._interior, self._canonical = symbolic, interior, canonical
+        self.eliminated = left is not None and self._is_fit(left)
+        self.schur = left if left is not None and self.eliminated else self._solved()
+
+    @cached_property
+    def _blocks(self) -> list[list[sp.csc_array]]:
+        return [[block.of(self._canonical) for block in row] for row in self._symbolic.blocks]
+
+    @cached_property
+    def _moduli(self) -> tuple[sp.csc_array, sp.csc_array]:
+        """Of the entries of A_II and A_SI."""
+        (inner, _), (below, _) = self._blocks
+        return abs(inner), abs(below)
+
+    def _solved(self) -> np.ndarray:
+        """The complement by solves for the columns of A_IS."""
+        (_, right), (_, corner) = self._blocks
+        schur = np.asfortranarray(corner.toarray())
         filled = np.flatnonzero(np.diff(right.indptr))
         for first in range(0, filled.size, AT_ONCE):
             columns = filled[first : first + AT_ONCE]
-            self.schur[:, columns] -= self._taken(right[:, columns].toarray(order="F"), self.schur[:, columns])[1]
+            schur[:, columns] -= self._taken(right[:, columns].toarray(order="F"), schur[:, columns])[1]
+        return schur
 
-    def _is_fit(self, left: np.ndarray, corner: sp.csc_array) -> bool:
-        """Whether the complement that fronts have left condenses a system whose unknowns are all of one size, as
-        core/numeric/partial_factor.cpp asks of its own."""
-        problem = self._symbolic.interior.parts()[0]
+    def _is_fit(self, left: np.ndarray) -> bool:
+        """Whether a complement that fronts have left condenses a system whose unknowns are all of one size, by the rule
+        that core/numeric/partial_factor.cpp has for its own."""
+        problem, inner, interface = self._symbolic.interior.parts()[0], self._symbolic.inner, self._symbolic.indices
         if problem.cholesky or problem.options.pivoting == "static":
             return True
-        blocks = [[self._inner, self._right], [self._below, corner]]
-        moduli = [[abs(block) for block in row] for row in blocks]
-        known = [known_answer(block.shape[1], moduli, left.dtype) for block in blocks[0]]
-        b, of_interface = (sum(block @ x for block, x in zip(row, known, strict=True)) for row in blocks)
-        sizes = [sum(block @ abs(x) for block, x in zip(row, known, strict=True)) for row in moduli]
-        residual = abs(of_interface - self._taken(b, of_interface)[1] - left @ known[1])
-        size = sizes[1] + abs(of_interface)
-        normwise = residual.max() / (max(each.max(initial=0) for each in sizes) + abs(b).max(initial=0))
-        rowwise = (residual[size > 0] / size[size > 0]).max(initial=0)
+        known, nothing = known_answer(self._canonical, len(inner) + len(interface))
+        b, size = self._symbolic.residual(self._canonical, -known, nothing)
+        x = nothing.copy()
+        x[inner] = self._interior.solve(b[inner])
+        found = self._symbolic.residual(self._canonical, x, b)[0][interface] - left @ known[interface]
+        size, of_interface = size + abs(b), (size + abs(b))[interface]
+        rowwise = (abs(found)[of_interface > 0] / of_interface[of_interface > 0]).max(initial=0)
         ladder = _core.Ladder(left.dtype.char, pivoting=problem.options.pivoting)
-        return ladder.is_accurate(float(normwise), float(rowwise))
+        return ladder.is_accurate(float(abs(found).max() / size.max()), float(rowwise))
 
     def _taken(self, b: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``x = A_II^-1 b`` and ``A_SI x``, which is to be accurate beside itself and the array `beside`.
@@ -99,22 +109,23 @@ class Solved:
         Refined where a row of ``A_II x - b`` is not small beside its own terms, until a step leaves ``A_SI x`` as it is
         (R. D. Skeel, Math. Comp. 35 (1980), pages 817-832).
         """
-        eps, (of_inner, of_below) = np.finfo(b.dtype).eps, self._moduli
+        (inner, _), (below, _) = self._blocks
         x = self._interior.solve(b)
-        taken, before = self._below @ x, np.inf
+        taken, before = below @ x, np.inf
         if self._symbolic.never_refines:
             return x, taken
+        eps, (of_inner, of_below) = np.finfo(b.dtype).eps, self._moduli
         for _ in range(MOST_STEPS):
-            residual = b - self._inner @ x
+            residual = b - inner @ x
             if (abs(residual) <= _core.REFINE_ABOVE * eps * (of_inner @ abs(x) + abs(b))).all():
                 return x, taken
             step = self._interior.solve(np.asfortranarray(residual))
-            moved = abs(self._below @ step)
+            moved = abs(below @ step)
             largest = moved.max(initial=0)
             if not largest < before / 2:
                 break
             x, before = x + step, largest
-            taken = self._below @ x
+            taken = below @ x
             if (moved <= _core.REFINE_ABOVE * eps * (of_below @ abs(x))).all():
                 return x, taken
         size = max(abs(taken).max(initial=0), abs(beside).max(initial=0))
@@ -130,19 +141,18 @@ class Solved:
     def expand(self, b: np.ndarray, halfway: np.ndarray, y: np.ndarray) -> np.ndarray:
         x = np.empty_like(b)
         x[self._symbolic.indices] = y
-        x[self._symbolic.inner] = halfway - self._interior.solve(np.asfortranarray(self._right @ y))
+        x[self._symbolic.inner] = halfway - self._interior.solve(np.asfortranarray(self._blocks[0][1] @ y))
         return x
 
 
-def known_answer(n: int, sizes: list[list[sp.csc_array]], dtype: np.dtype) -> np.ndarray:
-    """Unknowns of one size and signs without a pattern, as core/numeric/known_answer.hpp has them, for a matrix with
-    blocks of these moduli."""
-    largest = max(block.max() for row in sizes for block in row if block.nnz)
-    exponent, extreme = int(np.frexp(largest)[1]) - 1, np.finfo(dtype).maxexp // 2
+def known_answer(values: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Unknowns of one size and signs without a pattern, as core/numeric/known_answer.hpp has them for a matrix with
+    these values, and zeros."""
+    extreme, largest = np.finfo(values.dtype).maxexp // 2, abs(values).max(initial=0)
+    exponent = int(np.frexp(largest)[1]) - 1 if largest else 0
     entry = np.ldexp(1.0, -exponent // 2 if abs(exponent) > extreme else 0)
     signs = np.arange(n, dtype=np.uint32) * np.uint32(0x9E3779B9) >> np.uint32(31)
-    known: np.ndarray = np.where(signs, -entry, entry).astype(dtype)
-    return known
+    return np.where(signs, -entry, entry).astype(values.dtype), np.zeros(n, values.dtype)
 
 
 class Condensed(NamedTuple):

@@ -140,12 +140,13 @@ class EngineBatch(Protocol):
         """Canonical values of one system that were factored last, on the host."""
 
 
-class PartialFactor(Protocol):
-    """Fronts that leave an interface. The core's own has the two halves of a solve too."""
+class LeavesInterface(Protocol):
+    """Fronts of an interior. The core's own, core/numeric/partial_factor.hpp, have the two halves of a solve too, and
+    need no other factor beside them."""
 
-    def factor(self, values: np.ndarray) -> np.ndarray | None:
+    def factor(self, values: np.ndarray, beside: int) -> np.ndarray | None:
         """The Schur complement that canonical values of the whole matrix leave, by columns; None where fronts have no
-        pivots that are fit for them."""
+        pivots that are fit for them, or no memory beside another factor of that many bytes."""
 
 
 class LaneTally(NamedTuple):
@@ -304,10 +305,10 @@ class Engine(ABC):
 
     def partial_factor(
         self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, once: Once
-    ) -> PartialFactor | None:
-        """Room for the factor of the problem's matrix as the interior of a larger one, which has the analysis `whole`
-        (core/analysis/interface.hpp) and the canonical `pattern`; None where there is none. All factors by `whole`
-        share `once`."""
+    ) -> LeavesInterface | Any:
+        """What factors the problem's matrix as the interior of a larger one, which has the analysis `whole`
+        (core/analysis/interface.hpp) and the canonical `pattern`: `LeavesInterface` or the core's; None where there is
+        none. All factors by `whole` share `once`."""
         return None
 
     def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:

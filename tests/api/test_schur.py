@@ -12,34 +12,8 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import _core, gallery
 from gpusplu.schur_ways import Solved
+from support.halves import KINDS, analyzed, dense_schur, near_definite, two_grids
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
-
-
-def near_definite(n, dtype="d"):
-    """Unsymmetric, and regular without any of its unknowns."""
-    A = spd_matrix(n, dtype)
-    A.data *= np.random.default_rng(2).uniform(0.95, 1.05, A.nnz).astype(A.data.real.dtype)
-    return A
-
-
-def dense_schur(M, indices):
-    inner = np.setdiff1d(np.arange(len(M)), indices)
-    left = M[np.ix_(indices, inner)] @ np.linalg.inv(M[np.ix_(inner, inner)])
-    return M[np.ix_(indices, indices)] - left @ M[np.ix_(inner, indices)]
-
-
-def saddle_point(n, dtype="d"):
-    """Hermitian with eigenvalues of both signs, regular without its last unknowns."""
-    K, J = spd_matrix(n, dtype), sp.random_array((n // 3, n), density=0.2, rng=3).astype(dtype)
-    J = J + sp.eye_array(n // 3, n, dtype=dtype)
-    return sp.csc_array(sp.block_array([[K, J.conj().T], [J, None]]))
-
-
-KINDS = {"lu": near_definite, "cholesky": spd_matrix, "ldlt": saddle_point}
-
-
-def analyzed(kind, A, indices, **options):
-    return gs.analyze(A, cholesky=kind == "cholesky", ldlt=kind == "ldlt", schur=indices, **options)
 
 
 def check_solutions(factor, A, dtype, shapes=((), (3,), (40,))):
@@ -74,15 +48,8 @@ def test_complement_and_both_halves_of_a_solve(dtype, kind, eliminated):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_large_fronts_and_several_roots(kind, threads):
-    """Two grids, one of which knows nothing of the interface, and trees above the cut into tasks."""
-    one, other = gallery.poisson(24, 24), gallery.poisson(11, 11)
-    A = sp.csc_array(sp.block_diag([one, other, sp.eye_array(2)]))
-    A.sort_indices()
-    if kind == "lu":
-        A.data *= np.random.default_rng(1).uniform(0.9, 1.1, A.nnz)
-    if kind == "ldlt":
-        A = sp.csc_array(A - sp.diags_array(np.where(np.arange(A.shape[0]) % 5 == 0, 9.0, 0.0)))
-    indices = np.unique(np.r_[np.arange(3, 576, 24), 300:325, 410:420])
+    """Trees above the cut into tasks."""
+    A, indices = two_grids(kind)
     before = _core.num_threads()
     _core.set_num_threads(threads)
     try:

@@ -1,19 +1,114 @@
 """Schur complements and changes of low rank of factors on an emulated device."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 import gpusplu as gs
-from support.halves import check_changes, check_schur, check_updated, check_widened
-from support.small_matrices import random_matrix, rhs, spd_matrix
+from gpusplu import gallery
+from gpusplu.engines.supernodal import complement
+from gpusplu.engines.supernodal.plan import Limits
+from support.halves import (
+    KINDS,
+    analyzed,
+    check_changes,
+    check_halves,
+    check_schur,
+    check_updated,
+    check_widened,
+    dense_schur,
+    near_definite,
+    two_grids,
+)
+from support.small_matrices import canonical, random_matrix, rhs, spd_matrix
 
 
 @pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("dtype", "dF")
-@pytest.mark.parametrize("definite", [False, True])
-def test_schur_complements(cupy, definite, dtype):
-    A = spd_matrix(40, dtype)
-    check_schur(cupy, A, np.array([30, 3, 17]), cholesky=definite)
+@pytest.mark.parametrize("kind", KINDS)
+def test_schur_complements(cupy, kind, dtype):
+    check_schur(cupy, KINDS[kind](40, dtype), np.array([30, 3, 17]), kind)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_fronts_and_several_roots(cupy, kind):
+    A, indices = two_grids(kind)
+    check_schur(cupy, A, indices, kind)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("diagonal", [1e-14, 1 + 1e-6], ids=["tiny", "growing"])
+@pytest.mark.parametrize("kind", ["lu", "ldlt"])
+def test_pivots_that_do_not_fit_leave_it_to_solves(kind, diagonal):
+    """Pivots of a grid with such a diagonal, and of values that need none but those of their fronts."""
+    easy = canonical(gallery.poisson(30, 30))
+    hard, indices = easy.copy(), np.arange(30)
+    hard.setdiag(diagonal)
+    factor = analyzed(kind, easy, indices, engine="supernodal").factor(easy.data)
+    assert factor.eliminated
+    factor.refactor(hard.data)
+    assert not factor.eliminated
+    np.testing.assert_allclose(factor.schur, dense_schur(hard.toarray(), indices), atol=1e-12)
+
+
+def test_a_complement_that_is_wrong_is_not_handed_out(device, monkeypatch):
+    A, indices = near_definite(40), np.array([30, 3, 17])
+    symbolic = analyzed("lu", A, indices, engine="supernodal")
+    assert symbolic.factor(A.data).eliminated
+    fetch = device.fetch
+
+    def changed(stream, to, source):
+        fetch(stream, to, source)
+        if to.shape == (3, 3):
+            to[1, 2] *= 1 + 1e-9
+
+    monkeypatch.setattr(device, "fetch", changed)
+    factor = symbolic.factor(A.data)
+    assert not factor.eliminated
+    np.testing.assert_allclose(factor.schur, dense_schur(A.toarray(), indices), rtol=1e-12)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("kind", KINDS)
+def test_contribution_blocks_that_share_memory(kind, monkeypatch):
+    A, indices = two_grids(kind)
+    monkeypatch.setattr(complement, "limits_of", lambda *_: Limits(block_bytes=4096))
+    symbolic = analyzed(kind, A, indices, engine="supernodal", ordering="nd")
+    factor = symbolic.factor(A.data)
+    (program,) = symbolic._once.values()
+    assert len(program.plan.segment_ptr) > 3
+    np.testing.assert_allclose(factor.schur, dense_schur(A.toarray(), indices), atol=1e-12)
+    assert factor.eliminated
+
+
+@pytest.mark.usefixtures("device")
+def test_memory_too_short_for_both_leaves_it_to_solves():
+    A, indices = spd_matrix(300), np.arange(40)
+    enough = analyzed("cholesky", A, indices, engine="supernodal").interior.factor(A[40:, 40:].data).stats.bytes
+    factor = analyzed("cholesky", A, indices, engine="supernodal", device_memory=3 * enough // 2).factor(A.data)
+    assert not factor.eliminated
+    np.testing.assert_allclose(factor.schur, dense_schur(A.toarray(), indices), atol=1e-10)
+
+
+@pytest.mark.usefixtures("device")
+def test_an_interior_that_is_not_definite_is_refused_and_the_factor_stays():
+    A, indices = spd_matrix(60), np.array([1, 2, 3])
+    factor = analyzed("cholesky", A, indices, engine="supernodal").factor(A.data)
+    bad = A.copy()
+    bad[40, 40] = -1.0
+    with pytest.raises(gs.NotPositiveDefiniteError):
+        factor.refactor(bad.data)
+    check_halves(np.asarray, factor, A, indices)
+
+
+@pytest.mark.usefixtures("device")
+def test_a_pickled_analysis():
+    A, indices = spd_matrix(40), np.array([1, 2, 3])
+    symbolic = analyzed("cholesky", A, indices, engine="supernodal")
+    symbolic.factor(A.data)
+    check_halves(np.asarray, pickle.loads(pickle.dumps(symbolic)).factor(A.data), A, indices)
 
 
 @pytest.mark.usefixtures("device")

@@ -11,6 +11,7 @@ import numpy as np
 from ... import _core
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
+from ...errors import DeviceMemoryError
 from ...matrix import Pattern
 from ...options import Options
 from ..device.buffers import Buffers, Memory
@@ -123,23 +124,30 @@ def make_program(
 
 
 class DeviceComplement:
-    """Room for the factor of an interior on a device, and for the Schur complement that it leaves."""
+    """Fronts of an interior on a device, of which nothing is used but the Schur complement that they leave."""
 
     def __init__(self, program: ComplementProgram, options: Options, device_memory: int | None):
+        self._program, self._device_memory = program, device_memory
         self._device, self._lock, self._unfinished = program.device, RLock(), Unfinished(program.devices)
         self._ladder = _core.Ladder(program.dtype.char, pivoting=options.pivoting, refine=options.refine)
-        self._recorded = Recorded(program, device_memory)
-        self._again = False  # a graph pays
+        self._recorded: Recorded | None = None
 
-    def factor(self, canonical: np.ndarray) -> np.ndarray | None:
-        """The complement of canonical values, shape (m, m), Fortran-contiguous; None where the pivots were not fit."""
+    def factor(self, canonical: np.ndarray, beside: int) -> np.ndarray | None:
+        """The complement of canonical values, shape (m, m), Fortran-contiguous; None where the pivots were not fit, or
+        memory is short beside another factor of that many bytes."""
         with self._device, self._lock, self._unfinished:
-            recorded, stream = self._recorded, self._recorded.begin()
-            recorded.send(stream, recorded.buffers.values.pointer, canonical)
-            if self._again:
+            program, recorded = self._program, self._recorded
+            if recorded is None:
+                allowed = self._device_memory
+                try:
+                    recorded = Recorded(program, None if allowed is None else max(0, allowed - beside))
+                except DeviceMemoryError:
+                    return None
+            else:
                 recorded.graph("factor")
-            found, self._again = recorded.factor_now(stream), True
-            program: Any = recorded.program
+            stream = recorded.begin()
+            recorded.send(stream, recorded.buffers.values.pointer, canonical)
+            found, self._recorded = recorded.factor_now(stream), recorded
             pivots = report_of(found, program.plan, program.growth_bound)
             if self._ladder.after_factorization(pivots, True) != _core.Verdict.accept:
                 return None

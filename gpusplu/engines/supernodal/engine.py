@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ from ...cost.calibration import costs_of
 from ...cost.model import Costs, Prediction
 from ...cost.observation import Observations
 from ...cuda import devices, several
-from ...errors import ON_HOST, DeviceMemoryError
+from ...errors import ON_HOST
 from ...matrix import Pattern
 from ...once import Once
 from ...problem import Problem
@@ -153,9 +152,7 @@ class SupernodalEngine(DeviceEngine):
         device, allowed, options = self.device(problem), problem.request.device_memory, problem.options
         known = device, whole.with_scales_of(dtype.char), pattern, dtype, options.hermitian, allowed
         program = once(("supernodal.complement", dtype), lambda: make_program(*known))
-        with suppress(DeviceMemoryError):
-            return DeviceComplement(program, options, allowed)
-        return None
+        return DeviceComplement(program, options, allowed)
 
     def facts(self, analysis: Analysis) -> dict[str, Any]:
         plan = analysis.plan

@@ -5,9 +5,9 @@
 
 Factors, refactors and solves in each number type on the device, and checks the backward errors: the supernodal engine
 by LU, Cholesky and LDL^T, with the memory that it wants and streaming (`streaming`), in mixed precision, and the
-engines of circuits, each of their modes; determinants and condition numbers; a batch that is not waited for. CuPy's
-memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The matrices are just
-large enough for fronts of every class. Cases are matrices of MATRICES.
+engines of circuits, each of their modes; determinants and condition numbers; a batch that is not waited for; Schur
+complements. CuPy's memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The
+matrices are just large enough for fronts of every class. Cases are matrices of MATRICES.
 
 Warps that work off a group of columns hand values to each other through shared memory by acquire and release of flags,
 or by words that carry their own tag. Racecheck knows barriers only and reports each of these hand-overs. --apart gives
@@ -40,6 +40,8 @@ ENGINES = ["supernodal", "glu", "sflu", "crisscross"]
 CORNER = 100
 COLUMNS_OF_B = 3
 SYSTEMS = 35  # more than a warp takes
+INTERFACES = {"rlc:16x16": {}, "elast:5x5x5": {"cholesky": True}, "kkt:400x150x4": {"ldlt": True}}
+INTERFACE = 70  # more than a tile
 
 
 def add_arguments(parser):
@@ -144,6 +146,20 @@ def check_batch(case, scalar, clock, limit):
     return max(errors)
 
 
+def check_complement(case, kind, scalar, clock, limit):
+    """The backward error of a solve by way of the complement on the last unknowns, which fronts have left."""
+    A = turned(gallery.named(case), scalar)
+    interface = np.arange(A.shape[0] - INTERFACE, A.shape[0])
+    factor = gs.analyze(A, schur=interface, engine="supernodal", **kind).factor(clock.put(A.data))
+    factor.refactor(clock.put(A.data))
+    assert factor.eliminated
+    b = np.random.default_rng(0).normal(size=A.shape[0]).astype(A.dtype)
+    y = np.linalg.solve(on_host(factor.schur), on_host(factor.condense(clock.put(b))))
+    error = backward_error(A, on_host(factor.expand(clock.put(y))), b)
+    assert error < limit, f"backward error {error:.1e}"
+    return error
+
+
 def run(arguments):
     clock = device_clock(arguments)
     if not arguments.emulated:
@@ -161,6 +177,10 @@ def run(arguments):
                     yield well(case, engine, f"{way} {scalar}", check(A, factorize(A), clock, limit))
             if engine == "supernodal" and COLUMNS in arguments.cases:
                 yield well(COLUMNS, engine, f"batch {scalar}", check_batch(COLUMNS, scalar, clock, limit))
+            for case in [*INTERFACES] if engine == "supernodal" else []:
+                if case in arguments.cases:
+                    error = check_complement(case, INTERFACES[case], scalar, clock, limit)
+                    yield well(case, engine, f"schur {scalar}", error)
 
 
 def well(case, engine, variant, error):

@@ -5,17 +5,22 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
-from support.halves import check_changes, check_schur, check_updated, check_widened
+from support.halves import KINDS, check_changes, check_schur, check_updated, check_widened, two_grids
 from support.small_matrices import phased, random_matrix, rhs, spd_matrix
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("cupy")]
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize("definite", [False, True])
-def test_schur_complements(cupy, definite, dtype):
-    A = spd_matrix(400, dtype)
-    check_schur(cupy, A, np.arange(100, 140), cholesky=definite)
+@pytest.mark.parametrize("kind", KINDS)
+def test_schur_complements(cupy, kind, dtype):
+    check_schur(cupy, KINDS[kind](400, dtype), np.arange(100, 140), kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_fronts_and_several_roots(cupy, kind):
+    A, indices = two_grids(kind)
+    check_schur(cupy, A, indices, kind)
 
 
 @pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])

@@ -114,16 +114,16 @@ def flags(scalar: str, kind: int, arch: int) -> tuple[str, ...]:
     )
 
 
-def compile_kernels(file: str, scalar: str, kind: int, arch: int) -> bytes:
-    """Compile one kernel file; machine code, or PTX where this NVRTC does not know `arch` yet.
+def compile_kernels(file: str, scalar: str, kind: int, arch: int, *more: str) -> bytes:
+    """Compile one kernel file, with `more` options; machine code, or PTX where this NVRTC does not know `arch` yet.
 
     Raises
     ------
     CompileError
         With NVRTC's messages; warnings count.
     """
-    options = flags(scalar, kind, arch)
-    return nvrtc().compile(file, (FOLDER / file).read_text(), (*options, f"--include-path={FOLDER}"))
+    options = (*flags(scalar, kind, arch), f"--include-path={FOLDER}", *more)
+    return nvrtc().compile(file, (FOLDER / file).read_text(), options)
 
 
 class Nvrtc:

@@ -21,6 +21,7 @@ if importlib.util.find_spec("nvidia") is None:
 # them by the asynchronous copies only, for one. LDL^T, which shares these paths with LU and Cholesky, for one of each.
 ARCHITECTURES_OF = {"f": (75, 90), "d": (75, 80, 86, 90, 120), "F": (75,), "D": (90,)}
 OF_LDLT = (75, 80, 90)
+UNOPTIMIZED = "--Ofast-compile=max"  # a tenth of the time
 CASES = [
     (file, scalar, kind, arch)
     for file in nvrtc.files()
@@ -37,7 +38,7 @@ def compiled(request):
     wanted = [item.callspec.params for item in request.session.items if "compiled" in getattr(item, "fixturenames", ())]
     cases = [tuple(params[name] for name in ("file", "scalar", "kind", "arch")) for params in wanted]
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
-        started = {case: pool.submit(nvrtc.compile_kernels, *case) for case in cases}
+        started = {case: pool.submit(nvrtc.compile_kernels, *case, UNOPTIMIZED) for case in cases}
         yield lambda case: started[case].result()
 
 

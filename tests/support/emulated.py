@@ -69,7 +69,7 @@ def compile(
 
     The library is kept in the temporary directory under a hash of every source it could include.
     """
-    flags = ["-std=c++20", "-O1", "-g1", "-fPIC", "-shared", "-w", "-x", "c++", "-DGPUSPLU_EMULATED", f"-I{EMULATOR}"]
+    flags = ["-std=c++17", "-O1", "-g1", "-fPIC", "-shared", "-w", "-x", "c++", "-DGPUSPLU_EMULATED", f"-I{EMULATOR}"]
     flags += [f"-I{KERNELS}", f"-DSCALAR_{scalar}", f"-DKIND={kind}", *(f"-D{d}" for d in defines)]
     # A GPU stops at addresses that this processor reads and writes.
     kinds = "address,undefined" if sanitize or SANITIZED else "alignment"

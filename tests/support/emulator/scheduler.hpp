@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 #if !defined(__x86_64__)
@@ -180,7 +179,21 @@ struct Launch {
   unsigned grid, block, shared_bytes, seed;
 };
 
-inline void run_block(const Launch& launch, std::mt19937& random) {
+// Orders by a seed: xorshift (Marsaglia, Journal of Statistical Software 8 (2003)). <random> takes as long to compile
+// as many a kernel.
+struct Random {
+  using result_type = std::uint32_t;
+  result_type state;
+  explicit Random(unsigned seed) : state(seed * 2654435761u | 1) {}
+  static constexpr result_type min() { return 1; }
+  static constexpr result_type max() { return ~result_type(0); }
+  result_type operator()() {
+    state ^= state << 13, state ^= state >> 17, state ^= state << 5;
+    return state;
+  }
+};
+
+inline void run_block(const Launch& launch, Random& random) {
   machine.at_barrier = machine.done = machine.votes = 0;
   machine.spins = 0;
   const int warps = (machine.threads + 31) / 32;
@@ -254,7 +267,7 @@ inline const char* launch(const Launch& l, void (*entry)(const void*), const voi
   machine.threads = (int)l.block;
   machine.grid = {l.grid, 1, 1};
   machine.size = {l.block, 1, 1};
-  std::mt19937 random(l.seed);
+  Random random(l.seed);
   std::vector<unsigned> order(l.grid);
   std::iota(order.begin(), order.end(), 0u);
   if (l.seed) std::shuffle(order.begin(), order.end(), random);

@@ -146,10 +146,6 @@ class SchurSymbolic(Generic[FactorT]):
     def never_refines(self) -> bool:
         return bool(self.interior.parts()[0].options.refine == "never")
 
-    def residual(self, canonical: np.ndarray, x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``b - A x`` of the whole matrix, and what its rows are to be compared with, ``|A| |x| + |b|``."""
-        return _core.residual(self._pattern.ptr, self._pattern.ind, canonical, "N", x, b)
-
     def canonical(self, values: Any) -> np.ndarray:
         """Canonical values of the whole matrix."""
         problem = self.interior.parts()[0]
@@ -214,7 +210,7 @@ class SchurFactor(Generic[FactorT]):
 
     def _inner(self, canonical: np.ndarray) -> np.ndarray:
         """Values of the interior."""
-        values: np.ndarray = self.symbolic.blocks[0][0].of(canonical).data
+        values: np.ndarray = canonical[self.symbolic.blocks[0][0].entries]
         return values
 
     def _hold(self, way: Way, canonical: np.ndarray, values: Any) -> None:

@@ -68,18 +68,23 @@ class Solved:
         self.schur = left if left is not None and self.eliminated else self._solved()
 
     @cached_property
-    def _blocks(self) -> list[list[sp.csc_array]]:
-        return [[block.of(self._canonical) for block in row] for row in self._symbolic.blocks]
+    def _inner(self) -> sp.csc_array:
+        return self._symbolic.blocks[0][0].of(self._canonical)
+
+    @cached_property
+    def _border(self) -> tuple[sp.csc_array, sp.csc_array, sp.csc_array]:
+        """A_IS, A_SI and A_SS."""
+        (_, right), (below, corner) = self._symbolic.blocks
+        return right.of(self._canonical), below.of(self._canonical), corner.of(self._canonical)
 
     @cached_property
     def _moduli(self) -> tuple[sp.csc_array, sp.csc_array]:
         """Of the entries of A_II and A_SI."""
-        (inner, _), (below, _) = self._blocks
-        return abs(inner), abs(below)
+        return abs(self._inner), abs(self._border[1])
 
     def _solved(self) -> np.ndarray:
         """The complement by solves for the columns of A_IS."""
-        (_, right), (_, corner) = self._blocks
+        right, _, corner = self._border
         schur = np.asfortranarray(corner.toarray())
         filled = np.flatnonzero(np.diff(right.indptr))
         for first in range(0, filled.size, AT_ONCE):
@@ -88,18 +93,16 @@ class Solved:
         return schur
 
     def _is_fit(self, left: np.ndarray) -> bool:
-        """Whether a complement that fronts have left condenses a system whose unknowns are all of one size, by the rule
-        that core/numeric/partial_factor.cpp has for its own."""
-        problem, inner, interface = self._symbolic.interior.parts()[0], self._symbolic.inner, self._symbolic.indices
+        """Whether a complement that fronts have left does to unknowns of one size what a solve with the interior does,
+        by the bounds that core/numeric/partial_factor.cpp has for its own."""
+        problem = self._symbolic.interior.parts()[0]
         if problem.cholesky or problem.options.pivoting == "static":
             return True
-        known, nothing = known_answer(self._canonical, len(inner) + len(interface))
-        b, size = self._symbolic.residual(self._canonical, -known, nothing)
-        x = nothing.copy()
-        x[inner] = self._interior.solve(b[inner])
-        found = self._symbolic.residual(self._canonical, x, b)[0][interface] - left @ known[interface]
-        size, of_interface = size + abs(b), (size + abs(b))[interface]
-        rowwise = (abs(found)[of_interface > 0] / of_interface[of_interface > 0]).max(initial=0)
+        right, below, corner = self._border
+        y = known_answer(self._canonical, left.shape[0])
+        found = corner @ y - below @ self._interior.solve(right @ y) - np.einsum("ij,j", left, y)  # BLAS wakes threads
+        size = abs(below).sum(axis=1) * abs(y) + abs(corner) @ abs(y)
+        rowwise = (abs(found)[size > 0] / size[size > 0]).max(initial=0)
         ladder = _core.Ladder(left.dtype.char, pivoting=problem.options.pivoting)
         return ladder.is_accurate(float(abs(found).max() / size.max()), float(rowwise))
 
@@ -109,7 +112,7 @@ class Solved:
         Refined where a row of ``A_II x - b`` is not small beside its own terms, until a step leaves ``A_SI x`` as it is
         (R. D. Skeel, Math. Comp. 35 (1980), pages 817-832).
         """
-        (inner, _), (below, _) = self._blocks
+        inner, below = self._inner, self._border[1]
         x = self._interior.solve(b)
         taken, before = below @ x, np.inf
         if self._symbolic.never_refines:
@@ -141,18 +144,19 @@ class Solved:
     def expand(self, b: np.ndarray, halfway: np.ndarray, y: np.ndarray) -> np.ndarray:
         x = np.empty_like(b)
         x[self._symbolic.indices] = y
-        x[self._symbolic.inner] = halfway - self._interior.solve(np.asfortranarray(self._blocks[0][1] @ y))
+        x[self._symbolic.inner] = halfway - self._interior.solve(np.asfortranarray(self._border[0] @ y))
         return x
 
 
-def known_answer(values: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def known_answer(values: np.ndarray, n: int) -> np.ndarray:
     """Unknowns of one size and signs without a pattern, as core/numeric/known_answer.hpp has them for a matrix with
-    these values, and zeros."""
+    these values."""
     extreme, largest = np.finfo(values.dtype).maxexp // 2, abs(values).max(initial=0)
     exponent = int(np.frexp(largest)[1]) - 1 if largest else 0
     entry = np.ldexp(1.0, -exponent // 2 if abs(exponent) > extreme else 0)
     signs = np.arange(n, dtype=np.uint32) * np.uint32(0x9E3779B9) >> np.uint32(31)
-    return np.where(signs, -entry, entry).astype(values.dtype), np.zeros(n, values.dtype)
+    known: np.ndarray = np.where(signs, -entry, entry).astype(values.dtype)
+    return known
 
 
 class Condensed(NamedTuple):

@@ -102,7 +102,9 @@ void bind_ladder(nb::module_& m) {
       .def("is_enough", &Ladder::is_enough, "error"_a)
       .def(
           "is_accurate",
-          [](const Ladder& ladder, double normwise, double rowwise) { return ladder.is_accurate({normwise, rowwise}); },
+          [](const Ladder& ladder, double normwise, double rowwise) {
+            return ladder.is_accurate({normwise, rowwise});
+          },
           "normwise"_a, "rowwise"_a = 0.0,
           "Whether a solution with this normwise error is handed out; rowwise: of factors that are doubtful.")
       .def("ones_tell", &Ladder::ones_tell, "multiplier"_a, "growth"_a,

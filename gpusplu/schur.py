@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from threading import local
 from typing import Any, Generic, overload
 
@@ -142,6 +143,17 @@ class SchurSymbolic(Generic[FactorT]):
         problem, engine = self.interior.parts()[0], registry.named(self.interior.engine)
         return engine.partial_factor(problem, self.whole, self._pattern, dtype, self._once)
 
+    @cached_property
+    def entries(self) -> np.ndarray:
+        """Canonical entries of the interior, and those of its border: A_IS, A_SI and A_SS."""
+        (inner, right), row = self.blocks
+        return np.concatenate([block.entries for block in (inner, right, *row)])
+
+    @property
+    def size(self) -> int:
+        """Values that ``A.data`` had."""
+        return int(self._pattern.size)
+
     @property
     def never_refines(self) -> bool:
         return bool(self.interior.parts()[0].options.refine == "never")
@@ -188,6 +200,7 @@ class SchurFactor(Generic[FactorT]):
         self._interior_version = 0  # of the values that it has to hold
         self._lost = False
         self._partial = symbolic.partial_factor(self.dtype)
+        canonical = canonical.copy()  # it may be the caller's A.data
         self._hold(self._made(canonical), canonical, values)
 
     def _made(self, canonical: np.ndarray) -> Way:
@@ -198,7 +211,7 @@ class SchurFactor(Generic[FactorT]):
                 complement = self._partial.factor(canonical)
             if complement is not None:
                 return Eliminated(self._partial, complement, self.symbolic.indices.size)
-        values = self._inner(canonical)
+        values = canonical[self.symbolic.blocks[0][0].entries]
         if self._interior is None or self._has_halves:
             self._interior = self.symbolic.interior.factor(values)
         else:
@@ -208,14 +221,36 @@ class SchurFactor(Generic[FactorT]):
         left = self._partial.factor(canonical, self._interior.stats.bytes)
         return Solved(self.symbolic, self._interior, canonical, left)
 
-    def _inner(self, canonical: np.ndarray) -> np.ndarray:
-        """Values of the interior."""
-        values: np.ndarray = canonical[self.symbolic.blocks[0][0].entries]
+    def _inner(self) -> np.ndarray:
+        """Values of the interior that are held."""
+        values: np.ndarray = matrix.to_host(self._canonical)[self.symbolic.blocks[0][0].entries]
         return values
 
-    def _hold(self, way: Way, canonical: np.ndarray, values: Any) -> None:
+    def _made_there(self, values: Any) -> tuple[Way, Any] | None:
+        """The same of values on the device that the factor is on, with canonical ones there; None where that cannot be
+        done."""
+        symbolic, interior = self.symbolic, self._interior
+        made = self._partial.refactor(values, symbolic.entries, interior.stats.bytes)
+        if made is None:
+            return None
+        left, some, canonical = made
+        inner = symbolic.blocks[0][0].entries.size
+        interior.refactor(some[:inner])
+        way = Solved(symbolic, interior, canonical, left, matrix.to_host(some[inner:]))
+        return (way, canonical) if way.eliminated else None
+
+    def _stays_there(self, values: Any) -> bool:
+        """Whether values can be factored where they are: on the device."""
+        known = matrix.is_cupy_array(values) and values.flags.c_contiguous and hasattr(self._partial, "refactor")
+        return bool(known and values.shape == (self.symbolic.size,) and values.dtype == self.dtype)
+
+    def _read(self, values: Any) -> np.ndarray:
+        """Canonical values on the host that nobody else has."""
+        return self.symbolic.canonical(values).astype(self.dtype, casting="safe", copy=True)
+
+    def _hold(self, way: Way, canonical: Any, values: Any) -> None:
         self._way, self._last, self._lost = way, local(), False
-        self._canonical = canonical.copy()  # it may be the caller's A.data
+        self._canonical = canonical
         self._on_device = matrix.is_cupy(values)
         if isinstance(way, Eliminated):
             self._interior = None
@@ -240,14 +275,15 @@ class SchurFactor(Generic[FactorT]):
 
         On the device if the values were there.
         """
-        return matrix.to_device(self._way.schur) if self._on_device else self._way.schur
+        put = matrix.to_device if self._on_device else matrix.to_host
+        return put(self._way.schur)
 
     @property
     def interior(self) -> FactorT:
         """Factor of the interior, LUFactor, CholeskyFactor or LDLFactor; where fronts left the Schur complement, it is
         made when it is asked for."""
         if self._interior is None:
-            self._interior = self.symbolic.interior.factor(self._inner(self._canonical))
+            self._interior = self.symbolic.interior.factor(self._inner())
             self._interior_version = self._interior.version
         else:
             self._recover()
@@ -267,9 +303,13 @@ class SchurFactor(Generic[FactorT]):
         >>> np.allclose(halves.schur, 2 * before)
         True
         """
-        canonical = self.symbolic.canonical(values).astype(self.dtype, casting="safe", copy=False)
+        stay = self._stays_there(values)
+        canonical = None if stay else self._read(values)
         try:
-            way = self._made(canonical)
+            made = self._made_there(values) if stay else None
+            if made is None:
+                canonical = self._read(values) if canonical is None else canonical
+                made = self._made(canonical), canonical
         except BaseException as error:
             self._lost = True
             if self._has_halves:
@@ -278,11 +318,12 @@ class SchurFactor(Generic[FactorT]):
                 with suppress(MemoryError):
                     self._recover()
             raise
-        self._hold(way, canonical, values)
+        way, held = made
+        self._hold(way, held, values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         pattern = self.symbolic._pattern
-        values = sp.csc_array((self._canonical, pattern.ind, pattern.ptr), shape=self.shape)
+        values = sp.csc_array((matrix.to_host(self._canonical), pattern.ind, pattern.ptr), shape=self.shape)
         return SchurFactor, (self.symbolic, values)
 
     def _recover(self) -> None:
@@ -292,7 +333,7 @@ class SchurFactor(Generic[FactorT]):
             self._lost = False
         interior = self._interior  # it may hold others: the caller has it, and refactor ends among solves with new ones
         if interior is not None and (self._lost or interior.version != self._interior_version):
-            interior.refactor(self._inner(self._canonical))
+            interior.refactor(self._inner())
             self._interior_version = interior.version
             self._lost = False
 

@@ -17,8 +17,10 @@ class Block(NamedTuple):
     entries: np.ndarray
 
     def of(self, canonical: np.ndarray) -> sp.csc_array:
-        pattern = self.pattern
-        return sp.csc_array((canonical[self.entries], pattern.indices, pattern.indptr), shape=pattern.shape)
+        return self.with_values(canonical[self.entries])
+
+    def with_values(self, values: np.ndarray) -> sp.csc_array:
+        return sp.csc_array((values, self.pattern.indices, self.pattern.indptr), shape=self.pattern.shape)
 
 
 def divided(pattern: matrix.Pattern, indices: np.ndarray) -> tuple[np.ndarray, list[list[Block]]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from . import _core
+from . import _core, matrix
 from ._scipy import warn
 from .rhs import complex_dtype
 
@@ -62,20 +62,31 @@ class Solved:
     ones alone, so solutions for them are refined until what these rows take stays as it is.
     """
 
-    def __init__(self, symbolic: SchurSymbolic, interior: Any, canonical: np.ndarray, left: np.ndarray | None = None):
-        self._symbolic, self._interior, self._canonical = symbolic, interior, canonical
+    def __init__(
+        self, symbolic: SchurSymbolic, interior: Any, canonical: Any, left: Any = None, border: np.ndarray | None = None
+    ):
+        """`canonical` and what was `left` may be on a device; `border`: values of A_IS, A_SI and A_SS, of `canonical`
+        unless given."""
+        self._symbolic, self._interior, self._canonical, self._given = symbolic, interior, canonical, border
         self.eliminated = left is not None and self._is_fit(left)
         self.schur = left if left is not None and self.eliminated else self._solved()
 
     @cached_property
     def _inner(self) -> sp.csc_array:
-        return self._symbolic.blocks[0][0].of(self._canonical)
+        return self._symbolic.blocks[0][0].of(matrix.to_host(self._canonical))
 
     @cached_property
     def _border(self) -> tuple[sp.csc_array, sp.csc_array, sp.csc_array]:
         """A_IS, A_SI and A_SS."""
-        (_, right), (below, corner) = self._symbolic.blocks
-        return right.of(self._canonical), below.of(self._canonical), corner.of(self._canonical)
+        (_, right), row = self._symbolic.blocks
+        blocks = right, *row
+        if self._given is None:
+            found = [block.of(self._canonical) for block in blocks]
+        else:
+            ends = np.cumsum([block.entries.size for block in blocks])
+            parts = np.split(self._given, ends[:-1])
+            found = [block.with_values(part) for block, part in zip(blocks, parts, strict=True)]
+        return found[0], found[1], found[2]
 
     @cached_property
     def _moduli(self) -> tuple[sp.csc_array, sp.csc_array]:
@@ -92,18 +103,19 @@ class Solved:
             schur[:, columns] -= self._taken(right[:, columns].toarray(order="F"), schur[:, columns])[1]
         return schur
 
-    def _is_fit(self, left: np.ndarray) -> bool:
+    def _is_fit(self, left: Any) -> bool:
         """Whether a complement that fronts have left does to unknowns of one size what a solve with the interior does,
         by the bounds that core/numeric/partial_factor.cpp has for its own."""
         problem = self._symbolic.interior.parts()[0]
         if problem.cholesky or problem.options.pivoting == "static":
             return True
         right, below, corner = self._border
-        y = known_answer(self._canonical, left.shape[0])
-        found = corner @ y - below @ self._interior.solve(right @ y) - np.einsum("ij,j", left, y)  # BLAS wakes threads
+        y = known_answer(below, left.shape[0])
+        product = np.einsum("ij,j", matrix.to_host(left), y)  # BLAS would wake its threads
+        found = corner @ y - below @ self._interior.solve(right @ y) - product
         size = abs(below).sum(axis=1) * abs(y) + abs(corner) @ abs(y)
         rowwise = (abs(found)[size > 0] / size[size > 0]).max(initial=0)
-        ladder = _core.Ladder(left.dtype.char, pivoting=problem.options.pivoting)
+        ladder = _core.Ladder(y.dtype.char, pivoting=problem.options.pivoting)
         return ladder.is_accurate(float(abs(found).max() / size.max()), float(rowwise))
 
     def _taken(self, b: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,14 +160,14 @@ class Solved:
         return x
 
 
-def known_answer(values: np.ndarray, n: int) -> np.ndarray:
+def known_answer(A: sp.csc_array, n: int) -> np.ndarray:
     """Unknowns of one size and signs without a pattern, as core/numeric/known_answer.hpp has them for a matrix with
     these values."""
-    extreme, largest = np.finfo(values.dtype).maxexp // 2, abs(values).max(initial=0)
+    extreme, largest = np.finfo(A.dtype).maxexp // 2, abs(A.data).max(initial=0)
     exponent = int(np.frexp(largest)[1]) - 1 if largest else 0
     entry = np.ldexp(1.0, -exponent // 2 if abs(exponent) > extreme else 0)
     signs = np.arange(n, dtype=np.uint32) * np.uint32(0x9E3779B9) >> np.uint32(31)
-    known: np.ndarray = np.where(signs, -entry, entry).astype(values.dtype)
+    known: np.ndarray = np.where(signs, -entry, entry).astype(A.dtype)
     return known
 
 

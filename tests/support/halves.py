@@ -1,5 +1,7 @@
 """Schur complements and changes of low rank of factors on a device: bodies of tests in the emulator and on a GPU."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -58,6 +60,13 @@ def check_schur(cupy, A, indices, kind="lu", eliminated=True, **options):
         check_halves(put, factor, A, indices, eliminated)
         for scale in (2, 3):
             factor.refactor(put(scale * A.data))
+        check_halves(put, factor, 3 * A, indices, eliminated)
+        again = pickle.loads(pickle.dumps(factor))
+        np.testing.assert_allclose(
+            on_host(again.schur), on_host(factor.schur), atol=abs(on_host(factor.schur)).max() * 1e3 * EPS[A.dtype.char]
+        )
+        with pytest.raises(gs.NonFiniteError):
+            factor.refactor(put(A.data * np.array([*[1] * (A.nnz - 1), np.nan], A.dtype)))
         check_halves(put, factor, 3 * A, indices, eliminated)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from threading import RLock
 from typing import Any
@@ -18,6 +19,7 @@ from ..device.buffers import Buffers, Memory
 from ..device.factorization import report_of
 from ..device.part import addresses
 from ..device.recorded import Recorded
+from ..device.staging import Status
 from ..device.unfinished import Unfinished
 from .memory import limits_of
 from .plan import Plan, make_plan
@@ -29,6 +31,8 @@ CHILD_COLUMN, THREADS = struct(SHARED, "ChildColumn"), constant(SHARED, "COMPLEM
 
 class ComplementProgram(FrontProgram):
     """A plan of fronts of which the last one, an interface, is not eliminated. The parameters are `FrontProgram`'s."""
+
+    _entries: Buffer | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -64,6 +68,14 @@ class ComplementProgram(FrontProgram):
             complement=buffers.own["complement"].pointer,
         )
         stream.launch(kernel, self.blocks(order, 1, 8), THREADS, 0, args)
+
+    def gather(self, stream: Stream, buffers: Buffers, entries: np.ndarray, to: int) -> None:
+        """Some canonical values, always the same ones, to an address."""
+        if self._entries is None:
+            self._entries = self.upload(entries.astype(np.int64))
+            self.device.own_stream().synchronize()
+        arrays = buffers.values.pointer, to, 0, buffers.device_status.pointer
+        self.launch_gather(stream, "gather_values", arrays, (self._entries, None), entries.size)
 
     @cached_property
     def _assembly(self) -> dict[str, Buffer | None]:
@@ -136,22 +148,55 @@ class DeviceComplement:
         """The complement of canonical values, shape (m, m), Fortran-contiguous; None where the pivots were not fit, or
         memory is short beside another factor of that many bytes."""
         with self._device, self._lock, self._unfinished:
-            program, recorded = self._program, self._recorded
+            first, recorded = self._recorded is None, self._room(beside)
             if recorded is None:
-                allowed = self._device_memory
-                try:
-                    recorded = Recorded(program, None if allowed is None else max(0, allowed - beside))
-                except DeviceMemoryError:
-                    return None
-            else:
+                return None
+            if not first:  # a graph pays
                 recorded.graph("factor")
             stream = recorded.begin()
             recorded.send(stream, recorded.buffers.values.pointer, canonical)
-            found, self._recorded = recorded.factor_now(stream), recorded
-            pivots = report_of(found, program.plan, program.growth_bound)
-            if self._ladder.after_factorization(pivots, True) != _core.Verdict.accept:
+            if not self._are_fit(recorded.factor_now(stream)):
                 return None
-            order = int(program.plan.n_interface)
-            complement = np.empty((order, order), program.dtype, order="F")
+            order = int(self._program.plan.n_interface)
+            complement = np.empty((order, order), self._program.dtype, order="F")
             self._device.fetch(self._device.own_stream(), complement, recorded.buffers.own["complement"].pointer)
             return complement
+
+    def refactor(self, values: Any, entries: np.ndarray, beside: int) -> tuple[Any, Any, Any] | None:
+        """The complement of values in the caller's order on the device, there; besides these canonical `entries`, and
+        all of them. None as `factor` has it, or where values are not finite."""
+        with self._device, self._lock, self._unfinished:
+            recorded = self._room(beside)
+            if recorded is None:
+                return None
+            graph, stream, program, buffers = (
+                recorded.graph("refactor"),
+                recorded.begin(),
+                self._program,
+                recorded.buffers,
+            )
+            order, dtype, itemsize = int(program.plan.n_interface), program.dtype, program.dtype.itemsize
+            stream.copy(buffers.input.pointer, self._device.pointer(values), values.nbytes)
+            stream.replay(graph)
+            found = [
+                self._device.array(shape, dtype) for shape in ((order, order), entries.shape, (program.pattern.nnz,))
+            ]
+            complement, some, canonical = map(self._device.pointer, found)
+            stream.copy(complement, buffers.own["complement"].pointer, order * order * itemsize)
+            stream.copy(canonical, buffers.values.pointer, program.pattern.nnz * itemsize)
+            program.gather(stream, buffers, entries, some)
+            recorded.report(stream)
+            stream.synchronize()
+            return (found[0], found[1], found[2]) if self._are_fit(recorded.status()) else None
+
+    def _room(self, beside: int) -> Recorded | None:
+        """Made at first; None where memory is short."""
+        if self._recorded is None:
+            allowed = self._device_memory
+            with suppress(DeviceMemoryError):
+                self._recorded = Recorded(self._program, None if allowed is None else max(0, allowed - beside))
+        return self._recorded
+
+    def _are_fit(self, found: Status) -> bool:
+        pivots = report_of(found, self._program.plan, self._program.growth_bound)
+        return bool(self._ladder.after_factorization(pivots, True) == _core.Verdict.accept)

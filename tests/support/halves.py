@@ -56,7 +56,9 @@ def check_schur(cupy, A, indices, kind="lu", eliminated=True, **options):
     """The complement, the factor of the rest and both halves where the values are, and those of other values."""
     symbolic = analyzed(kind, A, indices, engine="supernodal", **options)
     for put in (np.asarray, cupy.asarray):
-        factor = symbolic.factor(put(A.data))
+        values = put(A.data.copy())
+        factor = symbolic.factor(values)
+        values *= 7  # the caller's
         check_halves(put, factor, A, indices, eliminated)
         for scale in (2, 3):
             factor.refactor(put(scale * A.data))

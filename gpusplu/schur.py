@@ -236,8 +236,7 @@ class SchurFactor(Generic[FactorT]):
         left, some, canonical = made
         inner = symbolic.blocks[0][0].entries.size
         interior.refactor(some[:inner])
-        way = Solved(symbolic, interior, canonical, left, matrix.to_host(some[inner:]))
-        return (way, canonical) if way.eliminated else None
+        return Solved(symbolic, interior, canonical, left, matrix.to_host(some[inner:])), canonical
 
     def _stays_there(self, values: Any) -> bool:
         """Whether values can be factored where they are: on the device."""

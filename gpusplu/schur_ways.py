@@ -81,11 +81,10 @@ class Solved:
         (_, right), row = self._symbolic.blocks
         blocks = right, *row
         if self._given is None:
-            found = [block.of(self._canonical) for block in blocks]
+            parts = [matrix.to_host(self._canonical)[block.entries] for block in blocks]
         else:
-            ends = np.cumsum([block.entries.size for block in blocks])
-            parts = np.split(self._given, ends[:-1])
-            found = [block.with_values(part) for block, part in zip(blocks, parts, strict=True)]
+            parts = np.split(self._given, np.cumsum([block.entries.size for block in blocks[:-1]]))
+        found = [block.with_values(part) for block, part in zip(blocks, parts, strict=True)]
         return found[0], found[1], found[2]
 
     @cached_property
@@ -116,7 +115,7 @@ class Solved:
         size = abs(below).sum(axis=1) * abs(y) + abs(corner) @ abs(y)
         rowwise = (abs(found)[size > 0] / size[size > 0]).max(initial=0)
         ladder = _core.Ladder(y.dtype.char, pivoting=problem.options.pivoting)
-        return ladder.is_accurate(float(abs(found).max() / size.max()), float(rowwise))
+        return ladder.is_accurate(float(abs(found).max() / (size.max() or 1)), float(rowwise))
 
     def _taken(self, b: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``x = A_II^-1 b`` and ``A_SI x``, which is to be accurate beside itself and the array `beside`.

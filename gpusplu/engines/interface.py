@@ -148,6 +148,9 @@ class LeavesInterface(Protocol):
         """The Schur complement that canonical values of the whole matrix leave, by columns; None where fronts have no
         pivots that are fit for them, or no memory beside another factor of that many bytes."""
 
+    def refactor(self, values: Any, entries: np.ndarray, beside: int) -> tuple[Any, Any, Any] | None:
+        """The same of values in the caller's order on the device, there; besides these canonical entries, and all."""
+
 
 class LaneTally(NamedTuple):
     """What calls of a batch said that nobody waited for.

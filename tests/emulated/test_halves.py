@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
@@ -22,6 +23,7 @@ from support.halves import (
     two_grids,
 )
 from support.small_matrices import canonical, random_matrix, rhs, spd_matrix
+from support.solves import on_host
 
 
 @pytest.mark.usefixtures("device")
@@ -41,16 +43,27 @@ def test_large_fronts_and_several_roots(cupy, kind):
 @pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("diagonal", [1e-14, 1 + 1e-6], ids=["tiny", "growing"])
 @pytest.mark.parametrize("kind", ["lu", "ldlt"])
-def test_pivots_that_do_not_fit_leave_it_to_solves(kind, diagonal):
+def test_pivots_that_do_not_fit_leave_it_to_solves(cupy, kind, diagonal):
     """Pivots of a grid with such a diagonal, and of values that need none but those of their fronts."""
     easy = canonical(gallery.poisson(30, 30))
     hard, indices = easy.copy(), np.arange(30)
     hard.setdiag(diagonal)
-    factor = analyzed(kind, easy, indices, engine="supernodal").factor(easy.data)
+    for put in (np.asarray, cupy.asarray):
+        factor = analyzed(kind, easy, indices, engine="supernodal").factor(put(easy.data))
+        assert factor.eliminated
+        factor.refactor(put(hard.data))
+        assert not factor.eliminated
+        assert type(factor.schur) is type(put(easy.data))
+        np.testing.assert_allclose(on_host(factor.schur), dense_schur(hard.toarray(), indices), atol=1e-12)
+
+
+@pytest.mark.usefixtures("device")
+def test_an_interface_that_nothing_couples(cupy):
+    A = sp.csc_array(sp.block_diag([near_definite(40), np.zeros((2, 2))]))
+    factor = analyzed("lu", A, [40, 41], engine="supernodal").factor(cupy.asarray(A.data))
+    factor.refactor(cupy.asarray(2 * A.data))
     assert factor.eliminated
-    factor.refactor(hard.data)
-    assert not factor.eliminated
-    np.testing.assert_allclose(factor.schur, dense_schur(hard.toarray(), indices), atol=1e-12)
+    assert not on_host(factor.schur).any()
 
 
 def test_a_complement_that_is_wrong_is_not_handed_out(device, monkeypatch):

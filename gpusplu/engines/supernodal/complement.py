@@ -169,25 +169,19 @@ class DeviceComplement:
             recorded = self._room(beside)
             if recorded is None:
                 return None
-            graph, stream, program, buffers = (
-                recorded.graph("refactor"),
-                recorded.begin(),
-                self._program,
-                recorded.buffers,
-            )
-            order, dtype, itemsize = int(program.plan.n_interface), program.dtype, program.dtype.itemsize
-            stream.copy(buffers.input.pointer, self._device.pointer(values), values.nbytes)
+            program, buffers, device = self._program, recorded.buffers, self._device
+            order, nnz = int(program.plan.n_interface), program.pattern.nnz
+            shapes = (order, order), entries.shape, (nnz,)
+            complement, some, canonical = (device.array(shape, program.dtype) for shape in shapes)
+            graph, stream = recorded.graph("refactor"), recorded.begin()
+            stream.copy(buffers.input.pointer, device.pointer(values), values.nbytes)
             stream.replay(graph)
-            found = [
-                self._device.array(shape, dtype) for shape in ((order, order), entries.shape, (program.pattern.nnz,))
-            ]
-            complement, some, canonical = map(self._device.pointer, found)
-            stream.copy(complement, buffers.own["complement"].pointer, order * order * itemsize)
-            stream.copy(canonical, buffers.values.pointer, program.pattern.nnz * itemsize)
-            program.gather(stream, buffers, entries, some)
+            stream.copy(device.pointer(complement), buffers.own["complement"].pointer, complement.nbytes)
+            stream.copy(device.pointer(canonical), buffers.values.pointer, canonical.nbytes)
+            program.gather(stream, buffers, entries, device.pointer(some))
             recorded.report(stream)
             stream.synchronize()
-            return (found[0], found[1], found[2]) if self._are_fit(recorded.status()) else None
+            return (complement, some, canonical) if self._are_fit(recorded.status()) else None
 
     def _room(self, beside: int) -> Recorded | None:
         """Made at first; None where memory is short."""

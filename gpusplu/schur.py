@@ -84,7 +84,7 @@ class SchurSymbolic(Generic[FactorT]):
         self._once = Once()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_once"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_once", "entries")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _once=Once())

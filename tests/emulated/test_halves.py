@@ -20,6 +20,7 @@ from support.halves import (
     check_widened,
     dense_schur,
     near_definite,
+    saddle_point,
     two_grids,
 )
 from support.small_matrices import canonical, random_matrix, rhs, spd_matrix
@@ -31,6 +32,14 @@ from support.solves import on_host
 @pytest.mark.parametrize("kind", KINDS)
 def test_schur_complements(cupy, kind, dtype):
     check_schur(cupy, KINDS[kind](40, dtype), np.array([30, 3, 17]), kind)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("dtype", "FD")
+def test_complex_symmetric(cupy, dtype):
+    A = saddle_point(40, dtype.lower()).astype(dtype)
+    A.data *= 1 + 0.5j
+    check_schur(cupy, A, np.array([30, 3, 17]), "ldlt", hermitian=False)
 
 
 @pytest.mark.usefixtures("device")

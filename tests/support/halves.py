@@ -52,31 +52,31 @@ def analyzed(kind, A, indices, **options):
     return gs.analyze(A, cholesky=kind == "cholesky", ldlt=kind == "ldlt", schur=indices, **options)
 
 
-def check_schur(cupy, A, indices, kind="lu", eliminated=True, **options):
+def check_schur(cupy, A, indices, kind="lu", **options):
     """The complement, the factor of the rest and both halves where the values are, and those of other values."""
     symbolic = analyzed(kind, A, indices, engine="supernodal", **options)
     for put in (np.asarray, cupy.asarray):
         values = put(A.data.copy())
         factor = symbolic.factor(values)
         values *= 7  # the caller's
-        check_halves(put, factor, A, indices, eliminated)
+        check_halves(put, factor, A, indices)
         for scale in (2, 3):
             factor.refactor(put(scale * A.data))
-        check_halves(put, factor, 3 * A, indices, eliminated)
+        check_halves(put, factor, 3 * A, indices)
         again = pickle.loads(pickle.dumps(factor))
         np.testing.assert_allclose(
             on_host(again.schur), on_host(factor.schur), atol=abs(on_host(factor.schur)).max() * 1e3 * EPS[A.dtype.char]
         )
         with pytest.raises(gs.NonFiniteError):
             factor.refactor(put(A.data * np.array([*[1] * (A.nnz - 1), np.nan], A.dtype)))
-        check_halves(put, factor, 3 * A, indices, eliminated)
+        check_halves(put, factor, 3 * A, indices)
 
 
-def check_halves(put, factor, A, indices, eliminated=True):
+def check_halves(put, factor, A, indices):
     M = A.toarray()
     expected = dense_schur(M.astype("D" if M.dtype.kind == "c" else "d"), indices)
     b, limit = rhs(len(M), A.dtype, (2,)), 1e4 * EPS[A.dtype.char]
-    assert factor.interior.engine == "supernodal" and factor.eliminated == eliminated
+    assert factor.interior.engine == "supernodal" and factor.eliminated
     assert type(factor.schur) is type(put(b)) and factor.schur.dtype == A.dtype
     np.testing.assert_allclose(on_host(factor.schur), expected, atol=limit * np.abs(expected).max())
     y = np.linalg.solve(expected, on_host(factor.condense(put(b)))).astype(A.dtype)

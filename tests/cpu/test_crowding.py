@@ -115,3 +115,110 @@ def test_only_as_many_threads_are_woken_as_have_work(threads):
     _core_testing.crowded_rounds(size=3, rounds=1, seconds=0.0)
     after = settled()
     assert sum(after[task] > count for task, count in before.items()) <= 4  # two, and what else there is
+
+
+def multiply():
+    """A product that all threads of NumPy's BLAS work at, and look for the next after."""
+    M = np.ones((600, 600))
+    return M @ M
+
+
+def processors_of_threads():
+    """Of each thread of the process but this one."""
+    others = [int(task.name) for task in TASKS.iterdir() if int(task.name) != threading.get_native_id()]
+    return {thread: os.sched_getaffinity(thread) for thread in others}
+
+
+needs_blas = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2 or "openblas" not in Path("/proc/self/maps").read_text(),
+    reason="several processors, and NumPy with OpenBLAS",
+)
+
+
+@needs_blas
+def test_workers_of_blas_are_kept_to_one_processor_and_let_go():
+    multiply()
+    settled()
+    before = processors_of_threads()
+    left, during = _core_testing.beside_blas(processors_of_threads, least=2)
+    assert left == len(os.sched_getaffinity(0)) - 1
+    aside = {thread for thread, processors in during.items() if processors != before[thread]}
+    assert aside and len(set.union(*(during[thread] for thread in aside))) == 1
+    assert processors_of_threads() == before
+
+
+@needs_blas
+def test_processors_that_a_worker_was_given_are_restored():
+    multiply()
+    settled()
+    _, during = _core_testing.beside_blas(processors_of_threads, least=2)
+    before = processors_of_threads()
+    worker = next(thread for thread, processors in during.items() if processors != before[thread])
+    given = {max(before[worker])} - during[worker] or {min(before[worker])}
+    os.sched_setaffinity(worker, given)
+    try:
+        _core_testing.beside_blas(processors_of_threads, least=2)
+        assert os.sched_getaffinity(worker) == given
+    finally:
+        os.sched_setaffinity(worker, before[worker])
+
+
+@needs_blas
+def test_workers_are_let_alone_while_another_thread_may_wait_for_them():
+    multiply()
+    settled()
+    before, over = processors_of_threads(), threading.Event()
+
+    def multiply_on():
+        while not over.is_set():
+            multiply()
+
+    thread = threading.Thread(target=multiply_on)
+    thread.start()
+    try:
+        time.sleep(0.05)
+        for _ in range(3):
+            left, during = _core_testing.beside_blas(processors_of_threads, least=2)
+            assert left == 0
+            assert all(during[other] == processors for other, processors in before.items())
+    finally:
+        over.set()
+        thread.join()
+
+
+@needs_blas
+def test_workers_are_let_alone_where_one_thread_does_as_much():
+    multiply()
+    before = processors_of_threads()
+    left, during = _core_testing.beside_blas(processors_of_threads, least=len(os.sched_getaffinity(0)) + 1)
+    assert left == 0 and during == before
+
+
+@needs_blas
+def test_workers_are_put_aside_after_products_only():
+    _core_testing.beside_blas(multiply, least=2)  # they are known from now on
+    time.sleep(0.5)  # and asleep
+    assert _core_testing.kind_beside_blas(multiply) == [False, True, False, True]
+
+
+@needs_blas
+def test_a_child_forked_while_workers_are_aside_begins_with_none():
+    """They end in the parent too, and come again with the next product: there is nobody left to be let go."""
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            found = _core_testing.beside_blas(processors_of_threads, least=2)
+            lu = gs.splu(gallery.named("poisson:40x40"))
+            well = found == (0, {}) and np.isfinite(lu.solve(np.ones(1600))).all()
+            os._exit(0 if well else 1)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    multiply()
+    settled()
+    assert _core_testing.beside_blas(fork, least=2)[1] == 0
+    multiply()
+    settled()
+    before = processors_of_threads()
+    assert set.union(*before.values()) == os.sched_getaffinity(0)
+    assert _core_testing.beside_blas(processors_of_threads, least=2)[0] > 0

@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "base/blas_threads.hpp"
+
 namespace gs {
 namespace {
 
@@ -11,9 +13,10 @@ std::int64_t nanoseconds(clockid_t clock) {
   return std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-constexpr std::int64_t kLongWait = 200'000;        // [ns]
-constexpr std::int64_t kEnoughToTell = 1'000'000;  // of a job, before it is judged [ns]
-constexpr int kHold = 20;                          // times what was lost; so at most a twentieth is lost
+constexpr std::int64_t kLongWait = 200'000;           // [ns]
+constexpr std::int64_t kEnoughToTell = 1'000'000;     // of a job, before it is judged [ns]
+constexpr std::int64_t kBesideBlas = 10'000'000'000;  // that they are put aside, where they have run again [ns]
+constexpr int kHold = 20;                             // times what was lost; so at most a twentieth is lost
 
 }  // namespace
 
@@ -49,5 +52,16 @@ int Crowding::members(int want) const {
 }
 
 void Crowding::found(std::int64_t lost) { until_.store(wall_clock() + kHold * lost, std::memory_order_relaxed); }
+
+bool Crowding::is_beside_blas() {
+  const std::int64_t until = beside_until_.load(std::memory_order_relaxed);
+  if (until == 0 || wall_clock() >= until) return false;
+  const std::int64_t time = time_of_blas();
+  if (time_of_blas_.exchange(time, std::memory_order_relaxed) == time) return false;
+  found_beside_blas();
+  return true;
+}
+
+void Crowding::found_beside_blas() { beside_until_.store(wall_clock() + kBesideBlas, std::memory_order_relaxed); }
 
 }  // namespace gs

@@ -81,14 +81,18 @@ class Attendance {
   std::int64_t told_, waited_ = 0;  // processor's time when it last told, and that of waits since [ns]
 };
 
-// Of a kind of job, whether one thread is to do it for now: a team was in its own way a short time ago.
+// Of a kind of job, how it is done for now: by one thread, if a team was in its own way a short time ago; by a team for
+// which workers of OpenBLAS are put aside (blas_threads.hpp), if they were in its way.
 class Crowding {
  public:
   int members(int want) const;
   void found(std::int64_t lost);  // [ns]
+  bool is_beside_blas();          // and they have had a processor since that was asked last
+  void found_beside_blas();
 
  private:
   std::atomic<std::int64_t> until_{0};
+  std::atomic<std::int64_t> beside_until_{0}, time_of_blas_{0};
 };
 
 }  // namespace gs

@@ -46,6 +46,7 @@ void Operation::look_if_due() {
   if (now < due_) return;
   std::int64_t took = 0;
   if (due_ != 0) {  // else the operation has just begun
+    blas_.end();
     if (!look()) stopped_.store(true, std::memory_order_relaxed);
     took = coarse_clock() - now;
   }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/blas_threads.hpp"
 #include "base/types.hpp"
 
 namespace gs {
@@ -40,7 +41,8 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  void look_if_due();  // of the thread that called
+  void look_if_due();                  // of the thread that called
+  BlasAside& blas() { return blas_; }  // until it ends or looks: they sleep by then
 
   // For whoever watches: what is done, and how much work it will be; 0 where that is not known.
   void begin(const char* phase, double work) {
@@ -61,6 +63,7 @@ class Operation {
   const detail::Station before_;
   std::atomic<bool> stopped_{false};
   std::int64_t due_ = 0;  // [ns]
+  BlasAside blas_;
   const char* phase_ = "";
   double total_ = 0;
   std::atomic<double> done_{0};

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/blas_threads.hpp"
 #include "base/processors.hpp"
 
 namespace gs {
@@ -44,7 +45,9 @@ int fair_share(int n) {
   return n_apart.load(std::memory_order_relaxed) > 0 ? n - n / 2 : n;
 }
 
-constexpr std::int64_t kWindow = 20'000'000;  // in which a team is judged [ns]
+constexpr std::int64_t kWindow = 20'000'000;            // in which a team is judged [ns]
+constexpr std::int64_t kWorthPuttingAside = 1'000'000;  // whom, of a job: to do that takes up to a millisecond [ns]
+constexpr std::int64_t kWorthLooking = 3'000'000;       // who was in the way, of a job in which somebody waited [ns]
 
 // Returns when word != value; sleeps after a while.
 int wait_while(const std::atomic<int>& word, int value, Attendance& own) {
@@ -74,6 +77,7 @@ struct Pool {
 
   void work(int seen) {
     inside_team = true;
+    is_ours(true);
     Job idle;
     Attendance idler(idle);
     for (;;) {
@@ -119,6 +123,12 @@ struct Pool {
   }
 
   void run(int want, void (*f)(void*, const Team&), void* c, bool all, Crowding* crowding) {
+    BlasAside for_this;
+    BlasAside& blas = detail::station.caller ? detail::station.operation->blas() : for_this;
+    const bool beside_blas = crowding && blas.left() == 0 && crowding->is_beside_blas();
+    if (beside_blas) blas.begin();
+    if (blas.left() > 0) want = std::min(want, blas.left());
+    const std::int64_t time_before = time_of_blas();
     while (n_workers < want - 1 && start_worker()) n_workers++;
     const int team_size = std::min(want, n_workers + 1);
     Job j;
@@ -137,7 +147,11 @@ struct Pool {
     inside_team = false;
     if (!crowding || !j.impatient()) return;
     own.tell();
-    if (b.crowded() || j.crowded()) crowding->found(j.elapsed());
+    const std::int64_t elapsed = j.elapsed();
+    if (elapsed >= kWorthLooking) find_blas_threads();
+    const bool in_the_way = time_of_blas() - time_before > std::min(elapsed / 4, kWorthLooking);
+    if (in_the_way && !beside_blas && blas.left() == 0 && elapsed >= kWorthPuttingAside) crowding->found_beside_blas();
+    else if (b.crowded() || j.crowded()) crowding->found(elapsed);
   }
 };
 
@@ -148,6 +162,7 @@ constinit Pool pools[2];
 [[maybe_unused]] const int registered_threads = pthread_atfork(nullptr, nullptr, [] {
   for (Pool& pool : pools) new (&pool) Pool;
   n_apart = 0;
+  forget_threads();
 });
 
 }  // namespace
@@ -164,6 +179,7 @@ int num_threads() {
 
 void work_apart(bool begin) {
   apart = begin;
+  is_ours(begin);
   n_apart.fetch_add(begin ? 1 : -1, std::memory_order_relaxed);
 }
 

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/blas_threads.hpp"
 #include "base/processors.hpp"
 #include "base/threads.hpp"
 #include "testing.hpp"
@@ -57,6 +59,31 @@ std::vector<int> members_after(double lost) {
   return members;
 }
 
+// Of a callable, with workers of OpenBLAS put aside where there are so many processors: the processors that are left, 0
+// where they were let alone, and what it returns.
+nb::tuple beside_blas(nb::callable call, int least) {
+  const int before = std::exchange(least_processors_beside_blas, least);
+  find_blas_threads(0);
+  BlasAside aside;
+  aside.begin();
+  const int left = aside.left();
+  nb::object found = call();
+  aside.end();
+  least_processors_beside_blas = before;
+  return nb::make_tuple(left, found);
+}
+
+// Whether a kind of job is one that workers are put aside for, now and after some product.
+std::vector<bool> kind_beside_blas(nb::callable product) {
+  Crowding crowding;
+  std::vector<bool> found{crowding.is_beside_blas()};
+  crowding.found_beside_blas();
+  for (int k = 0; k < 2; k++) found.push_back(crowding.is_beside_blas());
+  product();
+  found.push_back(crowding.is_beside_blas());
+  return found;
+}
+
 }  // namespace
 
 void bind_teams(nb::module_& m) {
@@ -64,6 +91,8 @@ void bind_teams(nb::module_& m) {
   m.def("job_is_crowded", &job_is_crowded, "seconds"_a, "worked"_a, "impatient"_a);
   m.def("crowded_rounds", &crowded_rounds, "size"_a, "rounds"_a, "seconds"_a);
   m.def("quota_of", &quota_of, "membership"_a, "root"_a);
+  m.def("beside_blas", &beside_blas, "call"_a, "least"_a);
+  m.def("kind_beside_blas", &kind_beside_blas, "product"_a);
   m.def("members_after", &members_after, "lost"_a);
 }
 

@@ -1,0 +1,274 @@
+#include "base/blas_threads.hpp"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/attendance.hpp"
+
+namespace gs {
+namespace {
+
+using Processors = cpu_set_t;
+
+pid_t this_thread() { return (pid_t)syscall(SYS_gettid); }
+
+Processors only(int processor) {
+  Processors set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  return set;
+}
+
+bool processors_of(pid_t thread, Processors& set) { return sched_getaffinity(thread, sizeof set, &set) == 0; }
+
+// Of this process, at this moment.
+std::vector<pid_t> threads() {
+  std::vector<pid_t> found;
+  DIR* const tasks = opendir("/proc/self/task");
+  if (!tasks) return found;
+  while (const dirent* entry = readdir(tasks))
+    if (const int thread = std::atoi(entry->d_name)) found.push_back(thread);
+  closedir(tasks);
+  return found;
+}
+
+// As far as can be told; one that has ended is not.
+bool is_running(pid_t thread) {
+  char path[64], text[256];
+  std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+  std::FILE* const file = std::fopen(path, "r");
+  if (!file) return false;
+  text[std::fread(text, 1, sizeof text - 1, file)] = 0;
+  std::fclose(file);
+  const char* const name_ends = std::strrchr(text, ')');  // a name may have anything in it
+  return !name_ends || name_ends[1] == 0 || name_ends[2] == 'R';
+}
+
+// Of one OpenBLAS: what it exports, documented but for the first.
+struct Library {
+  const int* started;                                           // 0 while it has no workers, as after a fork
+  int (*count)();                                               // workers and the thread that calls
+  int (*set_processors)(int worker, std::size_t, Processors*);  // of the last number, of the thread that calls
+};
+
+std::vector<std::string> paths_of_libraries() {
+  std::vector<std::string> paths;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        if (std::strstr(info->dlpi_name, "openblas"))
+          static_cast<std::vector<std::string>*>(to)->push_back(info->dlpi_name);
+        return 0;
+      },
+      &paths);
+  return paths;
+}
+
+// Without a function where it is another library, or an OpenBLAS of before 2024, which has none for that.
+Library open_library(const std::string& path) {
+  Library library{};
+  void* const handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) return library;
+  const auto find = [&](auto& to, const char* name) {
+    to = reinterpret_cast<std::decay_t<decltype(to)>>(dlsym(handle, name));
+  };
+  find(library.started, "blas_server_avail");
+  find(library.set_processors, "openblas_setaffinity");
+  for (const char* name : {"scipy_openblas_get_num_threads64_", "scipy_openblas_get_num_threads",
+                           "openblas_get_num_threads64_", "openblas_get_num_threads"})
+    if (!library.count) find(library.count, name);
+  dlclose(handle);  // whoever loaded it keeps it
+  return library;
+}
+
+// What is known, for all calls. Never destroyed: threads may outlive static destructors.
+struct Census {
+  struct Worker {
+    pid_t thread;
+    Processors processors;  // before they were kept to one
+  };
+  std::mutex mutex;
+  std::vector<Worker> workers;
+  std::vector<pid_t> ours;
+  int holders = 0, n_forking = 0, n_libraries = 0;
+  std::int64_t looked = 0;  // when somebody looked for workers [ns]
+};
+
+union CensusForEver {
+  Census all{};
+  constexpr CensusForEver() {}
+  ~CensusForEver() {}
+};
+constinit CensusForEver census;
+
+constexpr int kMostFirst = 4;
+std::atomic<pid_t> firsts[kMostFirst];  // workers of that number in each library
+
+// A library ends its workers before a fork, and nobody must ask for their processors then. Handlers of the last that
+// registers run first, so this is called again when a library is met.
+void wait_at_forks() {
+  pthread_atfork(
+      [] {
+        if (census.all.n_forking++ == 0) census.all.mutex.lock();
+      },
+      [] {
+        if (--census.all.n_forking == 0) census.all.mutex.unlock();
+      },
+      nullptr);
+}
+
+// Numbers of workers are the library's, and only that says what threads they are: those whose processors change when
+// it is asked to change them.
+void find_workers(Census& all, const std::vector<std::string>& paths) {
+  if ((int)paths.size() > all.n_libraries) wait_at_forks(), all.n_libraries = (int)paths.size();
+  std::vector<Census::Worker> before;
+  for (const pid_t thread : threads())
+    if (Processors set; processors_of(thread, set)) before.push_back({thread, set});
+  int n_first = 0;
+  for (auto& first : firsts) first = 0;
+  all.workers.clear();
+  for (const std::string& path : paths) {
+    const Library library = open_library(path);
+    if (!library.started || !library.count || !library.set_processors || !*library.started) continue;
+    for (int worker = 0; worker + 1 < library.count(); worker++) {
+      Processors one = only(sched_getcpu()), now;
+      if (library.set_processors(worker, sizeof one, &one) != 0) break;
+      const auto it = std::find_if(before.begin(), before.end(), [&](const Census::Worker& w) {
+        return !CPU_EQUAL(&w.processors, &one) && processors_of(w.thread, now) && CPU_EQUAL(&now, &one);
+      });
+      if (it == before.end()) break;
+      sched_setaffinity(it->thread, sizeof it->processors, &it->processors);
+      all.workers.push_back(*it);
+      if (worker == 0 && n_first < kMostFirst) firsts[n_first++] = it->thread;
+      before.erase(it);
+    }
+  }
+}
+
+bool is_worker(const Census& all, pid_t thread) {
+  return std::any_of(all.workers.begin(), all.workers.end(), [&](const auto& w) { return w.thread == thread; });
+}
+
+bool others_are_running(const Census& all) {
+  const pid_t self = this_thread();
+  const std::vector<pid_t> there = threads();
+  return there.empty() || std::any_of(there.begin(), there.end(), [&](pid_t thread) {
+           return thread != self && !is_worker(all, thread) &&
+                  std::find(all.ours.begin(), all.ours.end(), thread) == all.ours.end() && is_running(thread);
+         });
+}
+
+// Of a set, the one after some other, round about.
+int next_processor(const Processors& set, int after) {
+  for (int k = 1; k <= CPU_SETSIZE; k++)
+    if (const int processor = (after + k) % CPU_SETSIZE; CPU_ISSET(processor, &set)) return processor;
+  return after;
+}
+
+// Not the caller's, where there is another.
+int processor_for_all(const Processors& allowed) {
+  const int here = sched_getcpu();
+  for (int k = CPU_SETSIZE; k-- > 0;)
+    if (k != here && CPU_ISSET(k, &allowed)) return k;
+  return here;
+}
+
+}  // namespace
+
+int least_processors_beside_blas = 4;
+
+std::int64_t time_of_blas() noexcept {
+  std::int64_t sum = 0;
+  for (const auto& first : firsts) {
+    const pid_t thread = first.load(std::memory_order_relaxed);
+    if (thread == 0) break;
+    timespec time{};
+    const clockid_t clock = clockid_t(~thread) * 8 + 6;  // as pthread_getcpuclockid makes it: the thread's CPU time
+    if (clock_gettime(clock, &time) == 0) sum += std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  }
+  return sum;
+}
+
+void find_blas_threads(std::int64_t between) noexcept {
+  Census& all = census.all;
+  std::lock_guard lock(all.mutex);
+  const std::int64_t now = wall_clock();
+  Processors allowed;
+  if (all.holders > 0 || (all.looked != 0 && now - all.looked < between)) return;
+  all.looked = now;
+  if (!processors_of(0, allowed) || CPU_COUNT(&allowed) < least_processors_beside_blas) return;
+  try {
+    const std::vector<std::string> paths = paths_of_libraries();
+    const bool all_there = std::all_of(all.workers.begin(), all.workers.end(),
+                                       [](const auto& w) { return syscall(SYS_tgkill, getpid(), w.thread, 0) == 0; });
+    if (all.workers.empty() || !all_there || (int)paths.size() > all.n_libraries) find_workers(all, paths);
+  } catch (const std::bad_alloc&) {
+    all.workers.clear();
+  }
+}
+
+void is_ours(bool begin) noexcept {
+  Census& all = census.all;
+  std::lock_guard lock(all.mutex);
+  const pid_t self = this_thread();
+  try {
+    if (begin) all.ours.push_back(self);
+    else std::erase(all.ours, self);
+  } catch (const std::bad_alloc&) {  // then it is a thread that may be in a product
+  }
+}
+
+void forget_threads() noexcept {
+  new (&census.all) Census;  // without giving back what there was: others may have been changing it
+  for (auto& first : firsts) first = 0;
+}
+
+void BlasAside::begin() noexcept {
+  Census& all = census.all;
+  std::lock_guard lock(all.mutex);
+  Processors allowed;
+  if (left_ > 0 || !processors_of(0, allowed) || CPU_COUNT(&allowed) < least_processors_beside_blas) return;
+  try {
+    if (all.holders == 0 && (all.workers.empty() || others_are_running(all))) return;
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  const Processors one = only(processor_for_all(allowed));
+  if (all.holders++ == 0)
+    for (auto& [thread, processors] : all.workers)
+      if (!processors_of(thread, processors) || sched_setaffinity(thread, sizeof one, &one) != 0) CPU_ZERO(&processors);
+  left_ = CPU_COUNT(&allowed) - 1;
+}
+
+void BlasAside::release() noexcept {
+  Census& all = census.all;
+  std::lock_guard lock(all.mutex);
+  left_ = 0;
+  if (all.holders == 0 || --all.holders > 0) return;  // 0: begun by the parent of this process
+  int processor = sched_getcpu();
+  for (const auto& [thread, processors] : all.workers) {
+    if (CPU_COUNT(&processors) == 0) continue;
+    // The system leaves them where they are for milliseconds, and a product that comes now would wait for all of them.
+    processor = next_processor(processors, processor);
+    const Processors its_own = only(processor);
+    sched_setaffinity(thread, sizeof its_own, &its_own);
+    sched_setaffinity(thread, sizeof processors, &processors);
+  }
+}
+
+}  // namespace gs

@@ -1,6 +1,6 @@
 """spsolve of cupyx's matrices whose factor is on a device: values, right-hand sides and solutions stay there."""
 
-from contextlib import contextmanager
+from functools import partial
 from threading import Thread
 
 import numpy as np
@@ -11,12 +11,11 @@ from scipy.sparse.linalg import MatrixRankWarning
 import gpusplu as gs
 from gpusplu import recognised, solving
 from gpusplu.engines.device.factor import DeviceFactor
-from gpusplu.engines.device.recorded import Recorded
-from gpusplu.engines.device.staging import Staging
 from gpusplu.problem import Request
 from gpusplu.timing import backward_error
 from support import fake_cupy
 from support.small_matrices import EPS, random_matrix, rhs
+from support.staying import staying
 
 N = 30
 ENGINES = ("supernodal", "glu", "sflu", "crisscross")
@@ -45,20 +44,13 @@ def solve(cupyx, engine, request):
 @pytest.fixture
 def stays(cupyx, monkeypatch):
     """A context in which values and vectors that leave the device, or come there, are an error."""
-
-    def refuse(*_, **__):
-        raise AssertionError("an array leaves the device")
-
-    @contextmanager
-    def begin():
-        arrays = ((fake_cupy.ndarray, "get"), (fake_cupy.ndarray, "set"), (fake_cupy, "asarray"))
-        ours = ((Recorded, "values"), (Recorded, "send"), (Recorded, "vector"), (Staging, "take"))
-        with monkeypatch.context() as patch:
-            for owner, name in (*arrays, *ours, (cupyx.sparse.spmatrix, "get")):
-                patch.setattr(owner, name, refuse)
-            yield
-
-    return begin
+    ways = (
+        (fake_cupy.ndarray, "get"),
+        (fake_cupy.ndarray, "set"),
+        (fake_cupy, "asarray"),
+        (cupyx.sparse.spmatrix, "get"),
+    )
+    return partial(staying, monkeypatch, *ways)
 
 
 def there(b):

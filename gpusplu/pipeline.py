@@ -270,12 +270,15 @@ def within_memory(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
+    lu, known = None, None
     try:
         lu, known = factored_lu(A, arguments, request, LUFactor, lent=True)
         x = solve(lu)
     except RuntimeError:
         if type(A) is not ColumnsThere or A.was_here:
             raise
+        if known is not None:
+            patterns.give(known, lu)  # of the values before
         patterns.STORE.look_again()
         return solve_with_lent(A.here(), arguments, request, solve)  # which says what is wrong, or mends it
     if known is not None:

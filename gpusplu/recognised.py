@@ -8,6 +8,7 @@ reads the answer: an array that was edited in place is another one, whatever obj
 from __future__ import annotations
 
 import atexit
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def recognise(A: Any) -> Recognised | None:
     if not candidates:
         return None
     device = current_device()
-    if not (A.data.flags.c_contiguous and all(map(device.can_read, (A.data, A.indices, A.indptr)))):
+    if not can_be(device, A):
         return None
     found = next((known for known in candidates if known.device is device and known.is_of(A)), None)
     if found is not None and found is not _recognised[0]:
@@ -131,13 +132,21 @@ def recognise(A: Any) -> Recognised | None:
     return found
 
 
+def can_be(device: Any, A: Any) -> bool:
+    """Whether a device takes the arrays of a matrix as they are."""
+    return bool(A.data.flags.c_contiguous and all(map(device.can_read, (A.data, A.indices, A.indptr))))
+
+
 def learn(A: Any, columns: Any) -> None:
     """Recognise a matrix from now on, which `columns` are of, and whose factor is on the current device.
 
-    Not if SciPy has its arrays otherwise: without what lies behind the last entry, or in another type.
+    Not if SciPy has its arrays otherwise: without what lies behind the last entry, or in another type. Nor if there is
+    no memory for them.
     """
-    if key_of(A) == key_of(columns):
-        put_first(Recognised(current_device(), key_of(A), (columns.indices, columns.indptr)))
+    device = current_device()
+    if can_be(device, A) and key_of(A) == key_of(columns):
+        with suppress(MemoryError):
+            put_first(Recognised(device, key_of(A), (columns.indices, columns.indptr)))
 
 
 def current_device() -> Any:

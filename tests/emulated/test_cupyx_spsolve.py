@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import MatrixRankWarning
 
 import gpusplu as gs
-from gpusplu import recognised, solving
+from gpusplu import matrix, recognised, solving
 from gpusplu.engines.device.factor import DeviceFactor
 from gpusplu.problem import Request
 from gpusplu.timing import backward_error
@@ -216,7 +216,7 @@ def test_singular_values(cupyx, solve, stays):
 
 @pytest.mark.filterwarnings("ignore:.*singular:scipy.sparse.linalg.MatrixRankWarning")
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_values_that_are_not_finite(cupyx, solve, bad):
+def test_values_that_are_not_finite(cupyx, solve, stays, bad):
     A, b = cupyx.matrix(random_matrix(N)), rhs(N)
     if solve is gs.spsolve:
         broken = cupyx.matrix(A.host)
@@ -236,7 +236,8 @@ def test_values_that_are_not_finite(cupyx, solve, bad):
         assert cupyx.asked == ["spsolve"]
     assert sum(calls_counted()) == sum(counted) + 1
     A.data[5] = value
-    solved(solve, A, b)
+    with stays():  # the factor is left there
+        solved(solve, A, b)
 
 
 def test_values_that_need_other_pivots(cupyx, solve):
@@ -323,6 +324,24 @@ def test_values_in_no_piece(cupyx, solve):
     A.data[:] *= np.linspace(1, 2, A.nnz)
     for _ in range(2):
         solved(solve, A, b)
+    assert len(recognised._recognised) == 1
+
+
+def test_no_memory_for_the_copy(cupyx, device, solve, monkeypatch):
+    """There is an answer, as before."""
+    A, b = cupyx.matrix(random_matrix(N)), rhs(N)
+    to_device, asked = matrix.to_device, []
+
+    def no_memory(x):
+        if x.dtype.kind == "i":
+            asked.append(x)
+            raise MemoryError
+        return to_device(x)
+
+    monkeypatch.setattr(matrix, "to_device", no_memory)
+    for _ in range(3):
+        solved(solve, A, b)
+    assert len(asked) == 2 and recognised._recognised == () and calls_counted() == (2, 1)
 
 
 def test_room_behind_the_last_entry(cupyx, solve):

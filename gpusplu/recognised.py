@@ -134,7 +134,8 @@ def recognise(A: Any) -> Recognised | None:
 
 def can_be(device: Any, A: Any) -> bool:
     """Whether a device takes the arrays of a matrix as they are."""
-    return bool(A.data.flags.c_contiguous and all(map(device.can_read, (A.data, A.indices, A.indptr))))
+    whole = type(A.data) is device.array_class and A.data.flags.c_contiguous
+    return bool(whole and all(map(device.can_read, (A.data, A.indices, A.indptr))))
 
 
 def learn(A: Any, columns: Any) -> None:

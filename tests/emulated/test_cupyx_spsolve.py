@@ -327,6 +327,19 @@ def test_values_in_no_piece(cupyx, solve):
     assert len(recognised._recognised) == 1
 
 
+def test_values_of_a_subclass(cupyx, solve, monkeypatch):
+    """What its operators do nobody knows: they are read on the host."""
+    A, b = cupyx.matrix(random_matrix(N)), rhs(N)
+    warm(solve, A, b, 3)
+    taken, refactor = [], DeviceFactor.refactor
+    monkeypatch.setattr(
+        DeviceFactor, "refactor", lambda self, values, *a: (taken.append(type(values)), refactor(self, values, *a))[1]
+    )
+    A.data = A.data.view(type("Mine", (fake_cupy.ndarray,), {}))
+    solved(solve, A, b)
+    assert taken == [np.ndarray]
+
+
 def test_no_memory_for_the_copy(cupyx, device, solve, monkeypatch):
     """There is an answer, as before."""
     A, b = cupyx.matrix(random_matrix(N)), rhs(N)

@@ -37,6 +37,11 @@ def is_cupy_array(A: Any) -> bool:
     return type(A).__module__.partition(".")[0] == "cupy"
 
 
+def is_compressed_there(A: Any) -> bool:
+    """Whether `A` is CuPy's sparse matrix in compressed columns or rows."""
+    return is_cupy(A) and getattr(A, "format", None) in ("csc", "csr")
+
+
 class LentColumns(sp.csc_array):  # type: ignore[misc]
     """Compressed columns of another library's array."""
 

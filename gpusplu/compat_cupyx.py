@@ -93,7 +93,8 @@ def spsolve(original: Callable[..., Any], A: Any, b: Any) -> Any:
     if A.format != "csr":
         warn("CSR format is required. Converting to CSR format.", sparse.SparseEfficiencyWarning)
     try:
-        return solving.solve_stored(A.get(), b.astype(A.dtype, copy=False), None, on_device())
+        given = A if matrix.is_compressed_there(A) else A.get()
+        return solving.solve_stored(given, b.astype(A.dtype, copy=False), None, on_device())
     except NonFiniteError:
         pass
     except RuntimeError as error:

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import _core
+from .arrays import is_compressed_there as is_compressed_there
 from .arrays import is_cupy as is_cupy
 from .arrays import is_cupy_array as is_cupy_array
 from .arrays import is_on_device as is_on_device
@@ -50,7 +51,7 @@ class Columns:
 
 def is_sparse(A: Any) -> bool:
     """Whether `A` is one of SciPy's sparse matrices, or ours."""
-    return type(A) is Columns or sp.issparse(A)
+    return isinstance(A, Columns) or sp.issparse(A)
 
 
 def to_host(A: Any) -> Any:

@@ -23,6 +23,7 @@ from .journal.listeners import listens
 from .moving import LEAST, followed
 from .options import DEFAULTS, OF_ANY_VALUES, Options, lu_options, without_usual
 from .problem import Problem, Request
+from .recognised import ColumnsThere
 from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
 from .selection.select import Choice
@@ -127,7 +128,8 @@ def factored(
         symbolic = followed(known.value)
         if symbolic is not known.value:
             patterns.keep(sight, symbolic)
-        factor = factored_again(A, chosen, symbolic, known, made, lent, start)
+        factor = refactored_there(A, chosen, symbolic, known, made, start) if lent else None
+        factor = factor or factored_again(A, chosen, symbolic, known, made, lent, start)
         if factor is not None:
             return factor, known
         patterns.STORE.miss()
@@ -136,6 +138,25 @@ def factored(
     if sight:
         patterns.keep(sight, factor.symbolic)
     return factor, None
+
+
+def refactored_there(
+    A: Any, options: Options, symbolic: Symbolic, known: Any, kind: type[Made], start: float
+) -> Made | None:
+    """A factor of values on a device by one that was left there; None where there is none that takes them.
+
+    Nobody waits for it: what is wrong with the values shows when it is used.
+    """
+    if type(A) is not ColumnsThere or symbolic is not known.value:
+        return None
+    there = registry.named(symbolic.engine).on_device and symbolic.choice.request.device == A.device
+    left = known.take() if there else None
+    if left is None:
+        return None
+    left.refactor(A.there)
+    again = symbolic.again(known.call, perf_counter() - start, options)
+    phases.reused(again)
+    return kind(again, np.empty(0, A.dtype), left)
 
 
 def factored_again(
@@ -249,8 +270,17 @@ def within_memory(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
-    lu, known = factored_lu(A, arguments, request, LUFactor, lent=True)
-    x = solve(lu)
+    lu, known = None, None
+    try:
+        lu, known = factored_lu(A, arguments, request, LUFactor, lent=True)
+        x = solve(lu)
+    except RuntimeError:
+        if type(A) is not ColumnsThere or A.was_here:
+            raise
+        if known is not None:
+            patterns.give(known, lu)  # of the values before
+        patterns.STORE.look_again()
+        return solve_with_lent(A.here(), arguments, request, solve)  # which says what is wrong, or mends it
     if known is not None:
         patterns.give(known, lu)
     return x

@@ -125,7 +125,8 @@ class Problem:
 
     def with_options(self, options: Options) -> Problem:
         """The same, once analysed, to be factored by options that led to the same analysis, and the same precision."""
-        options = replace(options, precision=self.options.precision)
+        if options.precision != self.options.precision:
+            options = replace(options, precision=self.options.precision)
         return Problem(self.pattern, self.values[:0], self.kind, options, self.request, self.once)
 
     def of_dtype(self, dtype: np.dtype) -> Problem:

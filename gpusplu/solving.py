@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from . import matrix
+from . import matrix, recognised
 from ._scipy import umfpack_is_demanded, warn
 from .arrays import LENT, LentColumns, LentEntries, takes_arrays
 from .errors import is_singular
@@ -67,7 +67,7 @@ def spsolve(
     -------
     x : ndarray or sparse
         Shape (n,) where `b` is one column, else the shape of `b`; sparse, in A's class, where `b` is and has not
-        exactly one column.
+        exactly one column. On the device if `A` or `b` is there.
 
     Raises
     ------
@@ -93,6 +93,9 @@ def spsolve(
     """
     if not verbose and progress is None and is_plain(A, b, use_umfpack):
         return solve_dense(A, b, permc_spec)
+    if matrix.is_compressed_there(A) and fits_there(A, b, use_umfpack):
+        x = seen(solve_dense, verbose, progress)(A, b.astype(A.dtype, copy=False), permc_spec)
+        return x.ravel() if one_column(b) else x
     if matrix.is_cupy(A) or matrix.is_cupy(b):
         host = matrix.to_host(A), matrix.to_host(b)
         return matrix.to_device(spsolve(*host, permc_spec, use_umfpack, verbose=verbose, progress=progress))
@@ -107,15 +110,15 @@ def spsolve(
         if hasattr(b, "__dlpack__") and not hasattr(b, "__array__"):
             raise TypeError(f"b must be an array, not {type(b).__name__}; pass numpy.from_dlpack of it")
         b = np.asarray(b)
-    one_column = b.ndim == 1 or (b.ndim == 2 and b.shape[1] == 1)
+    single = one_column(b)
     A, b = promote(A, b)
     if A.shape[0] != A.shape[1]:
         raise ValueError(f"matrix must be square (has shape {A.shape})")
     if A.shape[0] != b.shape[0]:
         raise ValueError(f"matrix - rhs dimension mismatch ({A.shape} - {b.shape[0]})")
-    if one_column and use_umfpack and umfpack_is_demanded():
+    if single and use_umfpack and umfpack_is_demanded():
         raise RuntimeError("Scikits.umfpack not installed.")
-    many_sparse = sp.issparse(b) and not one_column
+    many_sparse = sp.issparse(b) and not single
     if A.dtype not in matrix.FLOATS:
         if many_sparse:
             matrix.float_dtype(in_columns(A).dtype)  # raises
@@ -126,7 +129,7 @@ def spsolve(
     if sp.issparse(b):
         b = b.toarray()
     x = seen(solve_dense, verbose, progress)(A, b, permc_spec)
-    return x.ravel() if one_column else x
+    return x.ravel() if single else x
 
 
 def is_plain(A: Any, b: Any, use_umfpack: bool) -> bool:
@@ -142,6 +145,24 @@ def is_plain(A: Any, b: Any, use_umfpack: bool) -> bool:
     )
 
 
+def fits_there(A: Any, b: Any, use_umfpack: bool) -> bool:
+    """Whether a matrix on a device and right-hand sides are solved with as they are, but for a cast of `b`."""
+    return (
+        A.dtype in matrix.FLOATS
+        and A.shape[0] == A.shape[1]
+        and matrix.is_cupy_array(b)
+        and b.ndim in (1, 2)
+        and b.shape[0] == A.shape[0]
+        and b.size > 0
+        and np.promote_types(A.dtype, b.dtype) == A.dtype
+        and not (use_umfpack and one_column(b) and umfpack_is_demanded())
+    )
+
+
+def one_column(b: Any) -> bool:
+    return bool(b.ndim == 1 or (b.ndim == 2 and b.shape[1] == 1))
+
+
 def promote(A: Any, b: Any) -> tuple[Any, Any]:
     """Bring A and b to their common floating-point dtype; the data of A, not its structure, is copied if need be."""
     dtype = np.promote_types(matrix.float_dtype(A.dtype), b.dtype)
@@ -153,27 +174,42 @@ def promote(A: Any, b: Any) -> tuple[Any, Any]:
     return A, b if b.dtype == dtype else b.astype(dtype)
 
 
-def solve_dense(A: Any, b: np.ndarray, permc_spec: Any) -> np.ndarray:
-    """One solve; NaN and a MatrixRankWarning if A is singular."""
+def solve_dense(A: Any, b: Any, permc_spec: Any) -> Any:
+    """One solve; NaN and a MatrixRankWarning if A is singular. Both are on the host, or both on a device."""
+    request = automatic()
+    if matrix.is_cupy(A):
+        request = request._replace(on_device=True)
     try:
-        x: np.ndarray = solve_stored(A, b, permc_spec, automatic())
+        return solve_stored(A, b, permc_spec, request)
     except RuntimeError as error:
         if not is_singular(error):
             raise
-        check_rhs(b, A.shape[0])
-        warn("Matrix is exactly singular", matrix_rank_warning())
-        return np.full(b.shape, np.nan, dtype=b.dtype, order="F")
-    return x
+    check_rhs(b, A.shape[0])
+    warn("Matrix is exactly singular", matrix_rank_warning())
+    x = np.full(b.shape, np.nan, dtype=b.dtype, order="F")
+    return matrix.to_device(x) if matrix.is_cupy(b) else x
 
 
 def solve_stored(A: Any, b: Any, permc_spec: Any, request: Request) -> Any:
-    """One solve, wherever `b` is. CSR is factored as the CSC of its transpose."""
-    transposed = A.format == "csr"
+    """One solve, wherever `b` is. CSR is factored as the CSC of its transpose.
+
+    A matrix on a device is CSC or CSR: its values stay there as soon as its factor is there.
+    """
+    transposed, there = A.format == "csr", matrix.is_cupy(A)
 
     def solve(lu: LUFactor) -> Any:
-        return lu.solve(b, "T" if transposed else "N")
+        x = lu.solve(b, "T" if transposed else "N")
+        if there and lu.symbolic.call and lu._device_array is not None and type(columns) is not recognised.ColumnsThere:
+            recognised.learn(A, columns)
+        return x
 
-    columns = matrix.Columns(A.shape[0], A.data, A.indices, A.indptr) if transposed else A.tocsc()
+    columns: Any
+    if there:
+        columns = recognised.columns_of(A)
+    elif transposed:
+        columns = matrix.Columns(A.shape[0], A.data, A.indices, A.indptr)
+    else:
+        columns = A.tocsc()
     return solve_once(columns, (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
 
 

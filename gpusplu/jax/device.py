@@ -24,6 +24,7 @@ from .. import matrix, patterns
 from ..batch import BatchedFactor
 from ..batches import splu_batch
 from ..cuda import devices
+from ..cuda.kept import Difference, Written
 from ..errors import NonFiniteError, is_singular
 from ..factor import LUFactor
 from ..gradients import TRANSPOSE, Factored
@@ -32,12 +33,11 @@ from ..pipeline import factored_lu, within_memory
 from ..selection.request import AUTO, read_request
 from .foreign import DeviceSite, lower
 from .host import INDEX_ARRAYS, each_structure
-from .store import BITS, Entry, Store
+from .store import Entry, Store
 from .structure import Structure
 
 #: Refactorizations and solves that the choice of an engine counts on: what was worth compiling is run often.
 CALLS = 1000
-UNREAD = 2  # what memory for an answer has before the answer
 
 
 class Guess:
@@ -64,35 +64,17 @@ class DeviceEntry(Entry):
     ----------
     first : tuple
         Of the first factor of the group: its analysis, and values on the host.
-    stream, written : Stream, event
-        Where the values were written, and when.
+    written : Written
+        The values.
     """
 
-    __slots__ = ("first", "stream", "written")
+    __slots__ = ("first", "written")
     first: tuple[Any, np.ndarray]
+    written: Written
 
-    def note(self, device: Any) -> None:
-        """The values were written in the current stream."""
-        self.stream = device.caller_stream()
-        self.written = self.stream.record()
-
-
-class Difference:
-    """Whether values differ in any bit from those of an entry; asked in the current stream, read later."""
-
-    def __init__(self, device: Any, values: Any, entry: DeviceEntry):
-        self._stream, bits = device.caller_stream(), BITS[values.itemsize]
-        if self._stream != entry.stream:
-            self._stream.wait(entry.written)
-        self._there = (values.reshape(-1).view(bits) != entry.values.reshape(-1).view(bits)).any(keepdims=True)
-        self._here = device.pinned(np.dtype(np.uint8), 1)
-        self._here[0] = UNREAD
-        self._stream.copy(self._here.ctypes.data, device.pointer(self._there), 1)
-
-    def __bool__(self) -> bool:
-        if self._here[0] == UNREAD:  # else a solve has waited
-            self._stream.synchronize()
-        return bool(self._here[0])
+    def differs(self, device: Any, values: Any) -> Difference:
+        """Whether other values do from those held."""
+        return Difference(device, self.written, (values, self.values))
 
 
 class DeviceStore(Store):
@@ -112,7 +94,7 @@ class DeviceStore(Store):
         trusted, differs = guess.held, None
         with self.used(self.of_group(group)[:1]) as expected:
             for entry in expected:
-                differs = Difference(device, values, entry)
+                differs = entry.differs(device, values)
                 if trusted:
                     x = solved(entry.factored, b, op)
                     if not differs:
@@ -173,7 +155,7 @@ class DeviceStore(Store):
 
     def same(self, device: Any, values: Any, entries: list[Any]) -> Any:
         """The first of some entries that has these values, or None; waits."""
-        answers = [Difference(device, values, entry) for entry in entries]
+        answers = [entry.differs(device, values) for entry in entries]
         return next((entry for entry, differs in zip(entries, answers, strict=True) if not differs), None)
 
     def factored(
@@ -189,7 +171,7 @@ class DeviceStore(Store):
         try:
             x = factored_again(spare.factored, values, b, op)  # or it raises, and the factor is what it was
             spare.values[...] = values
-            spare.note(device)
+            spare.written = Written(device)
             spare.done = True
             return spare, x
         finally:
@@ -211,7 +193,7 @@ class DeviceStore(Store):
             x = factored_again(factored, values, b, op)
         entry = DeviceEntry((*group, next(_numbers)), values, factored, nbytes)
         entry.first = first
-        entry.note(device)
+        entry.written = Written(device)
         with self.lock:
             self.keep(entry)
         return entry, x

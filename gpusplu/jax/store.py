@@ -22,15 +22,13 @@ import numpy as np
 
 from .. import patterns
 from ..batches import splu_batch
+from ..cuda.kept import BITS
 from ..factor import LUFactor
 from ..gradients import Factored
 from ..options import DEFAULTS
 from ..pipeline import factored_lu, within_memory
 from ..selection.request import automatic
 from .structure import Structure
-
-# Bits of values of 4, 8 and 16 bytes, as numbers to add.
-BITS = {4: np.uint32, 8: np.uint64, 16: np.uint64}
 
 
 class Entry:

@@ -17,6 +17,7 @@ LAYERS = (
     ("journal",),
     ("matrix", "options", "timing", "threads", "gallery", "cuda"),
     ("rhs", "traits", "patterns"),
+    ("recognised",),
     ("distributed",),
     ("cost",),
     ("problem",),

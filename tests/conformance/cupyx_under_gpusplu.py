@@ -49,11 +49,11 @@ def pytest_sessionstart(session):
     # CuPy leaves out its tests of splu where cuSPARSE has no csrsm2, which ours does not need.
     pytest.MonkeyPatch().setattr(cusparse, "check_availability", collecting(cusparse.check_availability, session))
 
-    from gpusplu import compat_cupyx, linalg
+    from gpusplu import compat_cupyx, solving
 
     compat_cupyx.automatic = lambda: read_request(ENGINE)
     counted(compat_cupyx, "factor_lu")
-    counted(linalg, "solve_stored")
+    counted(solving, "solve_stored")
 
 
 def pytest_sessionfinish(session):

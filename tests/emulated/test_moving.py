@@ -11,7 +11,7 @@ import pytest
 
 import gpusplu as gs
 from faults.forking import child
-from gpusplu import ahead, gallery, moving
+from gpusplu import ahead, gallery, moving, solving
 from gpusplu.cost.model import Prediction
 from gpusplu.cuda import presence
 from gpusplu.engines.device.engine import DeviceEngine
@@ -325,6 +325,27 @@ def test_spsolve_refactors_on_the_device(monkeypatch):
     for scale in range(1, 10):
         assert backward_error(scale * A, gs.spsolve(scale * A, B), B) < 100 * EPS["d"]
     assert len(made) <= 3 and len(used) >= 3
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_spsolve_of_cupyx_ends_on_the_device(cupyx, monkeypatch, installed):
+    """What is on a device counts as that from the first call, and stays there when the factor is there."""
+    if installed:
+        gs.install()
+    solve = cupyx.linalg.spsolve if installed else gs.spsolve
+    there, b, requests, sources = cupyx.matrix(A), fake_cupy.asarray(B), [], []
+    solve_once, refactor = solving.solve_once, DeviceFactor.refactor
+    monkeypatch.setattr(
+        DeviceFactor, "refactor", lambda self, values, *a: (sources.append(type(values)), refactor(self, values, *a))[1]
+    )
+    monkeypatch.setattr(solving, "solve_once", lambda *a: (requests.append(a[2].on_device), solve_once(*a))[1])
+    for scale in range(1, 10):
+        there.data[:] = scale * A.data
+        x = solve(there, b)
+        assert type(x) is fake_cupy.ndarray
+        assert backward_error(scale * A, np.array(x), B) < 100 * EPS["d"]
+    assert all(requests) and len(requests) == 9
+    assert sources == len(sources) * [fake_cupy.ndarray] and len(sources) >= 4
 
 
 def test_an_analysis_whose_factors_moved_makes_others_there():

@@ -34,17 +34,21 @@ def test_an_analysis_is_found_again(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_factor_that_nobody_sees_is_refactored(engine):
     A = gallery.named("circuit:6x6")
-    b, request, refactored = rhs(A.shape[0]), Request(engine, "tested", 0), []
+    b, request, refactored, sizes, held = rhs(A.shape[0]), Request(engine, "tested", 0), [], [], []
 
     def solve(lu):
         refactored.append(lu.stats["n_refactor"])
-        return lu.solve(b)
+        x = lu.solve(b)
+        sizes.append(lu.stats.bytes)
+        return x
 
     for k in range(4):
         A.data *= 1.5
         accurate(A, pipeline.solve_once(A, pipeline.DEFAULTS, request, solve), b)
         assert (gs.cache_info().hits, gs.cache_info().misses) == (k, 1)
+        held.append(gs.cache_info().bytes)
     assert refactored == [0, 0, 1, 2]
+    assert held[1] - held[0] == sizes[1] > 0  # the factor is counted
 
 
 def test_plans_and_programs_are_counted():

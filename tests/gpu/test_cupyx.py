@@ -3,7 +3,9 @@
 import inspect
 import pickle
 import subprocess
+import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,12 +13,13 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 import gpusplu as gs
-from gpusplu import gallery
+from gpusplu import gallery, matrix, recognised, solving
 from gpusplu.selection.request import read_request
 from gpusplu.timing import backward_error
 from support.cupys import NAMES
 from support.processes import PYTHON, environment
 from support.small_matrices import EPS, random_matrix, rhs
+from support.staying import staying
 
 pytestmark = pytest.mark.gpu
 N = 40
@@ -266,11 +269,130 @@ def test_a_program_that_goes_on(cupy, theirs):
     assert gs.cache_info().hits > 0
 
 
+@pytest.fixture(params=["gpusplu", "installed"])
+def spsolve(cupy, theirs, monkeypatch, request):
+    """Ours, or cupyx's under install(), by an engine on the device."""
+    from gpusplu import compat_cupyx
+
+    def choose(engine):
+        for module in (solving, compat_cupyx):
+            monkeypatch.setattr(module, "automatic", lambda: read_request(engine))
+
+    gs.cache_clear()
+    if request.param == "installed":
+        gs.install()
+    function = theirs.spsolve if request.param == "installed" else gs.spsolve
+    yield lambda A, b, engine="supernodal": (choose(engine), function(A, b))[1]
+    gs.cache_clear()
+
+
+@pytest.fixture
+def stays(cupy, monkeypatch):
+    """A context in which matrices, values and vectors that leave the device, or come there, are an error."""
+    import cupyx.scipy.sparse
+
+    kinds = ((getattr(cupyx.scipy.sparse, f"{kind}_matrix"), "get") for kind in ("csr", "csc"))
+    return partial(staying, monkeypatch, (matrix, "to_device"), (recognised.ColumnsThere, "here"), *kinds)
+
+
+@pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("columns", [(), (1,), (4,)])
+@pytest.mark.filterwarnings("ignore:CSR format:scipy.sparse.SparseEfficiencyWarning")
+def test_spsolve_stays_on_the_device(cupy, spsolve, stays, engine, kind, dtype, columns):
+    host, b = random_matrix(N, dtype), rhs(N, dtype, columns)
+    A, there = on_device(host, kind), cupy.asarray(b, order="C")
+    for _ in range(2):
+        spsolve(A, there, engine)
+    assert len(recognised._recognised) == 1
+    for scale in (2, 3, 4):
+        A.data *= A.dtype.type(scale)
+        with stays():
+            x = spsolve(A, there, engine)
+        assert type(x) is cupy.ndarray and x.dtype == A.dtype
+        assert backward_error(A.get(), x.get().reshape(b.shape), b) < 50 * EPS[dtype]
+    assert (gs.cache_info().hits, gs.cache_info().misses) == (4, 1)
+
+
+def edits(A):
+    """Of a matrix of the host, by array: a place and a number that make another matrix, solvable too."""
+    row = next(r for r in range(N - 1) if A.indptr[r + 2] - A.indptr[r + 1] > 1)
+    inside = A.indices[A.indptr[row + 1] : A.indptr[row + 2]]
+    smallest = A.indptr[row + 1] + int(abs(A.data[A.indptr[row + 1] : A.indptr[row + 2]]).argmin())
+    free = next(column for column in range(N) if column not in inside)
+    return {"indices": (smallest, free), "indptr": (row + 1, A.indptr[row + 1] + 1), "data": (0, 7.5)}
+
+
+@pytest.mark.parametrize("name", ["indices", "indptr", "data"])
+def test_arrays_that_a_kernel_has_edited(cupy, spsolve, name):
+    """In another stream than before, which is still busy: nothing of what was there before is used."""
+    host, b = random_matrix(N), rhs(N)
+    A, there = on_device(host), cupy.asarray(b)
+    for _ in range(3):
+        spsolve(A, there)
+    place, number = edits(A.get())[name]
+    array, before = getattr(A, name), A.get()
+    cupy.cuda.Device().synchronize()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        slow = cupy.ones((2048, 2048))
+        for _ in range(10):
+            slow = slow @ slow * (1 / 2048)
+        array[place] = (slow[0, 0] * number).astype(array.dtype)
+        x = spsolve(A, there)
+        stream.synchronize()
+    edited = A.get()
+    assert abs(edited - before).max() > 0
+    assert backward_error(edited, x.get(), b) < 50 * EPS["d"]
+
+
+def test_singular_and_not_finite_values_there(cupy, theirs):
+    """gs.spsolve has SciPy's answer for the former, and an error for the latter; the next values are solved with."""
+    host, b = random_matrix(N), rhs(N)
+    A, there = on_device(host), cupy.asarray(b)
+    gs.cache_clear()
+    for bad, scale in ((None, 1), (0.0, 2), (None, 3), (np.nan, 4), (None, 5)):
+        A.data[...] = cupy.asarray(sp.csr_matrix(host).data * scale)
+        if bad is not None:
+            A.data[int(A.indptr[4]) : int(A.indptr[5])] = bad
+        if bad is None:
+            for _ in range(3):
+                assert backward_error(A.get(), gs.spsolve(A, there).get(), b) < 50 * EPS["d"]
+        elif bad == 0:
+            with pytest.warns(spla.MatrixRankWarning, match="Matrix is exactly singular"):
+                x = gs.spsolve(A, there)
+            assert type(x) is cupy.ndarray and bool(cupy.isnan(x).all())
+        else:
+            with pytest.raises(gs.NonFiniteError):
+                gs.spsolve(A, there)
+
+
+def test_a_program_of_spsolves_ends_on_the_device(cupy, theirs, monkeypatch):
+    """By itself, as its use pays for the move."""
+    host = gallery.named("rlc:100x100")
+    A, values = on_device(host, "csc"), cupy.asarray(host.data)
+    b = rhs(host.shape[0])
+    there, end, steps = cupy.asarray(b), time.perf_counter() + 20, 0
+    gs.cache_clear()
+    while not recognised._recognised and time.perf_counter() < end:
+        steps += 1
+        A.data[...] = values * (1 + steps % 7)
+        x = gs.spsolve(A, there)
+        assert backward_error(A.get(), x.get(), b) < 1e-14
+    assert recognised._recognised and steps > 1
+    for _ in range(2):  # until a factor is left there
+        gs.spsolve(A, there)
+    monkeypatch.setattr(recognised.ColumnsThere, "data", property(lambda self: pytest.fail("values are fetched")))
+    for scale in (1.0, 2.0, 3.0):
+        A.data[...] = values * scale
+        x = gs.spsolve(A, there)
+        assert backward_error(A.get(), x.get(), b) < 1e-14
+
+
 def test_cupys_interpolation_goes_through_us(cupy, theirs, monkeypatch):
     """It has spsolve by value."""
     from cupyx.scipy.interpolate import make_interp_spline
-
-    from gpusplu import solving
 
     asked, solve_stored = [], solving.solve_stored
     monkeypatch.setattr(solving, "solve_stored", lambda *a: (asked.append(True), solve_stored(*a))[1])

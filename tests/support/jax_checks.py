@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from gpusplu.engines.device.recorded import Recorded
-from gpusplu.engines.device.staging import Staging
 
 from .jaxes import close, gj, jax, jnp
+from .staying import forbid
 
 device = gj.device
 TOLERANCE = 1e-9
@@ -40,14 +39,8 @@ def all_close(found, expected):
 def nothing_goes_to_the_host(monkeypatch):
     """Call it, and whatever takes values or vectors of a device to the host, or from there, fails from then on."""
 
-    def refuse(*_, **__):
-        raise AssertionError("values go over the host")
-
     def begin(*ways):
-        for owner, name in ((Recorded, "values"), (Recorded, "send"), (Recorded, "vector"), (Staging, "take"), *ways):
-            monkeypatch.setattr(owner, name, refuse)
-        monkeypatch.setattr(device.matrix, "to_host", refuse)
-        monkeypatch.setattr(device, "first_factored", refuse)
+        forbid(monkeypatch, (device.matrix, "to_host"), (device, "first_factored"), *ways)
 
     return begin
 

@@ -185,6 +185,7 @@ void bind_patterns(nb::module_& m) {
   patterns.def(nb::init<int>(), "hash_bits"_a = 64)
       .def("give", &Patterns::give, "known"_a, "spare"_a, "bytes"_a)
       .def("miss", &Patterns::miss)
+      .def("look_again", &Patterns::look_again)
       .def("clear", &Patterns::clear)
       .def("set_limits", &Patterns::set_limits, "entries"_a = nb::none(), "bytes"_a = nb::none())
       .def_ro("hits", &Patterns::hits)

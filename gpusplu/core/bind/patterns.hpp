@@ -57,6 +57,8 @@ class Patterns {
   std::shared_ptr<Known> find(Sight& sight);
   // Counts what was found last as missed: it was of no use.
   void miss() { hits--, misses++; }
+  // What was found last was of no use, and the same call is going to look again: it counts once.
+  void look_again() { hits--; }
   // Remembers `value`, in the place of an older one; `bytes` is its size.
   void keep(Sight& sight, nb::object value, off bytes);
   // Leaves a factor to the next who takes it, unless there is one or the pattern has been dropped.

@@ -201,6 +201,7 @@ class DeviceFactor(LaterFactorization):
     on_cpu = property(lambda self: self._on_cpu, doc="Whether the CPU engine solves in its place.")
     method = property(lambda self: self._cpu.method if self._on_cpu else self._symbolic.method)
     takes_both = property(lambda self: self._recorded.host.small, doc="`refactor_solve` of what is on the host.")
+    bytes = property(lambda self: self._recorded.buffers.nbytes + self._recorded.program.plan_bytes)
     nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._recorded.program.nnz)
     backward_error = property(lambda self: self._error)
     row_perm = property(lambda self: self._settled_cpu().row_perm)
@@ -267,7 +268,7 @@ class DeviceFactor(LaterFactorization):
                 "n_perturbed": cpu.get("n_perturbed", status.n_perturbed),
                 "max_multiplier": status.growth,
                 "flops": program.flops,
-                "bytes": self._recorded.buffers.nbytes + program.plan_bytes,
+                "bytes": self.bytes,
                 "n_windows": program.n_windows,
                 "host_bytes": program.host_bytes,
                 "predicted_factor_seconds": program.factor_seconds,

@@ -1,0 +1,59 @@
+"""Arrays on a device that are compared with others there, bit by bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: Bits of numbers of 4, 8 and 16 bytes, as numbers.
+BITS = {4: np.uint32, 8: np.uint64, 16: np.uint64}
+UNREAD = 2  # what memory for an answer has before the answer
+
+
+class Written:
+    """When something was written on a device in the current stream, for others to wait for."""
+
+    __slots__ = ("event", "stream")
+
+    def __init__(self, device: Any):
+        self.stream = device.caller_stream()
+        self.event = self.stream.record()
+
+    def precede(self, stream: Any) -> None:
+        """Have what comes in a stream wait for it."""
+        if stream != self.stream:
+            stream.wait(self.event)
+
+
+class Difference:
+    """Whether arrays differ in any bit; asked in the current stream, read later.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    written : Written
+        The second ones of the pairs.
+    *pairs : tuple of cupy.ndarray
+        Two of one shape and dtype each.
+    """
+
+    def __init__(self, device: Any, written: Written, *pairs: tuple[Any, Any]):
+        self._stream = device.caller_stream()
+        written.precede(self._stream)
+        self._there = [differs(*pair) for pair in pairs]
+        self._here = device.pinned(np.dtype(np.uint8), len(pairs))
+        self._here[:] = UNREAD
+        for k, there in enumerate(self._there):
+            self._stream.copy(self._here.ctypes.data + k, device.pointer(there), 1)
+
+    def __bool__(self) -> bool:
+        if (self._here == UNREAD).any():  # else somebody has waited
+            self._stream.synchronize()
+        return bool(self._here.any())
+
+
+def differs(one: Any, other: Any) -> Any:
+    """Whether two arrays do, as an array of one number."""
+    bits = BITS[one.itemsize]
+    return (one.reshape(-1).view(bits) != other.reshape(-1).view(bits)).any(keepdims=True)

@@ -3,8 +3,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -14,15 +16,15 @@ namespace gs {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t(16) << 20;
-// Smaller blocks are the C library's business, which keeps them anyway; larger ones are too few.
-constexpr int least_bits = 14, most_bits = 22;
+// Smaller blocks are the C library's business, which keeps them anyway. Of large ones the system may take the pages,
+// whenever it needs them.
+constexpr int least_bits = 14, large_bits = 22, most_bits = 29;
 // Four sizes from a power of two to the next: what is handed out may be a quarter too much, which nobody writes to.
-constexpr int sizes = 4 * (most_bits - least_bits), of_a_size = 8;
+constexpr int small_sizes = 4 * (large_bits - least_bits), sizes = 4 * (most_bits - least_bits), of_a_size = 8;
 
 std::atomic<void*> kept[sizes][of_a_size];
 constexpr std::size_t most_of_space = std::size_t(4) << 20;
 std::atomic<AddressSpace*> kept_space{nullptr};  // at its own start
-std::atomic<std::size_t> kept_bytes{0};
 
 // Of blocks for so many bytes; outside of 0 .. sizes-1 where none are kept.
 int size_number(std::size_t bytes) {
@@ -37,14 +39,46 @@ template <class T> T* take(std::atomic<T*>& place) {
   return place.load(std::memory_order_relaxed) ? place.exchange(nullptr, std::memory_order_acquire) : nullptr;
 }
 
-void count(std::size_t bytes) { kept_bytes.fetch_add(bytes, std::memory_order_relaxed); }
-void discount(std::size_t bytes) { kept_bytes.fetch_sub(bytes, std::memory_order_relaxed); }
-bool too_much() { return kept_bytes.load(std::memory_order_relaxed) > most_bytes; }
+// As for patterns that are remembered (gpusplu/patterns.py): 512 MiB, or a sixteenth of the memory if that is less.
+std::size_t most_large_bytes() {
+  static const std::size_t most = std::min<std::size_t>(
+      std::size_t(1) << most_bits, (std::size_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 16);
+  return most;
+}
+
+// Whether the system may take the pages of a block, which is kept as it is until then.
+bool offer_pages(void* memory, std::size_t bytes) {
+#ifdef MADV_FREE
+  static const std::uintptr_t page = sysconf(_SC_PAGESIZE);
+  const std::uintptr_t begin = ((std::uintptr_t)memory + page - 1) / page * page;
+  const std::uintptr_t end = ((std::uintptr_t)memory + bytes) / page * page;
+  return madvise((void*)begin, end - begin, MADV_FREE) == 0;
+#else
+  return false;
+#endif
+}
+
+// What is kept of small arrays and of address space, or of large arrays.
+struct Account {
+  std::atomic<std::size_t> bytes{0};
+
+  void add(std::size_t more) { bytes.fetch_add(more, std::memory_order_relaxed); }
+  void take(std::size_t less) { bytes.fetch_sub(less, std::memory_order_relaxed); }
+  bool is_above(std::size_t most) const { return bytes.load(std::memory_order_relaxed) > most; }
+};
+Account small, large;
+
+Account& account_of(int number) { return number < small_sizes ? small : large; }
+
+// Where there is too much, all goes: what was of use to others before this matrix is of none to it.
+void keep_within_bounds() {
+  if (small.is_above(most_bytes) || large.is_above(most_large_bytes())) drop_kept_memory();
+}
 
 AddressSpace take_kept_space() {
   AddressSpace* const found = take(kept_space);
   if (!found) return {};
-  discount(found->touched);
+  small.take(found->touched);
   return *found;
 }
 
@@ -59,7 +93,7 @@ void* take_memory(std::size_t bytes) {
   if (number >= 0)
     for (auto& place : kept[number])
       if (void* const found = take(place)) {
-        discount(size_of(number));
+        account_of(number).take(size_of(number));
         return found;
       }
   const std::size_t size = number >= 0 ? size_of(number) : bytes;
@@ -68,19 +102,18 @@ void* take_memory(std::size_t bytes) {
   return std::malloc(size);
 }
 
-// Where there is too much, all goes: what was of use to others before this matrix is of none to it.
 void give_memory(void* memory, std::size_t bytes) {
   const int number = memory ? size_number(bytes) : -1;
-  if (number < 0) return std::free(memory);
-  count(size_of(number));
-  if (too_much()) drop_kept_memory();
+  if (number < 0 || (number >= small_sizes && !offer_pages(memory, bytes))) return std::free(memory);
+  account_of(number).add(size_of(number));
+  keep_within_bounds();
   for (auto& place : kept[number]) {
     void* none = nullptr;
     if (!place.load(std::memory_order_relaxed) &&
         place.compare_exchange_strong(none, memory, std::memory_order_release, std::memory_order_relaxed))
       return;
   }
-  discount(size_of(number));
+  account_of(number).take(size_of(number));
   std::free(memory);
 }
 
@@ -104,14 +137,14 @@ void give_pages_from(AddressSpace& space, std::size_t touched) {
 void give_space(AddressSpace space) {
   if (!space.touched) return unmap(space);
   give_pages_from(space, most_of_space);
-  count(space.touched);
-  if (too_much()) drop_kept_memory();
+  small.add(space.touched);
+  keep_within_bounds();
   unmap(take_kept_space());
   AddressSpace* none = nullptr;
   if (kept_space.compare_exchange_strong(none, new (space.start) AddressSpace(space), std::memory_order_release,
                                          std::memory_order_relaxed))
     return;
-  discount(space.touched);
+  small.take(space.touched);
   unmap(space);
 }
 
@@ -120,7 +153,7 @@ void drop_kept_memory() {
   for (int number = 0; number < sizes; number++)
     for (auto& place : kept[number])
       if (void* const found = take(place)) {
-        discount(size_of(number));
+        account_of(number).take(size_of(number));
         std::free(found);
       }
 }

@@ -45,9 +45,8 @@ int fair_share(int n) {
   return n_apart.load(std::memory_order_relaxed) > 0 ? n - n / 2 : n;
 }
 
-constexpr std::int64_t kWindow = 20'000'000;            // in which a team is judged [ns]
-constexpr std::int64_t kWorthPuttingAside = 1'000'000;  // whom, of a job: to do that takes up to a millisecond [ns]
-constexpr std::int64_t kWorthLooking = 3'000'000;       // who was in the way, of a job in which somebody waited [ns]
+constexpr std::int64_t kWindow = 20'000'000;       // in which a team is judged [ns]
+constexpr std::int64_t kWorthLooking = 3'000'000;  // who is in the way, of a job in which somebody waited [ns]
 
 // Returns when word != value; sleeps after a while.
 int wait_while(const std::atomic<int>& word, int value, Attendance& own) {
@@ -125,7 +124,9 @@ struct Pool {
   void run(int want, void (*f)(void*, const Team&), void* c, bool all, Crowding* crowding) {
     BlasAside for_this;
     BlasAside& blas = detail::station.caller ? detail::station.operation->blas() : for_this;
-    const bool beside_blas = crowding && blas.left() == 0 && crowding->is_beside_blas();
+    // To put them aside takes up to 30 us for each processor, which small jobs do not gain.
+    const bool beside_blas =
+        crowding && blas.left() == 0 && 2 * want > fair_share(num_threads()) && crowding->is_beside_blas();
     if (beside_blas) blas.begin();
     if (blas.left() > 0) want = std::min(want, blas.left());
     const std::int64_t time_before = time_of_blas();
@@ -148,10 +149,12 @@ struct Pool {
     if (!crowding || !j.impatient()) return;
     own.tell();
     const std::int64_t elapsed = j.elapsed();
-    if (elapsed >= kWorthLooking) find_blas_threads();
-    const bool in_the_way = time_of_blas() - time_before > std::min(elapsed / 4, kWorthLooking);
-    if (in_the_way && !beside_blas && blas.left() == 0 && elapsed >= kWorthPuttingAside) crowding->found_beside_blas();
-    else if (b.crowded() || j.crowded()) crowding->found(elapsed);
+    if (elapsed >= kWorthLooking) {
+      find_blas_threads();
+      const bool in_the_way = time_of_blas() - time_before > std::min(elapsed / 4, kWorthLooking);
+      if (in_the_way && !beside_blas && blas.left() == 0) return crowding->found_beside_blas();
+    }
+    if (b.crowded() || j.crowded()) crowding->found(elapsed);
   }
 };
 

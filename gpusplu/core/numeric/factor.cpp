@@ -154,7 +154,8 @@ template <class T> void Factor<T>::factor_front(bool fresh, bool renewed) {
   if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
   const PivotRule rule{perturb_below, tiny_below};
-  info_ = front_->factor(values_.data(), rule);
+  info_ = front_->factor(values_.data(), rule, true);
+  if (info_.flushed && !zeros_are_harmless()) info_ = front_->factor(values_.data(), rule);
   if (symbolic_->ldlt && info_.n_perturbed > 0) delay_perturbed_pivots(rule);
   if (symbolic_->cholesky) {
     if (info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
@@ -172,6 +173,16 @@ template <class T> void Factor<T>::factor_front(bool fresh, bool renewed) {
   front_.reset();
   take(std::move(other));
   factor_front(true, true);
+}
+
+// Whether what became zero is far below rounding errors of every row. A product that did is less than the smallest
+// normal number, and so is what a factor lost, whose counterpart is less than the root of an entry (Cholesky) or
+// bounded by the growth that is watched.
+template <class T> bool Factor<T>::zeros_are_harmless() const {
+  const Symbolic& s = *symbolic_;
+  const double spread = spread_of_rows(A_, values_.data(), s.row_scale, s.col_scale);
+  const double bound = std::numeric_limits<real_t<T>>::min() / (eps<T> * eps<T>);
+  return info_.max_entry / spread > bound * std::max(1.0, info_.max_entry);
 }
 
 // Whether the factor can be left to the checks of solve().

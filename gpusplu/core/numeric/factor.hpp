@@ -161,6 +161,7 @@ template <class T> class Factor {
   void choose_pivots_anew();
   Symbolic analysis_by_columns(bool matching) const;
   Symbolic unscaled_analysis() const;
+  bool zeros_are_harmless() const;
   bool certified();
   double distance_of_factors() const;
   double error_bound() const;

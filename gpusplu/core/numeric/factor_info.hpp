@@ -16,6 +16,7 @@ struct FactorInfo {
   idx n_perturbed = 0;        // pivots replaced by a larger one
   idx n_tiny = 0;             // of these, small enough to mean a singular matrix
   idx n_off_diagonal = 0;     // pivots taken off the diagonal that the analysis proposed
+  bool flushed = false;       // results that were too small for normal numbers became zero
   double flops = 0;           // multiply-adds counted as 2 [flop]
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/flush_to_zero.hpp"
 #include "base/huge_pages.hpp"
 #include "base/operation.hpp"
 #include "base/scalars.hpp"
@@ -55,6 +56,7 @@ template <class T> struct FrontFactor<T>::Run {
     PivotStats stats;
     real_t<T> largest_entry = 0, smallest_pivot = std::numeric_limits<real_t<T>>::max(), largest_pivot = 0;
     idx n_off_diagonal = 0;
+    bool flushed = false;
     std::vector<idx> perturbed;  // columns
     Pace pace;
     std::vector<FrontSpan> spans;
@@ -332,6 +334,7 @@ template <class T> struct FrontFactor<T>::Run {
       all.smallest_pivot = std::min(all.smallest_pivot, member.smallest_pivot);
       all.largest_pivot = std::max(all.largest_pivot, member.largest_pivot);
       info.n_off_diagonal += member.n_off_diagonal;
+      info.flushed = info.flushed || member.flushed;
     }
     std::sort(factor.perturbed_columns_.begin(), factor.perturbed_columns_.end());
     info.n_perturbed = all.stats.n_perturbed;
@@ -353,7 +356,7 @@ template <class T> struct FrontFactor<T>::Run {
   }
 };
 
-template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const PivotRule& rule) {
+template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const PivotRule& rule, bool flush) {
   const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / symbolic_->costs.threads.factor);
   memory_.prepare(want);
   if (symbolic_->ldlt) {
@@ -365,14 +368,20 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const Pivo
   begin_phase("factor", plan_.total_work);
   static constinit Crowding of_teams, of_helpers;
   const auto by_team = [&](const Team& team) {
+    const FlushToZero zeros(flush);
     walk.run(
         team, [&](idx t) { run.task(team.rank, plan_.tasks[t]); },
         [&](const Team& team, idx t) {
           run.front_by_team(team, plan_.tasks[t].last);
           if (team.rank == 0) have_done(plan_.tasks[t].work);
         });
+    run.members[team.rank].flushed = flush && zeros.flushed();
   };
-  const auto by_helpers = [&](const Team& team) { walk.run([&](idx t) { run.task(team.rank, plan_.tasks[t]); }); };
+  const auto by_helpers = [&](const Team& team) {
+    const FlushToZero zeros(flush);
+    walk.run([&](idx t) { run.task(team.rank, plan_.tasks[t]); });
+    run.members[team.rank].flushed = flush && zeros.flushed();
+  };
   if (walk.needs_team()) run_team(want, by_team, &of_teams);
   else run_helpers(want, by_helpers, &of_helpers);
   run.complete = !run.out_of_memory && run.failed_column < 0;
@@ -384,7 +393,7 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const Pivo
 #define GS_INSTANTIATE(T)                                                                   \
   template FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic>, PatternView, bool); \
   template off FrontFactor<T>::bytes() const;                                               \
-  template FactorInfo FrontFactor<T>::factor(const T*, const PivotRule&);
+  template FactorInfo FrontFactor<T>::factor(const T*, const PivotRule&, bool);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -32,8 +32,8 @@ template <class T> class FrontFactor {
 
   // Factors the matrix with these canonical values. A first factorization and a refactorization are the same. `rule` is
   // for LU and LDL^T: bounds are absolute, for the scaled matrix. If the status is not ok, the factor holds nothing
-  // usable.
-  FactorInfo factor(const T* values, const PivotRule& rule);
+  // usable. `flush`: results that are too small for normal numbers may become zero.
+  FactorInfo factor(const T* values, const PivotRule& rule, bool flush = false);
 
   // Solves op(A) x = b for nrhs right-hand sides in A's numbering; b and x may be the same, but not overlap otherwise.
   void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;

@@ -1,4 +1,4 @@
-"""Numbers below the smallest normal one: zeros in factors where nothing depends on them, and numbers where something does."""
+"""Numbers below the smallest normal one: zeros in factors that do not depend on them, and numbers in those that do."""
 
 import numpy as np
 import pytest

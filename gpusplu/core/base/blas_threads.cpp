@@ -1,5 +1,6 @@
 #include "base/blas_threads.hpp"
 
+#ifdef __linux__
 #include <dirent.h>
 #include <dlfcn.h>
 #include <link.h>
@@ -8,6 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -22,6 +24,11 @@
 #include "base/attendance.hpp"
 
 namespace gs {
+
+int least_processors_beside_blas = 4;
+
+#ifdef __linux__
+
 namespace {
 
 using Processors = cpu_set_t;
@@ -62,8 +69,9 @@ bool is_running(pid_t thread) {
 
 // Of one OpenBLAS: what it exports, documented but for the first.
 struct Library {
-  const int* started;                                           // 0 while it has no workers, as after a fork
-  int (*count)();                                               // workers and the thread that calls
+  const int* started;  // 0 while it has no workers, as after a fork
+  int (*count)();      // workers and the thread that calls
+  int (*get_processors)(int worker, std::size_t, Processors*);
   int (*set_processors)(int worker, std::size_t, Processors*);  // of the last number, of the thread that calls
 };
 
@@ -88,6 +96,7 @@ Library open_library(const std::string& path) {
     to = reinterpret_cast<std::decay_t<decltype(to)>>(dlsym(handle, name));
   };
   find(library.started, "blas_server_avail");
+  find(library.get_processors, "openblas_getaffinity");
   find(library.set_processors, "openblas_setaffinity");
   for (const char* name : {"scipy_openblas_get_num_threads64_", "scipy_openblas_get_num_threads",
                            "openblas_get_num_threads64_", "openblas_get_num_threads"})
@@ -132,30 +141,45 @@ void wait_at_forks() {
       nullptr);
 }
 
-// Numbers of workers are the library's, and only that says what threads they are: those whose processors change when
-// it is asked to change them.
+// Of a set, the one after some other, round about.
+int next_processor(const Processors& set, int after) {
+  for (int k = 1; k <= CPU_SETSIZE; k++)
+    if (const int processor = (after + k) % CPU_SETSIZE; CPU_ISSET(processor, &set)) return processor;
+  return after;
+}
+
+// Numbers of workers are the library's, and only that says what thread one is: that whose processors change when it is
+// asked to change them.
+pid_t thread_of(const Library& library, int worker, const std::vector<Census::Worker>& before) {
+  Processors own, one = only(sched_getcpu()), now;
+  if (library.get_processors(worker, sizeof own, &own) != 0) return 0;
+  if (CPU_EQUAL(&own, &one)) one = only(next_processor(before.front().processors, sched_getcpu()));
+  if (CPU_EQUAL(&own, &one) || library.set_processors(worker, sizeof one, &one) != 0) return 0;
+  const auto it = std::find_if(before.begin(), before.end(), [&](const Census::Worker& w) {
+    return !CPU_EQUAL(&w.processors, &one) && processors_of(w.thread, now) && CPU_EQUAL(&now, &one);
+  });
+  library.set_processors(worker, sizeof own, &own);
+  return it != before.end() ? it->thread : 0;
+}
+
 void find_workers(Census& all, const std::vector<std::string>& paths) {
   if ((int)paths.size() > all.n_libraries) wait_at_forks(), all.n_libraries = (int)paths.size();
-  std::vector<Census::Worker> before;
+  std::vector<Census::Worker> there;  // the first of the process first
   for (const pid_t thread : threads())
-    if (Processors set; processors_of(thread, set)) before.push_back({thread, set});
+    if (Processors set; processors_of(thread, set)) there.push_back({thread, set});
   int n_first = 0;
   for (auto& first : firsts) first = 0;
   all.workers.clear();
+  if (there.empty()) return;
   for (const std::string& path : paths) {
     const Library library = open_library(path);
-    if (!library.started || !library.count || !library.set_processors || !*library.started) continue;
+    const bool able = library.started && library.count && library.get_processors && library.set_processors;
+    if (!able || !*library.started) continue;
     for (int worker = 0; worker + 1 < library.count(); worker++) {
-      Processors one = only(sched_getcpu()), now;
-      if (library.set_processors(worker, sizeof one, &one) != 0) break;
-      const auto it = std::find_if(before.begin(), before.end(), [&](const Census::Worker& w) {
-        return !CPU_EQUAL(&w.processors, &one) && processors_of(w.thread, now) && CPU_EQUAL(&now, &one);
-      });
-      if (it == before.end()) break;
-      sched_setaffinity(it->thread, sizeof it->processors, &it->processors);
-      all.workers.push_back(*it);
-      if (worker == 0 && n_first < kMostFirst) firsts[n_first++] = it->thread;
-      before.erase(it);
+      const pid_t thread = thread_of(library, worker, there);
+      if (thread == 0) continue;
+      if (n_first < kMostFirst && worker == 0) firsts[n_first++] = thread;
+      all.workers.push_back({thread, {}});
     }
   }
 }
@@ -173,13 +197,6 @@ bool others_are_running(const Census& all) {
          });
 }
 
-// Of a set, the one after some other, round about.
-int next_processor(const Processors& set, int after) {
-  for (int k = 1; k <= CPU_SETSIZE; k++)
-    if (const int processor = (after + k) % CPU_SETSIZE; CPU_ISSET(processor, &set)) return processor;
-  return after;
-}
-
 // Not the caller's, where there is another.
 int processor_for_all(const Processors& allowed) {
   const int here = sched_getcpu();
@@ -189,8 +206,6 @@ int processor_for_all(const Processors& allowed) {
 }
 
 }  // namespace
-
-int least_processors_beside_blas = 4;
 
 std::int64_t time_of_blas() noexcept {
   std::int64_t sum = 0;
@@ -270,5 +285,16 @@ void BlasAside::release() noexcept {
     sched_setaffinity(thread, sizeof processors, &processors);
   }
 }
+
+#else  // threads are not kept to processors by others
+
+std::int64_t time_of_blas() noexcept { return 0; }
+void find_blas_threads(std::int64_t) noexcept {}
+void is_ours(bool) noexcept {}
+void forget_threads() noexcept {}
+void BlasAside::begin() noexcept {}
+void BlasAside::release() noexcept {}
+
+#endif
 
 }  // namespace gs

@@ -1,7 +1,8 @@
 // Memory that arrays have left, kept for the next ones.
 //
 // A factorization of a few milliseconds spends half of them on the system's work on fresh pages: what the one before it
-// has freed went back to the system. So some of it is kept, no more than anybody notices.
+// has freed went back to the system. So some of it is kept, no more than anybody notices, and large arrays of which the
+// system may take the pages.
 #pragma once
 #include <cstddef>
 

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "base/attendance.hpp"
+#include "base/processors.hpp"
 
 namespace gs {
 
@@ -57,14 +57,9 @@ std::vector<pid_t> threads() {
 
 // As far as can be told; one that has ended is not.
 bool is_running(pid_t thread) {
-  char path[64], text[256];
-  std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
-  std::FILE* const file = std::fopen(path, "r");
-  if (!file) return false;
-  text[std::fread(text, 1, sizeof text - 1, file)] = 0;
-  std::fclose(file);
-  const char* const name_ends = std::strrchr(text, ')');  // a name may have anything in it
-  return !name_ends || name_ends[1] == 0 || name_ends[2] == 'R';
+  const std::string text = beginning_of("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::size_t name_ends = text.rfind(')');  // a name may have anything in it
+  return !text.empty() && (name_ends == text.npos || text.compare(name_ends + 1, 2, " R") == 0);
 }
 
 // Of one OpenBLAS: what it exports, documented but for the first.

@@ -12,17 +12,6 @@
 namespace gs {
 namespace {
 
-// The beginning of a file; empty where there is none. By C's library: streams of the C++ library crashed in a process
-// that had loaded another version of that library before.
-std::string beginning_of(const std::string& path) {
-  char text[4096];
-  std::FILE* file = std::fopen(path.c_str(), "r");
-  if (!file) return {};
-  const std::size_t size = std::fread(text, 1, sizeof text, file);
-  std::fclose(file);
-  return {text, size};
-}
-
 // Processors that "QUOTA PERIOD" is worth; 0 for "max PERIOD" and anything else.
 double quota_in(const std::string& text) {
   long long quota = 0, period = 0;
@@ -34,6 +23,17 @@ double quota_in(const std::string& text) {
 }
 
 }  // namespace
+
+// By C's library: streams of the C++ library crashed in a process that had loaded another version of that library
+// before.
+std::string beginning_of(const std::string& path) {
+  char text[4096];
+  std::FILE* file = std::fopen(path.c_str(), "r");
+  if (!file) return {};
+  const std::size_t size = std::fread(text, 1, sizeof text, file);
+  std::fclose(file);
+  return {text, size};
+}
 
 int quota_of(const std::string& membership, const std::string& root) {
   const std::size_t found = membership.find("0::/");

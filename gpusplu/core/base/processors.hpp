@@ -11,4 +11,7 @@ int usable_processors();
 // `root` where the hierarchy is mounted.
 int quota_of(const std::string& membership, const std::string& root);
 
+// Of a file, up to 4 KiB; empty where there is none.
+std::string beginning_of(const std::string& path);
+
 }  // namespace gs

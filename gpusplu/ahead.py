@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _core
 from .cuda import presence
+from .cuda.apart import apart
 from .engines import registry
 from .problem import Problem
 from .selection.request import AUTO
@@ -74,7 +75,7 @@ def start_beside(work: Callable[[], None]) -> Thread | None:
     def beside() -> None:
         _core.work_apart(True)
         try:
-            with quick_switches():
+            with quick_switches(), apart():
                 work()
         finally:
             _core.work_apart(False)

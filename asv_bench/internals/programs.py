@@ -136,7 +136,7 @@ class Variant:
     def seconds(self, *key):
         """Of a replay of the graph of this key; with a function in its place of what that records."""
         with self.recorded.device:
-            make = self.recorded.device.record if callable(key[0]) else self.recorded.graph
+            make = self.recorded.device.build_graph if callable(key[0]) else self.recorded.graph
             graph = make(*key)
             return self.clock.device(lambda: self.stream.replay(graph))
 

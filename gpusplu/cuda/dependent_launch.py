@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable
+
+from .driver import failure, library, version
 
 PROGRAMMATIC_STREAM_SERIALIZATION = 6  # CUlaunchAttributeID
 
@@ -34,15 +35,10 @@ Launch = Callable[[int, tuple[int, int, int], int, int], None]
 def dependent_launch(arch: int) -> Launch | None:
     """What launches a kernel before the one ahead of it is done: function, (grid, block, shared bytes), stream, pointer
     to the pointer of its argument; None where the device or the driver cannot do it."""
-    try:
-        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-        function = driver.cuLaunchKernelEx  # CUDA 11.8
-        graphs = ctypes.c_int()
-        driver.cuDriverGetVersion(ctypes.byref(graphs))
-    except (OSError, AttributeError):
+    driver = library()
+    if driver is None or arch < 90 or version() < 12030:  # before 12.3 graphs have no such edges
         return None
-    if arch < 90 or graphs.value < 12030:  # before 12.3 such launches cannot be recorded
-        return None
+    function = driver.cuLaunchKernelEx
     attribute = Attribute(PROGRAMMATIC_STREAM_SERIALIZATION, 0, 1)
 
     def launch(kernel: int, shape: tuple[int, int, int], stream: int, arguments: int) -> None:
@@ -50,6 +46,6 @@ def dependent_launch(arch: int) -> Launch | None:
         config = Config((grid, 1, 1), (block, 1, 1), shared_bytes, stream, ctypes.pointer(attribute), 1)
         error = function(ctypes.byref(config), ctypes.c_void_p(kernel), ctypes.c_void_p(arguments), None)
         if error:
-            raise RuntimeError(f"CUDA error {error} in cuLaunchKernelEx")
+            raise failure(driver, error, "cuLaunchKernelEx")
 
     return launch

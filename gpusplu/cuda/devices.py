@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
@@ -20,13 +20,15 @@ import numpy as np
 from ..errors import ON_HOST, DeviceMemoryError, EngineUnavailableError
 from ..installed import install_hint
 from . import cache as compiled
+from .apart import is_apart
 from .collection import no_collection
 from .dependent_launch import dependent_launch
+from .graphs import Building, Graph, GraphStream, current, functions
 from .layout import arguments
 from .nvrtc import kind_of
 from .pieces import HostCopies
 from .process import use_cuda
-from .stream import Buffer, Graph, Kernel, Stream
+from .stream import Buffer, Kernel, Stream
 from .waiting import wait_beside, wait_for_stream
 
 OLDEST = 75  # compute capability
@@ -51,6 +53,10 @@ class Device(HostCopies):
         How many times as fast arithmetic in single precision is as in double.
     array_class : type
         Of the arrays on it.
+    context : int
+        The driver's, where all of it is.
+    launches_early : bool
+        Whether programmatic dependent launches are more than launches.
     """
 
     def __init__(self, index: int):
@@ -70,6 +76,7 @@ class Device(HostCopies):
         self.double_ratio = int(self._device.attributes["SingleToDoublePrecisionPerfRatio"])
         with self._device:
             self._stream = cuda.Stream(non_blocking=True)
+            self.context = int(cuda.driver.ctxGetCurrent())  # which that has made current in this thread
         self.array_class = self._cupy.ndarray
         self._modules: dict[tuple[str, str, int], dict[str, Kernel]] = {}
         self._prepared: set[tuple[str, str, int]] = set()  # known to be in the cache
@@ -78,6 +85,7 @@ class Device(HostCopies):
         self._sides: list[Any] = []  # streams to capture beside those of callers
         self._reached: dict[int, bool] = {}  # other devices, by number
         self._dependent = dependent_launch(self.arch)
+        self.launches_early = self._dependent is not None
 
     def __enter__(self) -> Device:
         use_cuda()
@@ -176,7 +184,7 @@ class Device(HostCopies):
             module.load(code)
             for name, dtype in arguments.items():
                 try:
-                    yield name, Kernel(module.get_function(name), name, dtype)
+                    yield name, Kernel(module.get_function(name), name, dtype, self._cuda.driver)
                 except self._cuda.driver.CUDADriverError as error:
                     if error.status != NOT_FOUND:
                         raise
@@ -216,8 +224,14 @@ class Device(HostCopies):
         return Stream(self._stream, self._cuda)
 
     def caller_stream(self) -> Stream:
-        """The stream of CuPy's current stream; where this device is the current one."""
-        return Stream(self._cuda.get_current_stream(), self._cuda)
+        """The stream of CuPy's current stream; where this device is the current one. Of work that is nobody's call one
+        of its own: the default stream waits for others, and would have to for those that are captured."""
+        return Stream(self._apart if is_apart() else self._cuda.get_current_stream(), self._cuda)
+
+    @cached_property
+    def _apart(self) -> Any:
+        with self._device:
+            return self._cuda.Stream(non_blocking=True)
 
     def new_stream(self) -> Stream:
         """A stream of its own, beside those of callers; nothing of it is made while a stream is captured."""
@@ -272,27 +286,22 @@ class Device(HostCopies):
                 with self._lock:
                     self._sides.append(idle)
 
-    def record(self, commands: Callable[[Stream], None]) -> Graph:
-        """Record what `commands` asks of its stream, without running it.
+    def build_graph(self, commands: Callable[[GraphStream], None]) -> Graph:
+        """A graph of what `commands` asks of its stream; nothing of it runs.
 
-        Nothing may be allocated, loaded or uploaded meanwhile.
+        From any thread: no stream is captured for it.
         """
-        cuda = self._cuda
-        with self._device:
-            captured = cuda.Stream(non_blocking=True)
-            stream = Stream(captured, cuda, Stream(cuda.Stream(non_blocking=True), cuda), self._dependent)
-            with no_collection():
-                captured.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
-                try:
-                    commands(stream)
-                except BaseException:
-                    with suppress(RuntimeError):  # what is left of it cannot become a graph
-                        captured.end_capture()
-                    raise
-                graph = captured.end_capture()
-            graph.upload(captured)
-            wait_for_stream(captured)
-        return Graph(graph)
+        driver, runtime = functions(), self._cuda.runtime
+        with self._device, current(self.context):
+            building = Building(driver)
+            try:
+                commands(GraphStream(building, self))
+                graph = Graph(driver, runtime, building)
+            finally:
+                building.close()
+            graph.upload(runtime, self._stream.ptr)
+            wait_for_stream(self._stream)
+        return graph
 
 
 def is_idle(stream: Any) -> bool:

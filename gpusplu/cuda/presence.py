@@ -8,17 +8,8 @@ from functools import cache
 from importlib.util import find_spec
 
 from ..errors import EngineUnavailableError
+from .driver import library
 from .process import use_cuda
-
-
-@cache
-def driver() -> ctypes.CDLL | None:
-    """The library of the CUDA driver, asleep; None where there is none."""
-    try:
-        library = ctypes.CDLL("libcuda.so.1")
-        return library if library.cuInit and library.cuDeviceGetCount else None
-    except (OSError, AttributeError):
-        return None
 
 
 @cache
@@ -29,20 +20,20 @@ def no_driver() -> str:
     """
     if (find_spec("cupy") if "cupy" not in sys.modules else sys.modules["cupy"]) is None:
         return "CuPy is not installed"
-    return "" if driver() else "there is no CUDA driver"
+    return "" if library() else "there is no CUDA driver"
 
 
 @cache
 def no_device() -> str:
     """Why no GPU can be used; empty if one can."""
-    library, count = driver(), ctypes.c_int()
-    if no_driver() or library is None:
+    driver, count = library(), ctypes.c_int()
+    if no_driver() or driver is None:
         return no_driver()
     try:
         use_cuda()
     except EngineUnavailableError as error:
         return str(error)
-    failed = library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count))
+    failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     return "there is no CUDA device" if failed or not count.value else ""
 
 

@@ -1,4 +1,4 @@
-"""What a device hands out: memory, kernels, and streams of commands, which run or are recorded as a graph."""
+"""What a device hands out: memory, kernels, and streams of commands, which run or are captured by the caller."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .dependent_launch import Launch
+from .graphs import Graph
 from .waiting import wait_for_stream
 
 MAX_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -34,6 +35,14 @@ class Buffer:
 class Kernel:
     """One kernel of a loaded file.
 
+    Parameters
+    ----------
+    function : cupy.cuda.function.Function
+    name : str
+    dtype : dtype
+    driver : module
+        CuPy's functions of the driver.
+
     Attributes
     ----------
     name : str
@@ -41,21 +50,25 @@ class Kernel:
         Of the struct it takes.
     """
 
-    __slots__ = ("_function", "_limit", "arguments", "name")
+    __slots__ = ("_driver", "_function", "_limit", "arguments", "name")
 
-    def __init__(self, function: Any, name: str, dtype: np.dtype):
-        self._function, self._limit = function, 48 * 1024
+    def __init__(self, function: Any, name: str, dtype: np.dtype, driver: Any):
+        self._function, self._driver, self._limit = function, driver, 48 * 1024
         self.name = name
         self.arguments = dtype
 
+    def ready(self, shared_bytes: int) -> int:
+        """Its address, when blocks of it may have so much shared memory."""
+        address: int = self._function.ptr
+        if shared_bytes > self._limit:
+            self._driver.funcSetAttribute(address, MAX_DYNAMIC_SHARED_BYTES, shared_bytes)
+            self._limit = shared_bytes
+        return address
 
-class Graph:
-    """Commands that were recorded once and are replayed by one launch."""
-
-    __slots__ = ("_graph",)
-
-    def __init__(self, graph: Any):
-        self._graph = graph
+    def packed(self, args: np.ndarray) -> tuple[np.ndarray, Any]:
+        """A record of `arguments`, and an array of its address, as CUDA takes what a kernel is given."""
+        record = np.ascontiguousarray(args, dtype=self.arguments)
+        return record, (ctypes.c_void_p * 1)(record.ctypes.data)
 
 
 class Stream:
@@ -66,7 +79,7 @@ class Stream:
     def __init__(self, stream: Any, cuda: Any, side: Stream | None = None, dependent: Launch | None = None):
         self._stream, self._side, self._dependent = stream, side, dependent
         self._after_kernel = False  # what comes next has to wait for a kernel and nothing else
-        self._events: list[Any] = []  # kept while the stream is recorded
+        self._events: list[Any] = []  # kept while the stream is captured
         self._runtime, self._driver = cuda.runtime, cuda.driver
 
     @property
@@ -109,26 +122,22 @@ class Stream:
         `dependent`: a programmatic dependent launch. It may begin when all blocks of the kernel before have begun and
         allow it, where there is one and the device can do that; the kernel itself waits for what it needs.
         """
-        if shared_bytes > kernel._limit:
-            self._driver.funcSetAttribute(kernel._function.ptr, MAX_DYNAMIC_SHARED_BYTES, shared_bytes)
-            kernel._limit = shared_bytes
-        record = np.ascontiguousarray(args, dtype=kernel.arguments)
-        parameters = (ctypes.c_void_p * 1)(record.ctypes.data)
-        pointer = ctypes.addressof(parameters)
+        function = kernel.ready(shared_bytes)
+        record, pointers = kernel.packed(args)
+        pointer = ctypes.addressof(pointers)
         dependent, self._after_kernel = dependent and self._after_kernel, True
         if dependent and self._dependent:
-            self._dependent(kernel._function.ptr, (grid, block, shared_bytes), self._stream.ptr, pointer)
-            return
-        self._driver.launchKernel(
-            kernel._function.ptr, grid, 1, 1, block, 1, 1, shared_bytes, self._stream.ptr, pointer, 0
-        )
+            self._dependent(function, (grid, block, shared_bytes), self._stream.ptr, pointer)
+        else:
+            self._driver.launchKernel(function, grid, 1, 1, block, 1, 1, shared_bytes, self._stream.ptr, pointer, 0)
+        del record  # which is read until here
 
     def replay(self, graph: Graph) -> None:
-        """Launch a recorded graph."""
-        graph._graph.launch(self._stream)
+        """Launch a graph."""
+        graph.launch(self._stream.ptr)
 
     def fork(self) -> Stream:
-        """Where a stream is recorded another one, whose commands run beside this one's until `join`; else itself."""
+        """Where the caller captures it another one, whose commands run beside this one's until `join`; else itself."""
         if self._side is None:
             return self
         self._side.wait(self.record())
@@ -139,8 +148,12 @@ class Stream:
         if side is not self:
             self.wait(side.record())
 
+    def beside(self, device: Any, stream: Stream) -> Stream:
+        """The `stream` of another device for commands that belong to these."""
+        return stream
+
     def record(self) -> Any:
-        """A event that other streams can wait for."""
+        """An event that other streams can wait for."""
         self._events.append(self._stream.record())
         return self._events[-1]
 

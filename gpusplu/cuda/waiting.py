@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from .. import _core
+from .driver import library
 
 NOT_READY = 600  # CUDA_ERROR_NOT_READY
 
@@ -24,11 +25,8 @@ NOT_READY = 600  # CUDA_ERROR_NOT_READY
 @cache
 def stream_query() -> int:
     """Address of cuStreamQuery; 0 where the driver cannot be found."""
-    try:
-        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-        return ctypes.cast(driver.cuStreamQuery, ctypes.c_void_p).value or 0
-    except (OSError, AttributeError):
-        return 0
+    driver = library()
+    return 0 if driver is None else ctypes.cast(driver.cuStreamQuery, ctypes.c_void_p).value or 0
 
 
 def wait_for_stream(stream: Any) -> None:

@@ -41,11 +41,11 @@ def test_what_is_captured_copies_and_waits_for_nothing(device):
     assert device.counts["dependent"] > 0
 
 
-@pytest.mark.parametrize("side_first", [False, True])
+@pytest.mark.parametrize("order", ["first", "last", 1])
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize("trans", "NTH")
-def test_solves_and_refactorizations_of_their_own(device, dtype, trans, side_first):
-    device.side_first = side_first
+def test_solves_and_refactorizations_of_their_own(device, dtype, trans, order):
+    device.order = order
     A = phased(random_matrix(), dtype)
     factor, plain = gs.splu(A, engine="supernodal"), gs.splu(A, engine="supernodal")
     values, b = fake_cupy.asarray(A.data), fake_cupy.asarray(rhs(A.shape[0], dtype))

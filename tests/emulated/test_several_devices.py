@@ -34,7 +34,7 @@ def hosts(monkeypatch):
         monkeypatch.setattr(shared_program, "PIECE", 512)  # of the values
         made = EmulatedHost([4] * count, **options).install(monkeypatch)
         for device in made.devices:
-            device.side_first = bool(seed % 2)
+            device.order = ("first", "last", seed)[seed % 3]
         return made
 
     for module in (memory, shared_memory):

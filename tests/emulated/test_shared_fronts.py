@@ -64,7 +64,7 @@ def hosts(monkeypatch):
         monkeypatch.setattr(shared_memory, "share_plan", shared_plan)
         made = EmulatedHost([4] * count, **options).install(monkeypatch)
         for device in made.devices:
-            device.side_first = bool(seed % 2)
+            device.order = ("first", "last", seed)[seed % 3]
         return made
 
     share_plan = shared_memory.share_plan

@@ -49,10 +49,10 @@ def limit_of(factor, plan, share):
     return limit_between(factor.symbolic, share, plan, warp_rows=8, block_rows=16)
 
 
-@pytest.mark.parametrize(("dtype", "side_first"), [("d", False), ("d", True), ("f", True), ("F", False), ("D", True)])
+@pytest.mark.parametrize(("dtype", "order"), [("d", "first"), ("d", "last"), ("f", 1), ("F", 2), ("D", "last")])
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
-def test_same_bits(device, plans, make, dtype, side_first):
-    device.side_first = side_first
+def test_same_bits(device, plans, make, dtype, order):
+    device.order = order
     check_same_bits(device, plans, make, matrix(dtype))
 
 
@@ -99,9 +99,9 @@ def test_mixed_precision_instead(device, plans, make):
 
 
 @pytest.mark.usefixtures("cupy")
-@pytest.mark.parametrize("side_first", [False, True])
-def test_in_a_graph_of_the_caller(device, plans, side_first):
-    device.side_first = side_first
+@pytest.mark.parametrize("order", ["first", "last", 1])
+def test_in_a_graph_of_the_caller(device, plans, order):
+    device.order = order
     A = matrix()
     whole = gs.splu(A, engine="supernodal", ordering="nd")
     factor = gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit_of(whole, plans[-1], 0.05))
@@ -141,11 +141,11 @@ def reversed_rows(A):
     return sp.csc_array((A.data[order], A.indices[order], A.indptr), shape=A.shape)
 
 
-@pytest.mark.parametrize("side_first", [False, True])
-def test_one_graph_does_both(monkeypatch, device, plans, side_first):
+@pytest.mark.parametrize("order", ["first", "last", 1])
+def test_one_graph_does_both(monkeypatch, device, plans, order):
     """Values that are gathered first, refactored and solved with by one launch, on the device throughout."""
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
-    device.side_first = side_first
+    device.order = order
     A = reversed_rows(matrix())
     values, b = fake_cupy.asarray(3 * A.data), fake_cupy.asarray(rhs(A.shape[0]))
     whole = gs.splu(A, engine="supernodal", ordering="nd")

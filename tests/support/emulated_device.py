@@ -17,16 +17,18 @@ from typing import Any
 import numpy as np
 
 from gpusplu import _core, _core_testing
+from gpusplu.cuda.apart import is_apart
+from gpusplu.cuda.graphs import GraphStream
 from gpusplu.cuda.layout import arguments
 from gpusplu.cuda.nvrtc import kind_of
 from gpusplu.cuda.pieces import HostCopies
 from gpusplu.cuda.process import use_cuda
-from gpusplu.cuda.stream import Buffer, Graph
+from gpusplu.cuda.stream import Buffer
 from gpusplu.cuda.waiting import NOT_READY, wait_beside
 from gpusplu.errors import DeviceMemoryError
 
 from . import emulated, fake_cupy
-from .recordings import Command, Event, Recording, joined, run_in_any_order
+from .recordings import FIRST, CapturedStream, Recording, Replayable, joined
 
 GUARD = 64  # bytes behind every buffer
 
@@ -63,112 +65,56 @@ class Memory:
 
 
 class Stream:
-    def __init__(self, device: EmulatedDevice, recorded: Recording | None = None, side: bool = False):
-        self.device, self._recording = device, None
-        self.last: list[Command] = []  # what the next command has to wait for
-        if recorded is not None:
-            self._enter(recorded)
-        self.side = Stream(device, recorded, True) if recorded is not None and not side else None
+    """Commands run at once."""
 
-    def _enter(self, recording: Recording) -> None:
-        self._recording, self._number, self.last = recording, recording.streams, []
-        recording.streams += 1
+    captured = False  # by the caller
 
-    @property
-    def recorded(self) -> Recording | None:
-        """What commands are added to; None: they run."""
-        return None if self._recording is None or self._recording.over else self._recording
+    def __init__(self, device: EmulatedDevice):
+        self.device = device
 
     def _do(self, command: Callable[[], None]) -> None:
         self.device.must_be_current()
-        recorded = self.recorded
-        if recorded is None:
-            command()
-        else:
-            recorded.append(Command(command, self._number, self.last))
-            self.last = recorded[-1:]
-
-    @property
-    def captured(self) -> bool:
-        return self is self.device._thread.captured
+        command()
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
-        self.device.count("copy")
-
-        def run() -> None:
-            self.device.check_copy(to, source)
-            memory_at(to, nbytes)[:] = memory_at(source, nbytes)
-
-        self._do(run)
+        self._do(self.device.copy_command((to, 0), (source, 0), (nbytes, 1)))
 
     def copy_rows(self, to: int, to_pitch: int, source: int, source_pitch: int, width: int, height: int) -> None:
-        self.device.count("copy")
-        assert width <= min(to_pitch, source_pitch)
-
-        def run() -> None:
-            self.device.check_copy(to, source)
-            for k in range(height):
-                memory_at(to + k * to_pitch, width)[:] = memory_at(source + k * source_pitch, width)
-
-        self._do(run)
+        self._do(self.device.copy_command((to, to_pitch), (source, source_pitch), (width, height)))
 
     def read(self, to: np.ndarray, source: int, nbytes: int) -> None:
         self.copy(to.ctypes.data, source, nbytes)
         self.synchronize()
 
     def clear(self, to: int, nbytes: int) -> None:
-        self.device.count("clear")
-
-        def run() -> None:
-            self.device.check_reach([to], "clear")
-            memory_at(to, nbytes).fill(0)
-
-        self._do(run)
+        self._do(self.device.clear_command(to, nbytes))
 
     def launch(
         self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, dependent: bool = False
     ) -> None:
-        assert shared_bytes <= self.device.shared_memory_bytes, (kernel.name, shared_bytes)
-        assert grid > 0
-        self.device.count(kernel.name)
-        if dependent:
-            self.device.count("dependent")
-        record = np.array(args, dtype=kernel.arguments)
-        addresses, seed = addresses_in(record), self.device.seed
+        self._do(self.device.kernel_command(kernel, grid, block, shared_bytes, args))
 
-        def run() -> None:
-            self.device.check_reach(addresses, kernel.name)
-            kernel.library.launch(kernel.name, grid, block, shared_bytes, record, seed)
-
-        self._do(run)
-
-    def replay(self, graph: Graph) -> None:
-        assert self.recorded is None, "a graph cannot be recorded into another"
+    def replay(self, graph: Replayable) -> None:
         self.device.count("replay")
-        run_in_any_order(graph._graph, self.device.side_first)
+        graph.run(self.device.order)
 
     def fork(self) -> Stream:
-        if self.side is None:
-            return self
-        self.side.wait(self.record())
-        return self.side
+        return self
 
     def join(self, side: Stream) -> None:
-        self.wait(side.record())
+        assert side is self
 
-    def record(self) -> Event:
+    def beside(self, device: EmulatedDevice, stream: Stream) -> Stream:
+        return stream
+
+    def record(self) -> tuple[()]:
         self.device.must_be_current()
-        event = Event(self.last if self.recorded is not None else [])
-        event.recording = self.recorded
-        return event
+        return ()
 
-    def wait(self, event: Event) -> None:
-        if event.recording is not None and self.recorded is None and not event.recording.over:
-            self._enter(event.recording)
-        self.last = [*self.last, *event] if self.recorded is not None else []
+    def wait(self, event: tuple[()]) -> None:
+        assert event == (), "a stream waits for what is only captured"
 
     def synchronize(self) -> None:
-        assert self.recorded is None, "the host cannot wait for what is only recorded"
         self.device.count("synchronize")
         self.device.wait_until_idle()
         self.device.check()
@@ -183,26 +129,25 @@ class CapturedGraph:
     """A graph of the caller's: what is asked of the device while he captures his stream, and kernels of his own."""
 
     def __init__(self, device: EmulatedDevice):
-        self._device, self._commands = device, Recording()
-        self.stream = Stream(device, self._commands)
+        self._device, self.commands = device, Recording()
+        self.stream = CapturedStream(self.commands, device)
 
     def call(self, kernel: Callable[[], object]) -> None:
         """What a kernel of the caller's does."""
-        self.stream._do(kernel)
+        self.stream.call(kernel)
 
     def close(self) -> None:
-        self._commands.over = True
-        assert joined(self._commands, self.stream.last), "the second stream was not joined"
+        assert joined(self.commands, self.stream.record()), "the second stream was not joined"
 
     def launch(self) -> None:
         """Replay it; nobody waits."""
-        run_in_any_order(self._commands, self._device.side_first)
+        Replayable(self.commands).run(self._device.order)
 
 
 class EmulatedDevice(HostCopies):
     """Looks like an H200 with `memory_bytes` of memory.
 
-    A graph's second stream runs ahead of the first one with `side_first`, else behind it. `host`: of several devices.
+    `order`: in which graphs run commands that do not wait for each other. `host`: of several devices.
     """
 
     def __init__(
@@ -214,7 +159,7 @@ class EmulatedDevice(HostCopies):
         self.multiprocessors, self.shared_memory_bytes = multiprocessors, 232448
         self.double_ratio = 2
         self.memory_bytes, self.seed, self.used = memory_bytes, seed, 0
-        self.most_used, self.host_bytes, self.side_first = 0, 0, False
+        self.most_used, self.host_bytes, self.order = 0, 0, FIRST
         self.cached = True  # kernels are
         self.loaded: set[tuple[str, str, int]] = set()
         self.prepared: set[tuple[str, str, int]] = set()
@@ -265,9 +210,50 @@ class EmulatedDevice(HostCopies):
         with self._lock:
             return any(memory.holds(address) for memory in self._memories)
 
+    def must_not_capture(self) -> None:
+        assert not self._thread.recording or is_apart(), "not while a stream is captured or a graph is built"
+
     def new_stream(self) -> Stream:
-        assert not self._thread.recording, "no stream may be made while another one is captured"
+        self.must_not_capture()
         return Stream(self)
+
+    # ---- what streams and graphs have done
+
+    def copy_command(self, to: tuple[int, int], source: tuple[int, int], shape: tuple[int, int]) -> Callable[[], None]:
+        self.count("copy")
+        width, height = shape
+        assert height == 1 or width <= min(to[1], source[1])
+
+        def run() -> None:
+            self.check_copy(to[0], source[0])
+            for k in range(height):
+                memory_at(to[0] + k * to[1], width)[:] = memory_at(source[0] + k * source[1], width)
+
+        return run
+
+    def clear_command(self, to: int, nbytes: int) -> Callable[[], None]:
+        self.count("clear")
+
+        def run() -> None:
+            self.check_reach([to], "clear")
+            memory_at(to, nbytes).fill(0)
+
+        return run
+
+    def kernel_command(
+        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray
+    ) -> Callable[[], None]:
+        assert shared_bytes <= self.shared_memory_bytes, (kernel.name, shared_bytes)
+        assert grid > 0
+        self.count(kernel.name)
+        record = np.array(args, dtype=kernel.arguments)
+        addresses, seed = addresses_in(record), self.seed
+
+        def run() -> None:
+            self.check_reach(addresses, kernel.name)
+            kernel.library.launch(kernel.name, grid, block, shared_bytes, record, seed)
+
+        return run
 
     def count(self, what: str) -> None:
         with self._lock:
@@ -291,7 +277,7 @@ class EmulatedDevice(HostCopies):
         size = max(int(nbytes), 256)
         if size > self.free_bytes():
             raise DeviceMemoryError(size, self.free_bytes())
-        assert not self._thread.recording, "nothing may be allocated while a stream is recorded"
+        self.must_not_capture()
         self.count("allocate")
         memory = Memory(self, size)
         with self._lock:
@@ -331,7 +317,8 @@ class EmulatedDevice(HostCopies):
 
     def kernel(self, file: str, name: str, scalar: str, kind: int) -> Kernel:
         key = file, scalar, kind_of(file, scalar, kind)
-        assert key in self.loaded or not self._thread.recording, f"{file} is loaded while a stream is recorded"
+        if key not in self.loaded:
+            self.must_not_capture()
         return Kernel(emulated.compile(*key), name, arguments(file)[name])
 
     def prepare(self, files: Iterable[str], scalar: str, kind: int) -> None:
@@ -344,15 +331,15 @@ class EmulatedDevice(HostCopies):
         return Stream(self)
 
     def caller_stream(self) -> Stream:
-        return self._thread.captured or Stream(self)
+        return Stream(self) if is_apart() or not self._thread.captured else self._thread.captured
 
     def synchronize(self) -> None:
-        assert not self._thread.recording, "the host cannot wait while a stream is captured"
+        assert not (self._thread.recording or is_apart()), "this breaks what others capture"
         self.count("synchronize")
         wait_beside(self.wait_until_idle)
 
     def ready_to_capture(self) -> None:
-        assert not self._thread.recording, "no stream may be made while another one is captured"
+        self.must_not_capture()
 
     @contextmanager
     def captured(self) -> Iterator[Stream]:
@@ -369,18 +356,18 @@ class EmulatedDevice(HostCopies):
             thread.captured, thread.recording = None, False
         graph.close()
 
-    def record(self, commands: Callable[[Stream], None]) -> Graph:
-        assert not self._thread.recording, "no graph is recorded while another one is captured"
-        recorded = Recording()
-        stream = Stream(self, recorded)
+    def build_graph(self, commands: Callable[[GraphStream], None]) -> Replayable:
+        """Commands are those that are put into captured streams too, so that nothing may be allocated meanwhile."""
+        building, before = Recording(), self._thread.recording
+        self.must_not_capture()
+        stream = GraphStream(building, self)
         self._thread.recording = True
         try:
             commands(stream)
         finally:
-            self._thread.recording = False
-            recorded.over = True
-        assert joined(recorded, stream.last), "another stream was not joined"
-        return Graph(recorded)
+            self._thread.recording = before
+        assert joined(building, stream.record()), "another stream was not joined"
+        return Replayable(building)
 
 
 def addresses_in(record: np.ndarray) -> list[int]:

@@ -15,7 +15,8 @@ import numpy as np
 
 from ... import _core, matrix
 from ..._scipy import warn
-from ...cuda.stream import Graph, Stream
+from ...cuda.graphs import Graph
+from ...cuda.stream import Stream
 from .inertia import inertia_of
 from .later import LaterFactorization
 from .refinement import refine

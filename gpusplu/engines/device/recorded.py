@@ -1,4 +1,4 @@
-"""Commands of one factor on one device: recorded as graphs on first use, replayed afterwards.
+"""Commands of one factor on one device: made graphs of on first use, replayed afterwards.
 
 A `Recorded` binds a program to the buffers of one factor. Nothing is decided or allocated on the host when a
 graph runs.
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ...cuda.stream import Buffer, Graph, Stream
+from ...cuda.graphs import Graph
+from ...cuda.stream import Buffer, Stream
 from .buffers import Buffers
 from .program import Program
 from .staging import STAGED, Status
@@ -83,7 +84,7 @@ class Recorded:
         if (what, *key) not in self._graphs:
             self._make_ready(what, *key)
             commands: Callable[..., None] = getattr(self, what)
-            self._graphs[what, *key] = self.device.record(lambda stream: commands(stream, *key))
+            self._graphs[what, *key] = self.device.build_graph(lambda stream: commands(stream, *key))
         return self._graphs[what, *key]
 
     def _make_ready(self, what: str, *key: int) -> None:

@@ -3,7 +3,7 @@
 Every device has a stream of kernels and one of copies to others. Each waits for what it needs by events, given in an
 order in which children come before parents, so that nothing waits for what is given later. The first device's stream of
 kernels is the caller's: the others begin behind what it has been given, and it ends behind all of them, so that the
-whole can be recorded as one graph.
+whole can be one graph.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Team:
 
     def __init__(self, streams: Streams, stream: Stream, bounce: Buffer | None):
         self._devices, self._direct = streams.devices, streams.direct
-        self._kernels: list[Any] = [stream, *streams.kernels[1:]]
-        self._copies = streams.copies
+        self._kernels = [stream, *map(stream.beside, streams.devices[1:], streams.kernels[1:])]
+        self._copies = [*map(stream.beside, streams.devices, streams.copies)]
         self._bounce, self._used = bounce, 0
         self._arrived: dict[tuple[int, Hashable], list[Any]] = {}
         self._met: dict[int, Any] = {}

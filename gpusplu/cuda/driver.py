@@ -1,0 +1,34 @@
+"""The library of the CUDA driver, for the few functions that CuPy has none for."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The library, which this does not initialize; None where there is none."""
+    try:
+        return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return None
+
+
+@cache
+def version() -> int:
+    """12030 for CUDA 12.3; 0 without a driver."""
+    driver, found = library(), ctypes.c_int()
+    return 0 if driver is None or driver.cuDriverGetVersion(ctypes.byref(found)) else found.value
+
+
+def failure(driver: ctypes.CDLL, error: int, function: str) -> RuntimeError:
+    """The exception for a CUresult."""
+    texts = []
+    for ask in (driver.cuGetErrorName, driver.cuGetErrorString):
+        text = ctypes.c_char_p()
+        if not ask(error, ctypes.byref(text)) and text.value:
+            texts.append(text.value.decode())
+    name = texts[0] if texts else f"CUDA error {error}"
+    return RuntimeError(": ".join([f"{name} in {function}", *texts[1:]]))

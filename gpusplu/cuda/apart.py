@@ -1,9 +1,9 @@
 """Work that the library does for itself, in a thread of its own or inside a call, beside callers who capture streams.
 
 There are three ways in which a thread breaks the capture of another one's stream. It calls what the strictest mode of
-capture forbids to all threads, such as an allocation or the loading of a kernel, unless it is in the relaxed mode itself.
-It gives commands to the legacy default stream, which would have to wait for the captured stream: so such work has streams
-of its own. And it waits for the whole device, which such work never does.
+capture forbids to all threads but those in the relaxed mode, such as an allocation or the loading of a kernel. It gives
+commands to the legacy default stream, which would have to wait for the captured stream: so such work has streams of its
+own. And it waits for the whole device, which such work never does.
 """
 
 from __future__ import annotations

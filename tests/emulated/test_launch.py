@@ -1,4 +1,4 @@
-"""What surrounds the recording of a graph and the loading of kernels; the rest needs a device."""
+"""What surrounds commands in a captured stream and the loading of kernels; the rest needs a device."""
 
 import gc
 
@@ -35,7 +35,7 @@ def test_nothing_is_collected_and_afterwards_all_is_as_before():
     assert gc.isenabled()
 
 
-def test_collection_goes_on_in_a_child_of_a_thread_that_records():
+def test_collection_goes_on_in_a_child_of_a_thread_that_captures():
     with no_collection():
         assert child(gc.isenabled) == "True"
     assert gc.isenabled()

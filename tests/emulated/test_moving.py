@@ -89,6 +89,16 @@ def test_moves_are_told(monkeypatch, capsys, caplog, beside):
     assert capsys.readouterr().out.splitlines() == [f"gpusplu: {message}" for message in caplog.messages]
 
 
+def test_a_move_is_no_part_of_what_the_caller_captures(device):
+    """Calls of his that the processor does are nothing to his stream, and so is what comes of them."""
+    factor = watched()
+    with device.capture() as graph:
+        assert right(factor)
+    assert not graph.commands
+    factor.refactor(2 * A.data)
+    assert factor.engine == "supernodal" and right(factor, 2 * A.data)
+
+
 def test_it_moves_at_a_solve():
     factor = watched()
     assert right(factor) and factor.engine == "cpu"

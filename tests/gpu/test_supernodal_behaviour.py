@@ -94,9 +94,14 @@ def test_pickle(cupy, problem):
     check_pickle(factor, A, cupy.asarray)
 
 
-def test_nothing_is_collected_while_a_graph_is_recorded(cupy):
-    """The driver refuses to destroy another graph meanwhile."""
-    enabled = []
-    devices.open_device().record(lambda stream: enabled.append(gc.isenabled()))
-    assert enabled == [False]
-    assert gc.isenabled()
+def test_nothing_is_collected_while_the_caller_captures(cupy):
+    """The driver refuses to destroy a graph meanwhile."""
+    device, stream = devices.open_device(), cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        try:
+            with device.captured():
+                enabled = gc.isenabled()
+        finally:
+            stream.end_capture()
+    assert not enabled and gc.isenabled()

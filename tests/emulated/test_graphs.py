@@ -1,0 +1,333 @@
+"""Graphs that are built node by node: their edges, what the driver is given, and that nobody's capture is broken."""
+
+import ctypes
+import gc
+import re
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.cuda import apart, graphs
+from gpusplu.cuda.driver import failure
+from gpusplu.cuda.graphs import Building, ClearNode, CopyNode, Edge, Graph, GraphStream, KernelNode, Operand
+from gpusplu.cuda.stream import Kernel
+from gpusplu.timing import backward_error
+from support.small_matrices import EPS, rhs
+
+#: Of cuda.h, CUDA 12.0 to 13.0: sizes, and where members lie, in the order of the fields of our classes.
+LAYOUTS = {
+    KernelNode: (72, (0, 8, 20, 32, 40, 48, 56, 64)),
+    CopyNode: (200, (0, 88, 176, 184, 192)),
+    Operand: (88, (0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80)),
+    ClearNode: (40, (0, 8, 16, 20, 24, 32)),
+    Edge: (8, (0, 1, 2, 3)),
+}
+INVALID_VALUE = 1
+
+
+@pytest.mark.parametrize("kind", LAYOUTS, ids=lambda kind: kind.__name__)
+def test_structs_have_the_layout_of_the_drivers(kind):
+    size, offsets = LAYOUTS[kind]
+    assert ctypes.sizeof(kind) == size
+    assert tuple(getattr(kind, name).offset for name, *_ in kind._fields_) == offsets
+
+
+class Driver:
+    """The functions of the driver that graphs are made by: notes nodes and edges as the driver understands them."""
+
+    def __init__(self, failing=""):
+        self.nodes, self.edges, self.failing = {}, [], failing
+        self.destroyed, self.modes, self.mode = [], [], 0
+        self.cuGetErrorName = self._text(b"CUDA_ERROR_INVALID_VALUE")
+        self.cuGetErrorString = self._text(b"invalid argument")
+
+    @staticmethod
+    def _text(text):
+        def ask(error, to):
+            to._obj.value = text
+            return 0 if error == INVALID_VALUE else 1
+
+        return ask
+
+    def cuGraphCreate(self, graph, flags):
+        graph._obj.value = 1000
+        return 0
+
+    def cuGraphDestroy(self, graph):
+        self.destroyed.append(("graph", graph.value))
+        return 0
+
+    def cuGraphExecDestroy(self, graph):
+        self.destroyed.append(("executable", graph))
+        self.modes.append(self.mode)
+        return 0
+
+    def cuThreadExchangeStreamCaptureMode(self, mode):
+        self.mode, mode._obj.value = mode._obj.value, self.mode
+        return 0
+
+    def _add(self, name, node, graph, before, count, what):
+        if name == self.failing:
+            return INVALID_VALUE
+        assert graph.value == 1000
+        before = list(before[:count]) if count else []
+        assert len(set(before)) == count and set(before) <= set(self.nodes)
+        node._obj.value = made = 1 + len(self.nodes)
+        self.nodes[made] = what
+        self.edges += [(b, made, (0, 0, 0)) for b in before]
+        return 0
+
+    def cuGraphAddKernelNode_v2(self, node, graph, before, count, params):
+        p = params._obj
+        (record,) = ctypes.cast(p.arguments, ctypes.POINTER(ctypes.c_void_p))[:1]
+        what = "kernel", p.function, tuple(p.grid), tuple(p.block), p.shared_bytes, ctypes.string_at(record, 16)
+        assert not p.extra and not p.kernel and not p.context
+        return self._add("cuGraphAddKernelNode_v2", node, graph, before, count, what)
+
+    def cuGraphAddMemcpyNode(self, node, graph, before, count, params, context):
+        p = params._obj
+        assert p.source.memory_type == p.to.memory_type == 4 and p.depth == 1
+        what = "copy", p.to.address, p.to.pitch, p.source.address, p.source.pitch, p.width_bytes, p.height, context
+        return self._add("cuGraphAddMemcpyNode", node, graph, before, count, what)
+
+    def cuGraphAddMemsetNode(self, node, graph, before, count, params, context):
+        p = params._obj
+        assert (p.value, p.element_bytes, p.height) == (0, 1, 1)
+        return self._add("cuGraphAddMemsetNode", node, graph, before, count, ("clear", p.to, p.width, context))
+
+    def cuGraphAddDependencies_v2(self, graph, sources, targets, data, count):
+        assert count == 1
+        edge = data._obj
+        self.edges.append((sources._obj.value, targets._obj.value, (edge.from_port, edge.to_port, edge.type)))
+        return 0
+
+
+FULL, EARLY = (0, 0, 0), (1, 0, 1)
+ARGUMENTS = np.dtype([("a", "u8"), ("n", "i4"), ("m", "i4")])
+
+
+class Functions(list):
+    """CuPy's functions of the driver: which attributes were set."""
+
+    def funcSetAttribute(self, *what):
+        self.append(what)
+
+
+@pytest.fixture
+def driver():
+    return Driver()
+
+
+@pytest.fixture
+def stream(driver):
+    return GraphStream(Building(driver), SimpleNamespace(context=77, launches_early=True))
+
+
+@pytest.fixture
+def kernel():
+    return Kernel(SimpleNamespace(ptr=42), "kernel", ARGUMENTS, Functions())
+
+
+def args(number):
+    return np.array((number, 2, 3), ARGUMENTS)
+
+
+def test_commands_become_nodes_in_their_order(driver, stream, kernel):
+    stream.copy(16, 32, 5)
+    stream.copy_rows(16, 100, 32, 200, 50, 3)
+    stream.clear(48, 6)
+    stream.launch(kernel, 7, 128, 100, args(9))
+    stream.copy(16, 32, 0)
+    stream.clear(16, 0)
+    stream.copy_rows(16, 1, 32, 1, 0, 4)
+    assert driver.nodes == {
+        1: ("copy", 16, 0, 32, 0, 5, 1, 77),
+        2: ("copy", 16, 100, 32, 200, 50, 3, 77),
+        3: ("clear", 48, 6, 77),
+        4: ("kernel", 42, (7, 1, 1), (128, 1, 1), 100, args(9).tobytes()),
+    }
+    assert driver.edges == [(1, 2, FULL), (2, 3, FULL), (3, 4, FULL)]
+    assert not kernel._driver
+
+
+def test_much_shared_memory_is_asked_for_once(stream, kernel):
+    for nbytes in (48 << 10, 100_000, 90_000, 120_000):
+        stream.launch(kernel, 1, 32, nbytes, args(0))
+    assert [what[2] for what in kernel._driver] == [100_000, 120_000]
+
+
+def test_programmatic_launches_are_edges_of_their_own(driver, stream, kernel):
+    """Between two kernels and nothing else, as capture makes them."""
+    stream.launch(kernel, 1, 32, 0, args(1), dependent=True)  # nothing before
+    stream.launch(kernel, 1, 32, 0, args(2), dependent=True)
+    stream.launch(kernel, 1, 32, 0, args(3))
+    side = stream.fork()
+    stream.launch(kernel, 1, 32, 0, args(4), dependent=True)
+    side.launch(kernel, 1, 32, 0, args(5), dependent=True)  # behind an event
+    side.launch(kernel, 1, 32, 0, args(6), dependent=True)
+    stream.join(side)
+    stream.launch(kernel, 1, 32, 0, args(7), dependent=True)
+    stream.clear(16, 4)
+    stream.launch(kernel, 1, 32, 0, args(8), dependent=True)
+    assert driver.edges == [
+        (1, 2, EARLY),
+        (2, 3, FULL),
+        (3, 4, EARLY),
+        (3, 5, FULL),
+        (5, 6, EARLY),
+        (4, 7, FULL),
+        (6, 7, FULL),
+        (7, 8, FULL),
+        (8, 9, FULL),
+    ]
+
+
+def test_older_drivers_and_devices_have_full_edges(driver, kernel):
+    stream = GraphStream(Building(driver), SimpleNamespace(context=77, launches_early=False))
+    for k in range(3):
+        stream.launch(kernel, 1, 32, 0, args(k), dependent=True)
+    assert driver.edges == [(1, 2, FULL), (2, 3, FULL)]
+
+
+def test_events_and_streams_of_other_devices(driver, stream, kernel):
+    other = stream.beside(SimpleNamespace(context=88, launches_early=True), None)
+    stream.copy(16, 32, 5)
+    event = stream.record()
+    stream.clear(16, 5)
+    other.wait(event)
+    other.wait(event)
+    other.copy(32, 16, 5)
+    stream.wait(other.record())
+    stream.launch(kernel, 1, 32, 0, args(0))
+    assert driver.nodes[3][-1] == 88
+    assert driver.edges == [(1, 2, FULL), (1, 3, FULL), (2, 4, FULL), (3, 4, FULL)]
+
+
+def test_two_forks_are_one_after_the_other_and_a_side_has_none(driver, stream):
+    first = stream.fork()
+    first.clear(1, 1)
+    assert stream.fork() is first and first.fork() is first
+    first.join(first)
+    first.clear(2, 1)
+    stream.clear(3, 1)
+    stream.join(first)
+    stream.clear(4, 1)
+    assert driver.edges == [(1, 2, FULL), (3, 4, FULL), (2, 4, FULL)]
+
+
+FAILING = {
+    "cuGraphAddKernelNode_v2": lambda stream, kernel: stream.launch(kernel, 1, 32, 0, args(0)),
+    "cuGraphAddMemcpyNode": lambda stream, kernel: stream.copy(16, 32, 5),
+    "cuGraphAddMemsetNode": lambda stream, kernel: stream.clear(16, 5),
+}
+
+
+@pytest.mark.parametrize("failing", FAILING)
+def test_errors_have_the_drivers_words(kernel, failing):
+    driver = Driver(failing)
+    stream = GraphStream(Building(driver), SimpleNamespace(context=77, launches_early=True))
+    with pytest.raises(RuntimeError, match=f"CUDA_ERROR_INVALID_VALUE in {failing}: invalid argument"):
+        FAILING[failing](stream, kernel)
+    assert str(failure(driver, 12345, "cuThat")) == "CUDA error 12345 in cuThat"
+
+
+class Runtime:
+    def __init__(self):
+        self.launched = []
+
+    def graphInstantiate(self, graph):
+        return 5 * graph
+
+    def graphUpload(self, *what):
+        self.launched.append(what)
+
+    graphLaunch = graphUpload
+
+
+def test_a_graph_goes_with_its_object_in_the_relaxed_mode(monkeypatch, driver):
+    """Whoever collects garbage may do so while another thread captures in the strictest mode."""
+    monkeypatch.setattr(apart, "library", lambda: driver)
+    runtime, building = Runtime(), Building(driver)
+    graph = Graph(driver, runtime, building)
+    building.close()
+    graph.upload(runtime, 8)
+    graph.launch(9)
+    assert runtime.launched == [(5000, 8), (5000, 9)] and driver.destroyed == [("graph", 1000)]
+    del graph
+    gc.collect()
+    assert driver.destroyed == [("graph", 1000), ("executable", 5000)]
+    assert driver.modes == [apart.RELAXED] and driver.mode == 0
+
+
+def test_children_leave_their_parents_graphs_alone(driver):
+    graphs.destroy(driver, 5000, -1)
+    assert not driver.destroyed
+
+
+def test_work_of_our_own_is_in_the_relaxed_mode(monkeypatch, driver):
+    monkeypatch.setattr(apart, "library", lambda: driver)
+    assert not apart.is_apart()
+    with apart.apart():
+        with pytest.raises(KeyError), apart.apart():
+            raise KeyError
+        assert apart.is_apart() and driver.mode == apart.RELAXED
+        found = []
+        thread = threading.Thread(target=lambda: found.append(apart.is_apart()))
+        thread.start()
+        thread.join()
+        assert found == [False]
+    assert not apart.is_apart() and driver.mode == 0
+
+
+def test_the_library_captures_nothing():
+    """That is for callers to do: see tests/gpu/test_graphs.py."""
+    sources = Path(gs.__file__).parent.rglob("*.py")
+    assert not [path for path in sources if re.search(r"begin_capture|BeginCapture", path.read_text())]
+
+
+@pytest.mark.usefixtures("cupy")
+@pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
+@pytest.mark.parametrize("order", ["first", "last", 1, 2, 3])
+def test_edges_are_enough_for_any_order(device, engine, order):
+    """Of commands that do not wait for each other."""
+    A = gallery.rlc_mesh(8, 8)
+    device.order = order
+    factor, b = gs.splu(A, engine=engine), rhs(A.shape[0])
+    for scale in (1.5, 2.0):
+        factor.refactor(scale * A.data)
+        assert backward_error(scale * A, factor.solve(b), b) < 10 * EPS["d"]
+        assert backward_error(scale * A, factor.refactor_solve(scale * A.data, b), b) < 10 * EPS["d"]
+
+
+@pytest.mark.usefixtures("cupy")
+def test_missing_edges_are_found(device):
+    """By the emulator: a stream that does not wait reads what is not there yet."""
+    numbers, place = np.arange(4.0), device.zeros(64)
+
+    def graph(wait):
+        def commands(stream):
+            side = stream.fork()
+            stream.copy(place.pointer, numbers.ctypes.data, 32)
+            if wait:
+                side.wait(stream.record())
+            side.copy(place.pointer + 32, place.pointer, 32)
+            stream.join(side)
+
+        return device.build_graph(commands)
+
+    def result(order, wait):
+        device.order = order
+        device.own_stream().clear(place.pointer, 64)
+        device.own_stream().replay(graph(wait))
+        found = np.empty(8)
+        device.own_stream().read(found, place.pointer, 64)
+        return found[4:].tolist()
+
+    right = numbers.tolist()
+    assert result("first", True) == result("last", True) == result(5, True) == right
+    assert result("first", False) == right != result("last", False)

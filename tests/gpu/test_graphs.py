@@ -1,0 +1,408 @@
+"""Graphs that are built node by node: the bits of commands one by one, the edges of a capture, and nobody in the way.
+
+The last is what they are for: factors of `auto` make their graphs in a thread beside the caller's, who may wait for the
+device, allocate and capture at any time.
+"""
+
+import ctypes
+import gc
+import threading
+import time
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.cuda import graphs
+from gpusplu.cuda.driver import failure
+from gpusplu.timing import backward_error
+
+pytestmark = pytest.mark.gpu
+
+ENGINES = ["supernodal", "glu", "sflu", "crisscross"]
+#: What is recorded, and its arguments: of A x = b with one right-hand side, without and with the backward error.
+COMMANDS = [
+    ("refactor",),
+    ("solve", 0, 1, 0),
+    ("solve", 1, 1, 1),
+    ("refactor_solve", 0, 1, 1),
+    ("refactor_host",),
+    ("solve_host", 0, 1),
+    ("refactor_solve_host", 0, 1),
+]
+CASES = ["rlc:60x60", "rlc:50x70", "poisson:80x80", "convdiff:12", "rlc:30x80"]
+SECONDS = 30.0  # until a factor has moved; kernels may have to be compiled
+ids = "-".join
+
+
+def made(engine, name="rlc:60x60"):
+    """A factor, and what it is recorded by."""
+    A = gallery.named(name)
+    factor = gs.splu(A, engine=engine)
+    factor.refactor(A.data)
+    factor.solve(np.ones(A.shape[0]))
+    factor.refactor_solve(A.data, np.ones(A.shape[0]))
+    return factor, factor.parts()[0].recorded
+
+
+def bits(device, *buffers):
+    """What is in them."""
+    device.synchronize()
+    found = [np.empty(buffer.nbytes, np.uint8) for buffer in buffers]
+    for array, buffer in zip(found, buffers, strict=True):
+        device.own_stream().read(array, buffer.pointer, buffer.nbytes)
+    return [array.tobytes() for array in found]
+
+
+# ---- what a graph is
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: ids(map(str, command)))
+def test_a_graph_does_what_its_commands_do_one_by_one(device, engine, command):
+    _, recorded = made(engine)
+    what, *key = command
+    with device:
+        graph, stream = recorded.graph(*command), recorded.begin()
+        results = recorded.buffers.own["factor"], recorded.buffers.vectors(1).x
+        getattr(recorded, what)(stream, *key)
+        expected = bits(device, *results)
+        for _ in range(3):
+            if "solve" in what:
+                stream.clear(results[1].pointer, results[1].nbytes)
+            stream.replay(graph)
+            found = bits(device, *results)
+            if engine == "glu":  # whose sums differ in their last bits
+                for one, other in zip(found, expected, strict=True):
+                    np.testing.assert_allclose(np.frombuffer(one), np.frombuffer(other), rtol=1e-9, atol=1e-12)
+            else:
+                assert found == expected
+
+
+def shape_of(handle):
+    """Nodes of a graph by their kinds, and edges by ports and kind."""
+    driver, count = graphs.functions(), ctypes.c_size_t()
+
+    def checked(name, *args):
+        if error := getattr(driver, name)(*args):
+            raise failure(driver, error, name)
+
+    graph = ctypes.c_void_p(handle)
+    checked("cuGraphGetNodes", graph, None, ctypes.byref(count))
+    nodes = (ctypes.c_void_p * count.value)()
+    checked("cuGraphGetNodes", graph, nodes, ctypes.byref(count))
+    kinds = Counter()
+    for node in nodes:
+        kind = ctypes.c_int()
+        checked("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
+        kinds[kind.value] += 1
+    checked("cuGraphGetEdges_v2", graph, None, None, None, ctypes.byref(count))
+    ends = [(ctypes.c_void_p * count.value)() for _ in range(2)]
+    edges = (graphs.Edge * count.value)()
+    checked("cuGraphGetEdges_v2", graph, *ends, edges, ctypes.byref(count))
+    return kinds, Counter((edge.from_port, edge.to_port, edge.type) for edge in edges)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: ids(map(str, command)))
+def test_nodes_and_edges_are_those_of_a_capture(cupy, device, engine, command):
+    _, recorded = made(engine)
+    (what, *key), runtime = command, cupy.cuda.runtime
+    device.ready_to_capture()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with device, stream:
+        recorded.graph(*command)  # has all that they need ready
+        runtime.streamBeginCapture(stream.ptr, runtime.streamCaptureModeThreadLocal)
+        with device.captured() as captured:
+            getattr(recorded, what)(captured, *key)
+        handle = runtime.streamEndCapture(stream.ptr)
+        with graphs.current(device.context):
+            building = graphs.Building(graphs.functions())
+            getattr(recorded, what)(graphs.GraphStream(building, device), *key)
+            expected, found = shape_of(handle), shape_of(building.handle)
+            building.close()
+        runtime.graphDestroy(handle)
+    print(f"{engine} {what}: nodes {dict(found[0])}, edges {dict(found[1])}")
+    assert found == expected
+    if engine == "supernodal" and what.startswith("refactor") and device.launches_early:
+        assert found[1][1, 0, 1] > 0  # programmatic
+
+
+def test_copies_between_memories_of_all_kinds(cupy, device):
+    numbers = np.arange(6000.0).reshape(60, 100)
+    pageable, pinned = np.zeros_like(numbers), device.pinned(numbers.dtype, numbers.size)
+    there, other = device.zeros(numbers.nbytes), device.zeros(numbers.nbytes)
+    row, few = 800, 240
+
+    def commands(stream):
+        stream.copy(there.pointer, numbers.ctypes.data, numbers.nbytes)
+        side = stream.fork()
+        side.copy(pinned.ctypes.data, there.pointer, numbers.nbytes)
+        stream.clear(other.pointer, other.nbytes)
+        stream.copy_rows(other.pointer + 80, row, there.pointer, row, few, 60)
+        stream.copy_rows(other.pointer, row, numbers.ctypes.data + row - 80, row, 80, 60)
+        stream.copy(pageable.ctypes.data, other.pointer, other.nbytes)
+        stream.join(side)
+
+    graph = device.build_graph(commands)
+    for scale in (1, 2):
+        numbers *= scale
+        with device:
+            stream = device.caller_stream()
+            stream.replay(graph)
+            stream.synchronize()
+        expected = np.zeros_like(numbers)
+        expected[:, 10:40], expected[:, :10] = numbers[:, :30], numbers[:, 90:]
+        np.testing.assert_array_equal(pinned, numbers.reshape(-1))
+        np.testing.assert_array_equal(pageable, expected)
+
+
+def test_copies_of_more_than_four_gigabytes(cupy, device):
+    nbytes = (5 << 30) + 24
+    if device.free_bytes() < 3 * nbytes:
+        pytest.skip("there is not enough memory")
+    try:
+        check_copy_and_clear(cupy, device, nbytes)
+    finally:
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
+def check_copy_and_clear(cupy, device, nbytes):
+    one, other = cupy.empty(nbytes, "u1"), cupy.ones(nbytes, "u1")
+    one[...] = 7
+    one[-24:] = cupy.arange(24, dtype="u1")
+    device.synchronize()
+    copy = device.build_graph(lambda stream: stream.copy(other.data.ptr, one.data.ptr, nbytes))
+    clear = device.build_graph(lambda stream: stream.clear(one.data.ptr, nbytes))
+    with device:
+        stream = device.caller_stream()
+        stream.replay(copy)
+        assert bool((one == other).all())
+        stream.replay(clear)
+        assert not bool(one.any()) and int(other[-1]) == 23
+
+
+def test_from_a_thread_that_has_done_nothing_on_the_device(cupy, device):
+    place, found = device.zeros(64), []
+
+    def build():
+        try:
+            found.append(device.build_graph(lambda stream: stream.clear(place.pointer, 64)))
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    thread.join()
+    assert isinstance(found[0], graphs.Graph), found[0]
+    numbers = np.ones(8)
+    with device:
+        stream = device.caller_stream()
+        stream.copy(place.pointer, numbers.ctypes.data, 64)
+        stream.replay(found[0])
+        stream.read(numbers, place.pointer, 64)
+    assert not numbers.any()
+
+
+def test_memory_does_not_grow_with_graphs_that_are_dropped(cupy, device):
+    _, recorded = made("supernodal")
+
+    def after(times):
+        for _ in range(times):
+            with device:
+                graph = device.build_graph(lambda stream: recorded.refactor_solve(stream, 0, 1, 1))
+                recorded.begin().replay(graph)
+        del graph
+        gc.collect()
+        device.synchronize()
+        return cupy.cuda.runtime.memGetInfo()[0]
+
+    free = after(50)
+    later = after(300)
+    assert later >= free - (2 << 20), f"{free - later:,} bytes were kept"
+
+
+def test_a_graph_that_is_dropped_comes_to_its_end(cupy, device):
+    size = 1 << 30
+    one, other = cupy.full(size, 3, "u1"), cupy.zeros(size, "u1")
+    device.synchronize()
+
+    def commands(stream):
+        for _ in range(20):
+            stream.copy(other.data.ptr, one.data.ptr, size)
+        stream.clear(one.data.ptr, size)
+
+    with device:
+        device.caller_stream().replay(device.build_graph(commands))
+        gc.collect()
+        assert not bool(one.any()) and bool((other == 3).all())
+
+
+# ---- others meanwhile
+
+
+class Beside:
+    """A thread that does something again and again; what it raised, and how often."""
+
+    def __init__(self, work):
+        self._work, self._stop, self.done, self.errors = work, False, 0, Counter()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self._stop:
+            try:
+                self._work()
+                self.done += 1
+            except Exception as error:
+                self.errors[f"{type(error).__name__}: {str(error)[:200]}"] += 1
+            time.sleep(0)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self._stop = True
+        self._thread.join()
+
+
+def all_move(between=lambda: None):
+    """Factors of all cases are used until they are on the device; what did not go as it should."""
+    wrong = []
+    for name in CASES:
+        A = gallery.named(name)
+        b = np.random.default_rng(0).normal(size=A.shape[0])
+        gs.cache_clear()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            lu, end = gs.splu(A), time.perf_counter() + SECONDS
+            while lu.engine == "cpu" and time.perf_counter() < end:
+                lu.refactor(A.data)
+                lu.solve(b)
+                between()
+            lu.refactor(2 * A.data)
+            error = backward_error(2 * A, lu.solve(b), b)
+        told = [str(each.message) for each in said if "stays on the processor" in str(each.message)]
+        if lu.engine == "cpu" or error > 1e-13 or told:
+            wrong.append(f"{name}: engine {lu.engine}, backward error {error:.1e}, warnings {told}\n{lu.explain()}")
+    return wrong
+
+
+def check_all_move(work):
+    work()  # what it has to load is there
+    with Beside(work) as beside:
+        wrong = all_move()
+    assert not wrong and not beside.errors and beside.done > 10, "\n".join([str(beside.errors), *wrong])
+
+
+def test_another_thread_waits_for_the_device(cupy):
+    check_all_move(lambda: cupy.cuda.Device().synchronize())
+
+
+def test_another_thread_allocates(cupy):
+    def work():
+        memory = cupy.cuda.Memory(1 << 20)
+        cupy.arange(1000).sum().item()
+        del memory
+
+    check_all_move(work)
+
+
+def test_another_thread_captures(cupy):
+    check_all_move(Captured(cupy, False, cupy.cuda.runtime.streamCaptureModeThreadLocal).again)
+
+
+def test_pytorch_in_another_thread(cupy):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch without CUDA")
+
+    def work():
+        kept = torch.ones(100_000, device="cuda")
+        assert float((kept + 1).sum()) == 200_000
+        del kept
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+    check_all_move(work)
+
+
+def test_jax_in_another_thread(cupy, monkeypatch):
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX without CUDA")
+    twice = jax.jit(lambda x: (x + x).sum())
+
+    def work():
+        assert float(twice(jax.numpy.ones(1000)).block_until_ready()) == 2000
+        cupy.cuda.Device().synchronize()
+
+    check_all_move(work)
+
+
+class Captured:
+    """A graph of the caller's, captured again and again, and looked after."""
+
+    def __init__(self, cupy, blocking, mode):
+        self.cupy, self.mode = cupy, mode
+        self.stream = cupy.cuda.Stream(non_blocking=not blocking)
+        with self.stream:
+            self.x, self.y = cupy.zeros(1000), cupy.zeros(1000)
+            cupy.add(self.x, 1, out=self.y)
+            cupy.multiply(self.y, 2, out=self.x)
+        self.stream.synchronize()
+        self.times = 0
+
+    def again(self):
+        cupy, stream = self.cupy, self.stream
+        with stream:
+            self.x.fill(0)
+            stream.begin_capture(self.mode)
+            try:
+                cupy.add(self.x, 1, out=self.y)
+                time.sleep(1e-3)
+                cupy.multiply(self.y, 2, out=self.x)
+            finally:
+                graph = stream.end_capture()
+            for _ in range(3):
+                graph.launch(stream)
+            stream.synchronize()
+            assert float(self.x[0].get()) == 14
+        self.times += 1
+
+
+@pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "non-blocking"])
+@pytest.mark.parametrize("mode", ["Global", "ThreadLocal", "Relaxed"])
+def test_the_caller_captures_between_his_calls(cupy, mode, blocking):
+    """While a thread of ours allocates, loads kernels, factors and builds graphs."""
+    graph = Captured(cupy, blocking, getattr(cupy.cuda.runtime, f"streamCaptureMode{mode}"))
+    wrong = all_move(graph.again)
+    assert not wrong and graph.times > 2, "\n".join(wrong)
+
+
+def test_the_caller_captures_with_pytorch(cupy):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch without CUDA")
+    x, times = torch.zeros(1000, device="cuda"), []
+
+    def again():
+        x.zero_()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = x + 1
+            time.sleep(1e-3)
+            x.copy_(2 * y)
+        for _ in range(3):
+            graph.replay()
+        torch.cuda.synchronize()
+        assert float(x[0]) == 14
+        times.append(1)
+
+    again()
+    wrong = all_move(again)
+    assert not wrong and len(times) > 2, "\n".join(wrong)

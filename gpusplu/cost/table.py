@@ -56,7 +56,7 @@ def _by_phase(prefix: str, follows: tuple[str, str | None], **constants: tuple[f
 
 _PREDICTIONS = {
     # Import of CuPy and start of a context; kernels that are not in the cache yet; analysis of a matrix for a device by
-    # every ordering worth considering; then, of a factor, uploads and the recording of graphs.
+    # every ordering worth considering; then, of a factor, uploads and the making of graphs.
     "start.load": {"call": 0.5},
     "start.compile": {"call": 4.0},
     "start.analyze": {"call": 1.7e-3, "rows": 1e-6, "entries": 1.8e-8},

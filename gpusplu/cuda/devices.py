@@ -269,7 +269,7 @@ class Device(HostCopies):
 
     @contextmanager
     def captured(self) -> Iterator[Stream]:
-        """The caller's stream while he captures it, with all that a stream has which is recorded here.
+        """The caller's stream while he captures it, with all that streams of our own graphs have.
 
         The second stream is his until the capture ends, so it is another one for each, and none where all are taken.
         """

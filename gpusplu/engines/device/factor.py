@@ -42,7 +42,7 @@ class DeviceFactor(LaterFactorization):
             return self._solve(b, trans, values)
 
     def get_ready(self, from_device: bool) -> None:
-        """Record what replays a refactorization of values on the host, and those and solves of arrays from there."""
+        """Make the graphs of a refactorization of values on the host, and of those and solves of arrays from there."""
         with self._device, self._lock, self._unfinished:
             recorded, measures = self._recorded, int(self._measures)
             recorded.begin()

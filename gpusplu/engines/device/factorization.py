@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from ... import _core, matrix
-from ...cuda.stream import Graph, Stream
+from ...cuda.graphs import Graph
+from ...cuda.stream import Stream
 from ...errors import DeviceMemoryError
 from ...journal.listeners import listens, tell
 from ...options import Options

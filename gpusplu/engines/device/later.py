@@ -1,6 +1,6 @@
 """Calls that nobody waits for, check="later": they may be captured into graphs of the caller's, and certify themselves.
 
-Such a call only adds commands to the caller's stream: it replays a graph recorded here or, where the stream is captured
+Such a call only adds commands to the caller's stream: it replays a graph of ours or, where the stream is captured
 and graphs cannot be launched, adds the same commands to the caller's one by one. Nothing is decided on the host. What
 `_settle` would have read after each of them adds up on the device (kernels/common/tally.cuh), however often the
 caller's graph is replayed, until `check`, or the next call that waits, takes the tally and asks the ladder: about what

@@ -6,7 +6,7 @@ have in common; what one factor writes is in buffers.py.
 
 Uploads are a step of their own: `ready_to_factor`, `ready_to_solve` and `ready_to_measure` bring to the device what the
 commands of that name need, and load its kernels. Every method with a stream then only adds commands to it, so that
-graphs can be recorded of them.
+graphs can be made of them.
 """
 
 from __future__ import annotations

@@ -20,13 +20,13 @@ from .program import Program
 from .staging import STAGED, Status
 from .tally import Tally, TallyBuffer
 
-# Graphs over the caller's own arrays: recorded for those that come this many times, so many in all.
+# Graphs over the caller's own arrays: made for those that come this many times, so many in all.
 SIGHTINGS, DIRECT_GRAPHS = 3, 8
 REMEMBERED = 64  # arrays seen, before they are forgotten
 
 
 class Recorded:
-    """A program, the buffers of a factor, and the graphs recorded over them.
+    """A program, the buffers of a factor, and the graphs over them.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Recorded:
         self._graphs: dict[tuple[Any, ...], Graph] = {}
         self._known: set[tuple[Any, ...]] = set()  # calls that all is ready for
         self._tally: TallyBuffer | None = None
-        self._seen: dict[tuple[Any, ...], int] = {}  # how often, and not recorded yet
+        self._seen: dict[tuple[Any, ...], int] = {}  # how often, and no graph yet
         self._direct_left = DIRECT_GRAPHS
         self._stream: Stream | None = None  # where the last commands went
         self._event: Any = None
@@ -80,7 +80,7 @@ class Recorded:
         self._event = stream.record()
 
     def graph(self, what: str, *key: int) -> Graph:
-        """One of the methods below that commands are recorded of, with the arguments of that method."""
+        """A graph of the commands of one of the methods below, with the arguments of that method."""
         if (what, *key) not in self._graphs:
             self._make_ready(what, *key)
             commands: Callable[..., None] = getattr(self, what)
@@ -88,7 +88,7 @@ class Recorded:
         return self._graphs[what, *key]
 
     def _make_ready(self, what: str, *key: int) -> None:
-        """Upload, load and allocate what these commands need: none of that can be recorded."""
+        """Upload, load and allocate what these commands need: none of that can be in a graph."""
         program, on_host = self.program, what.endswith("_host")
         self._known.add(kind_of(what, *key))
         if what.endswith("_later"):
@@ -115,7 +115,7 @@ class Recorded:
     def direct(self, what: str, *key: int, arrays: tuple[Any, ...]) -> Graph | None:
         """`graph` over the caller's own arrays on the device (values, right-hand side, solution) instead of buffers.
 
-        It saves the copies. Recording takes as long as several copies, so this is None until the same arrays come
+        It saves the copies. To make a graph takes as long as several copies, so this is None until the same arrays come
         again.
         """
         whole = (what, *key, *map(self.device.pointer, arrays))
@@ -130,7 +130,7 @@ class Recorded:
                 self._seen.clear()
         return graph
 
-    # ---- what graphs are recorded of; given, b and x: addresses of the caller's arrays, 0 for those of the buffers
+    # ---- what graphs are made of; given, b and x: addresses of the caller's arrays, 0 for those of the buffers
 
     def factor(self, stream: Stream) -> None:
         """Of the values as they lie there."""
@@ -291,7 +291,7 @@ class Recorded:
     def factor_now(self, stream: Stream) -> Status:
         """Factor the values as they lie there and wait; what the status says.
 
-        Most factors do that once, which is faster than recording a graph for it.
+        Most factors do that once, which is faster than making a graph for it.
         """
         if ("factor",) in self._graphs:
             stream.replay(self.graph("factor"))

@@ -2,7 +2,7 @@
 
 Segments 0 .. streamed - 1 of a plan share two buffers in the factor's arena (core/plan/fronts/out_of_core.cpp).
 Their copies go to a second stream, in order; kernels wait for what they read to be there, and copies and kernels for
-what they overwrite to be used. All of it becomes part of the one graph that is recorded.
+what they overwrite to be used. All of it becomes part of one graph.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Copies:
     plan : Plan
         That streams.
     stream : Stream
-        Of the kernels, recorded.
+        Of the kernels, of a graph.
     factor, host : Buffer
         The arena, and what lies on the host.
     """

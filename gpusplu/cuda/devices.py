@@ -292,7 +292,7 @@ class Device(HostCopies):
         From any thread: no stream is captured for it.
         """
         driver, runtime = functions(), self._cuda.runtime
-        with self._device, current(self.context):
+        with self._device, current(driver, self.context):
             building = Building(driver)
             try:
                 commands(GraphStream(building, self))

@@ -115,10 +115,8 @@ ARGUMENTS_OF_EDGES: dict[str, tuple[Any, ...]] = {
 }
 
 
-@cache
-def functions() -> Any:
-    """The driver's library, whose functions for graphs know what they take."""
-    driver = library()
+def declared(driver: Any) -> Any:
+    """A driver's library, whose functions for graphs know from now on what they take."""
     for name, types in (ARGUMENTS | ARGUMENTS_OF_EDGES).items():
         function = getattr(driver, name, None)
         if function is not None:
@@ -126,12 +124,18 @@ def functions() -> Any:
     return driver
 
 
+@cache
+def functions() -> Any:
+    """The driver's library for graphs; where there is a device."""
+    return declared(library())
+
+
 @contextmanager
-def current(context: int) -> Iterator[None]:
+def current(driver: Any, context: int) -> Iterator[None]:
     """Inside, a context of the driver's is this thread's current one, whichever was."""
-    driver, popped = functions(), _pointer()
+    popped = _pointer()
     if error := driver.cuCtxPushCurrent_v2(context):
-        raise failure(driver, error, "cuCtxPushCurrent")
+        raise failure(driver, error, "cuCtxPushCurrent_v2")
     try:
         yield
     finally:
@@ -177,7 +181,7 @@ class Building:
                 self._graph, *map(ctypes.byref, ends), ctypes.byref(PROGRAMMATIC), 1
             )
             if error:
-                raise failure(self._driver, error, "cuGraphAddDependencies")
+                raise failure(self._driver, error, "cuGraphAddDependencies_v2")
         return made
 
     def copy(

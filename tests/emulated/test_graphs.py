@@ -2,7 +2,9 @@
 
 import ctypes
 import gc
+import os
 import re
+import subprocess
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,9 +19,10 @@ from gpusplu.cuda.driver import failure
 from gpusplu.cuda.graphs import Building, ClearNode, CopyNode, Edge, Graph, GraphStream, KernelNode, Operand
 from gpusplu.cuda.stream import Kernel
 from gpusplu.timing import backward_error
+from support import emulated
 from support.small_matrices import EPS, rhs
 
-#: Of cuda.h, CUDA 12.0 to 13.0: sizes, and where members lie, in the order of the fields of our classes.
+#: Of cuda.h, CUDA 12 and 13: sizes, and where members lie, in the order of the fields of our classes.
 LAYOUTS = {
     KernelNode: (72, (0, 8, 20, 32, 40, 48, 56, 64)),
     CopyNode: (200, (0, 88, 176, 184, 192)),
@@ -27,7 +30,7 @@ LAYOUTS = {
     ClearNode: (40, (0, 8, 16, 20, 24, 32)),
     Edge: (8, (0, 1, 2, 3)),
 }
-INVALID_VALUE = 1
+SOURCE = Path(__file__).parents[1] / "support" / "driver_of_graphs.cpp"
 
 
 @pytest.mark.parametrize("kind", LAYOUTS, ids=lambda kind: kind.__name__)
@@ -37,74 +40,51 @@ def test_structs_have_the_layout_of_the_drivers(kind):
     assert tuple(getattr(kind, name).offset for name, *_ in kind._fields_) == offsets
 
 
+def test_the_layout_is_that_of_the_header():
+    """Where there is one."""
+    homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda", *map(str, Path("/usr/local").glob("cuda-1*"))]
+    headers = [path for home in homes if home and (path := Path(home) / "include" / "cuda.h").exists()]
+    if not headers:
+        pytest.skip("no cuda.h was found")
+    for header in headers:
+        command = [emulated.compiler(), "-std=c++17", "-fsyntax-only", f'-DCUDA_HEADER="{header}"', str(SOURCE)]
+        subprocess.run(command, check=True)
+
+
 class Driver:
-    """The functions of the driver that graphs are made by: notes nodes and edges as the driver understands them."""
+    """The functions of the driver that graphs are made by, in C++, and what they were given."""
 
-    def __init__(self, failing=""):
-        self.nodes, self.edges, self.failing = {}, [], failing
-        self.destroyed, self.modes, self.mode = [], [], 0
-        self.cuGetErrorName = self._text(b"CUDA_ERROR_INVALID_VALUE")
-        self.cuGetErrorString = self._text(b"invalid argument")
+    def __init__(self, library):
+        self.library = library
+        library.what_was_noted.restype = ctypes.c_char_p
+        library.executable.restype = ctypes.c_void_p
+        self.fail_in("")
 
-    @staticmethod
-    def _text(text):
-        def ask(error, to):
-            to._obj.value = text
-            return 0 if error == INVALID_VALUE else 1
+    def fail_in(self, function):
+        self.library.restart(function.encode())
 
-        return ask
+    @property
+    def noted(self):
+        """Words and numbers of each thing."""
+        lines = self.library.what_was_noted().decode().splitlines()
+        return [tuple(int(word) if word.isdecimal() else word for word in line.split()) for line in lines]
 
-    def cuGraphCreate(self, graph, flags):
-        graph._obj.value = 1000
-        return 0
+    @property
+    def nodes(self):
+        """By their numbers, from 1 on."""
+        return dict(enumerate((what for what in self.noted if what[0] in ("kernel", "copy", "clear")), 1))
 
-    def cuGraphDestroy(self, graph):
-        self.destroyed.append(("graph", graph.value))
-        return 0
+    @property
+    def edges(self):
+        return [(*what[1:3], what[3:]) for what in self.noted if what[0] == "edge"]
 
-    def cuGraphExecDestroy(self, graph):
-        self.destroyed.append(("executable", graph))
-        self.modes.append(self.mode)
-        return 0
 
-    def cuThreadExchangeStreamCaptureMode(self, mode):
-        self.mode, mode._obj.value = mode._obj.value, self.mode
-        return 0
-
-    def _add(self, name, node, graph, before, count, what):
-        if name == self.failing:
-            return INVALID_VALUE
-        assert graph.value == 1000
-        before = list(before[:count]) if count else []
-        assert len(set(before)) == count and set(before) <= set(self.nodes)
-        node._obj.value = made = 1 + len(self.nodes)
-        self.nodes[made] = what
-        self.edges += [(b, made, (0, 0, 0)) for b in before]
-        return 0
-
-    def cuGraphAddKernelNode_v2(self, node, graph, before, count, params):
-        p = params._obj
-        (record,) = ctypes.cast(p.arguments, ctypes.POINTER(ctypes.c_void_p))[:1]
-        what = "kernel", p.function, tuple(p.grid), tuple(p.block), p.shared_bytes, ctypes.string_at(record, 16)
-        assert not p.extra and not p.kernel and not p.context
-        return self._add("cuGraphAddKernelNode_v2", node, graph, before, count, what)
-
-    def cuGraphAddMemcpyNode(self, node, graph, before, count, params, context):
-        p = params._obj
-        assert p.source.memory_type == p.to.memory_type == 4 and p.depth == 1
-        what = "copy", p.to.address, p.to.pitch, p.source.address, p.source.pitch, p.width_bytes, p.height, context
-        return self._add("cuGraphAddMemcpyNode", node, graph, before, count, what)
-
-    def cuGraphAddMemsetNode(self, node, graph, before, count, params, context):
-        p = params._obj
-        assert (p.value, p.element_bytes, p.height) == (0, 1, 1)
-        return self._add("cuGraphAddMemsetNode", node, graph, before, count, ("clear", p.to, p.width, context))
-
-    def cuGraphAddDependencies_v2(self, graph, sources, targets, data, count):
-        assert count == 1
-        edge = data._obj
-        self.edges.append((sources._obj.value, targets._obj.value, (edge.from_port, edge.to_port, edge.type)))
-        return 0
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    path = tmp_path_factory.mktemp("driver") / "driver.so"
+    flags = ["-std=c++17", "-fPIC", "-shared"]
+    subprocess.run([emulated.compiler(), *flags, str(SOURCE), "-o", str(path)], check=True)
+    return graphs.declared(ctypes.CDLL(str(path)))
 
 
 FULL, EARLY = (0, 0, 0), (1, 0, 1)
@@ -119,13 +99,13 @@ class Functions(list):
 
 
 @pytest.fixture
-def driver():
-    return Driver()
+def driver(library):
+    return Driver(library)
 
 
 @pytest.fixture
 def stream(driver):
-    return GraphStream(Building(driver), SimpleNamespace(context=77, launches_early=True))
+    return GraphStream(Building(driver.library), SimpleNamespace(context=77, launches_early=True))
 
 
 @pytest.fixture
@@ -149,7 +129,7 @@ def test_commands_become_nodes_in_their_order(driver, stream, kernel):
         1: ("copy", 16, 0, 32, 0, 5, 1, 77),
         2: ("copy", 16, 100, 32, 200, 50, 3, 77),
         3: ("clear", 48, 6, 77),
-        4: ("kernel", 42, (7, 1, 1), (128, 1, 1), 100, args(9).tobytes()),
+        4: ("kernel", 42, 7, 1, 1, 128, 1, 1, 100, 9),
     }
     assert driver.edges == [(1, 2, FULL), (2, 3, FULL), (3, 4, FULL)]
     assert not kernel._driver
@@ -188,7 +168,7 @@ def test_programmatic_launches_are_edges_of_their_own(driver, stream, kernel):
 
 
 def test_older_drivers_and_devices_have_full_edges(driver, kernel):
-    stream = GraphStream(Building(driver), SimpleNamespace(context=77, launches_early=False))
+    stream = GraphStream(Building(driver.library), SimpleNamespace(context=77, launches_early=False))
     for k in range(3):
         stream.launch(kernel, 1, 32, 0, args(k), dependent=True)
     assert driver.edges == [(1, 2, FULL), (2, 3, FULL)]
@@ -224,64 +204,82 @@ FAILING = {
     "cuGraphAddKernelNode_v2": lambda stream, kernel: stream.launch(kernel, 1, 32, 0, args(0)),
     "cuGraphAddMemcpyNode": lambda stream, kernel: stream.copy(16, 32, 5),
     "cuGraphAddMemsetNode": lambda stream, kernel: stream.clear(16, 5),
+    "cuGraphAddDependencies_v2": lambda stream, kernel: launch_twice(stream, kernel),
 }
 
 
 @pytest.mark.parametrize("failing", FAILING)
-def test_errors_have_the_drivers_words(kernel, failing):
-    driver = Driver(failing)
-    stream = GraphStream(Building(driver), SimpleNamespace(context=77, launches_early=True))
+def test_errors_have_the_drivers_words(driver, stream, kernel, failing):
+    driver.fail_in(failing)
     with pytest.raises(RuntimeError, match=f"CUDA_ERROR_INVALID_VALUE in {failing}: invalid argument"):
         FAILING[failing](stream, kernel)
-    assert str(failure(driver, 12345, "cuThat")) == "CUDA error 12345 in cuThat"
+    assert str(failure(driver.library, 12345, "cuThat")) == "CUDA error 12345 in cuThat"
+
+
+def launch_twice(stream, kernel):
+    for _ in range(2):
+        stream.launch(kernel, 1, 32, 0, args(0), dependent=True)
 
 
 class Runtime:
-    def __init__(self):
-        self.launched = []
+    """CuPy's functions of CUDA's runtime."""
+
+    def __init__(self, executable):
+        self.executable, self.given = executable, []
 
     def graphInstantiate(self, graph):
-        return 5 * graph
+        self.given.append(graph)
+        return self.executable
 
     def graphUpload(self, *what):
-        self.launched.append(what)
+        self.given.append(what)
 
     graphLaunch = graphUpload
 
 
 def test_a_graph_goes_with_its_object_in_the_relaxed_mode(monkeypatch, driver):
     """Whoever collects garbage may do so while another thread captures in the strictest mode."""
-    monkeypatch.setattr(apart, "library", lambda: driver)
-    runtime, building = Runtime(), Building(driver)
-    graph = Graph(driver, runtime, building)
+    monkeypatch.setattr(apart, "library", lambda: driver.library)
+    executable = driver.library.executable()
+    runtime, building = Runtime(executable), Building(driver.library)
+    handle, graph = building.handle, Graph(driver.library, runtime, building)
     building.close()
     graph.upload(runtime, 8)
     graph.launch(9)
-    assert runtime.launched == [(5000, 8), (5000, 9)] and driver.destroyed == [("graph", 1000)]
+    assert runtime.given == [handle, (executable, 8), (executable, 9)]
+    assert driver.noted == [("destroy", "graph")]
     del graph
     gc.collect()
-    assert driver.destroyed == [("graph", 1000), ("executable", 5000)]
-    assert driver.modes == [apart.RELAXED] and driver.mode == 0
+    assert driver.noted[1:] == [("mode", apart.RELAXED), ("destroy", "executable"), ("mode", 0)]
+
+
+def test_a_context_is_current_for_a_while(driver):
+    with pytest.raises(KeyError), graphs.current(driver.library, 77):
+        raise KeyError
+    assert driver.noted == [("push", 77), ("pop",)]
+    driver.fail_in("cuCtxPushCurrent_v2")
+    with pytest.raises(RuntimeError, match="in cuCtxPushCurrent_v2"), graphs.current(driver.library, 77):
+        pass
 
 
 def test_children_leave_their_parents_graphs_alone(driver):
-    graphs.destroy(driver, 5000, -1)
-    assert not driver.destroyed
+    graphs.destroy(driver.library, driver.library.executable(), -1)
+    assert not driver.noted
 
 
 def test_work_of_our_own_is_in_the_relaxed_mode(monkeypatch, driver):
-    monkeypatch.setattr(apart, "library", lambda: driver)
+    monkeypatch.setattr(apart, "library", lambda: driver.library)
     assert not apart.is_apart()
     with apart.apart():
         with pytest.raises(KeyError), apart.apart():
             raise KeyError
-        assert apart.is_apart() and driver.mode == apart.RELAXED
+        assert apart.is_apart() and driver.noted[-1] == ("mode", apart.RELAXED)
         found = []
         thread = threading.Thread(target=lambda: found.append(apart.is_apart()))
         thread.start()
         thread.join()
         assert found == [False]
-    assert not apart.is_apart() and driver.mode == 0
+    assert not apart.is_apart() and driver.noted[-1] == ("mode", 0)
 
 
 def test_the_library_captures_nothing():

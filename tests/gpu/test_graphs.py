@@ -119,7 +119,7 @@ def test_nodes_and_edges_are_those_of_a_capture(cupy, device, engine, command):
         with device.captured() as captured:
             getattr(recorded, what)(captured, *key)
         handle = runtime.streamEndCapture(stream.ptr)
-        with graphs.current(device.context):
+        with graphs.current(graphs.functions(), device.context):
             building = graphs.Building(graphs.functions())
             getattr(recorded, what)(graphs.GraphStream(building, device), *key)
             expected, found = shape_of(handle), shape_of(building.handle)

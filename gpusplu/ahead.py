@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _core
 from .cuda import presence
-from .cuda.apart import apart
+from .cuda.background import background_work
 from .engines import registry
 from .problem import Problem
 from .selection.request import AUTO
@@ -75,7 +75,7 @@ def start_beside(work: Callable[[], None]) -> Thread | None:
     def beside() -> None:
         _core.work_apart(True)
         try:
-            with quick_switches(), apart():
+            with quick_switches(), background_work():
                 work()
         finally:
             _core.work_apart(False)

@@ -30,7 +30,7 @@ from .cost.calibration import costs_of
 from .cost.features import loading, moving
 from .cost.model import Prediction
 from .cuda import presence
-from .cuda.apart import apart
+from .cuda.background import background_work
 from .engines import registry
 from .journal import phases
 from .journal.listeners import caller, heard_by
@@ -127,7 +127,7 @@ class Use:
 
         def start(moving: Moving) -> None:
             if not spare_processor() or current_thread().name == THREAD:
-                with apart():  # the caller may be capturing a stream
+                with background_work():  # the caller may be capturing a stream
                     attempt(moving)
             else:
                 start_beside(partial(attempt, moving))

@@ -1,4 +1,4 @@
-"""Search for garbage, which must not happen while commands are put into a stream that the caller captures."""
+"""Garbage collection, which must not run while commands are added to a stream that the caller captures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from threading import Lock
 
 
 class Collection:
-    """Garbage is left alone while anybody is inside: graphs and memory of others in it would be given back, which the
-    driver forbids while a stream is captured. The first switches collection off, and the last on again if it was on."""
+    """Disables collection while any thread is inside: it could destroy graphs or free memory, which the driver forbids
+    during a capture. The first thread disables collection, and the last one enables it again if it was enabled."""
 
     def __init__(self) -> None:
         self._lock, self._inside, self._enabled = Lock(), 0, False

@@ -20,10 +20,10 @@ import numpy as np
 from ..errors import ON_HOST, DeviceMemoryError, EngineUnavailableError
 from ..installed import install_hint
 from . import cache as compiled
-from .apart import is_apart
+from .background import in_background
 from .collection import no_collection
 from .dependent_launch import dependent_launch
-from .graphs import Building, Graph, GraphStream, current, functions
+from .graphs import Graph, GraphBuilder, GraphStream, current_context, graph_driver
 from .layout import arguments
 from .nvrtc import kind_of
 from .pieces import HostCopies
@@ -54,9 +54,9 @@ class Device(HostCopies):
     array_class : type
         Of the arrays on it.
     context : int
-        The driver's, where all of it is.
-    launches_early : bool
-        Whether programmatic dependent launches are more than launches.
+        The CUcontext of its memory, modules and streams.
+    has_dependent_launch : bool
+        Whether device and driver support programmatic dependent launch, in graphs too.
     """
 
     def __init__(self, index: int):
@@ -76,7 +76,7 @@ class Device(HostCopies):
         self.double_ratio = int(self._device.attributes["SingleToDoublePrecisionPerfRatio"])
         with self._device:
             self._stream = cuda.Stream(non_blocking=True)
-            self.context = int(cuda.driver.ctxGetCurrent())  # which that has made current in this thread
+            self.context = int(cuda.driver.ctxGetCurrent())  # creating the stream made it current
         self.array_class = self._cupy.ndarray
         self._modules: dict[tuple[str, str, int], dict[str, Kernel]] = {}
         self._prepared: set[tuple[str, str, int]] = set()  # known to be in the cache
@@ -85,7 +85,7 @@ class Device(HostCopies):
         self._sides: list[Any] = []  # streams to capture beside those of callers
         self._reached: dict[int, bool] = {}  # other devices, by number
         self._dependent = dependent_launch(self.arch)
-        self.launches_early = self._dependent is not None
+        self.has_dependent_launch = self._dependent is not None
 
     def __enter__(self) -> Device:
         use_cuda()
@@ -224,12 +224,12 @@ class Device(HostCopies):
         return Stream(self._stream, self._cuda)
 
     def caller_stream(self) -> Stream:
-        """The stream of CuPy's current stream; where this device is the current one. Of work that is nobody's call one
-        of its own: the default stream waits for others, and would have to for those that are captured."""
-        return Stream(self._apart if is_apart() else self._cuda.get_current_stream(), self._cuda)
+        """CuPy's current stream, if this device is the current one; for background work (background.py) a stream that
+        does not synchronize with the default stream."""
+        return Stream(self._background_stream if in_background() else self._cuda.get_current_stream(), self._cuda)
 
     @cached_property
-    def _apart(self) -> Any:
+    def _background_stream(self) -> Any:
         with self._device:
             return self._cuda.Stream(non_blocking=True)
 
@@ -287,19 +287,19 @@ class Device(HostCopies):
                     self._sides.append(idle)
 
     def build_graph(self, commands: Callable[[GraphStream], None]) -> Graph:
-        """A graph of what `commands` asks of its stream; nothing of it runs.
+        """The graph of the commands that `commands` gives to its stream. Nothing runs and no stream is captured.
 
-        From any thread: no stream is captured for it.
+        May be called from any thread.
         """
-        driver, runtime = functions(), self._cuda.runtime
-        with self._device, current(driver, self.context):
-            building = Building(driver)
+        driver, runtime = graph_driver(), self._cuda.runtime
+        with self._device, current_context(driver, self.context):
+            builder = GraphBuilder(driver)
             try:
-                commands(GraphStream(building, self))
-                graph = Graph(driver, runtime, building)
+                commands(GraphStream(builder, self))
+                graph = Graph(driver, runtime, builder)
             finally:
-                building.close()
-            graph.upload(runtime, self._stream.ptr)
+                builder.close()
+            graph.upload(self._stream.ptr)
             wait_for_stream(self._stream)
         return graph
 

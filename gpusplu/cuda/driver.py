@@ -1,4 +1,4 @@
-"""The library of the CUDA driver, for the few functions that CuPy has none for."""
+"""The CUDA driver library, for functions that CuPy has no bindings for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The library, which this does not initialize; None where there is none."""
+    """The library, not initialized; None without a driver."""
     try:
         return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -18,7 +18,7 @@ def library() -> ctypes.CDLL | None:
 
 @cache
 def version() -> int:
-    """12030 for CUDA 12.3; 0 without a driver."""
+    """CUDA version of the driver, 12030 for 12.3; 0 without a driver."""
     driver, found = library(), ctypes.c_int()
     return 0 if driver is None or driver.cuDriverGetVersion(ctypes.byref(found)) else found.value
 

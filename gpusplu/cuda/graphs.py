@@ -1,13 +1,12 @@
-"""Graphs of commands, built node by node.
+"""CUDA graphs, built node by node through the driver.
 
-No stream is captured for them. While a stream is, other threads of the process cannot wait for the device or use the
-default stream, and what they try makes the capture fail: a library cannot ask that of the program that it is in.
+Stream capture would need less code, but while any stream of a context is captured, no thread of the process may
+synchronize the device, and an attempt to do so invalidates the capture. A library cannot impose that on its callers.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -16,15 +15,16 @@ from weakref import finalize
 
 import numpy as np
 
-from .apart import relaxed
+from .background import relaxed_capture_mode
 from .driver import failure, library
+from .process import is_child
 
-UNIFIED = 4  # CU_MEMORYTYPE_UNIFIED: whose memory it is, the address says
-BYTES = 1  # in what memory is set
+UNIFIED = 4  # CU_MEMORYTYPE_UNIFIED: the address determines whether memory is the host's or a device's
+BYTES = 1  # element size of a memset
 Nodes = tuple[Any, ...]
 
 
-class KernelNode(ctypes.Structure):
+class KernelNodeParams(ctypes.Structure):
     """CUDA_KERNEL_NODE_PARAMS_v2."""
 
     _fields_ = (
@@ -39,8 +39,8 @@ class KernelNode(ctypes.Structure):
     )
 
 
-class Operand(ctypes.Structure):
-    """Of a copy; a half of the beginning of CUDA_MEMCPY3D."""
+class CopyOperand(ctypes.Structure):
+    """The members of CUDA_MEMCPY3D that describe the source, or the destination."""
 
     _fields_ = (
         ("x_bytes", ctypes.c_size_t),
@@ -57,19 +57,19 @@ class Operand(ctypes.Structure):
     )
 
 
-class CopyNode(ctypes.Structure):
+class CopyNodeParams(ctypes.Structure):
     """CUDA_MEMCPY3D."""
 
     _fields_ = (
-        ("source", Operand),
-        ("to", Operand),
+        ("source", CopyOperand),
+        ("to", CopyOperand),
         ("width_bytes", ctypes.c_size_t),
         ("height", ctypes.c_size_t),
         ("depth", ctypes.c_size_t),
     )
 
 
-class ClearNode(ctypes.Structure):
+class MemsetNodeParams(ctypes.Structure):
     """CUDA_MEMSET_NODE_PARAMS."""
 
     _fields_ = (
@@ -82,7 +82,7 @@ class ClearNode(ctypes.Structure):
     )
 
 
-class Edge(ctypes.Structure):
+class EdgeData(ctypes.Structure):
     """CUgraphEdgeData."""
 
     _fields_ = (
@@ -93,12 +93,12 @@ class Edge(ctypes.Structure):
     )
 
 
-#: From a kernel whose blocks all have allowed it, or have ended, to one that waits itself for what it needs: what a
-#: programmatic dependent launch becomes where it is captured.
-PROGRAMMATIC = Edge(from_port=1, type=1)  # CU_GRAPH_KERNEL_NODE_PORT_, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+#: The edge that stream capture makes of a programmatic dependent launch:
+#: CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC and CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.
+PROGRAMMATIC = EdgeData(from_port=1, type=1)
 
 _pointer, _size, _uint = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint
-_node = (_pointer, _pointer, _pointer, _size, _pointer)  # node, graph, those before and how many, parameters
+_node = (_pointer, _pointer, _pointer, _size, _pointer)  # new node, graph, dependencies and their number, parameters
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "cuCtxPopCurrent_v2": (_pointer,),
     "cuCtxPushCurrent_v2": (_pointer,),
@@ -109,14 +109,14 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "cuGraphDestroy": (_pointer,),
     "cuGraphExecDestroy": (_pointer,),
 }
-#: From CUDA 12.3 on, as programmatic dependent launches in graphs.
+#: Only in drivers from CUDA 12.3 on; needed for programmatic edges.
 ARGUMENTS_OF_EDGES: dict[str, tuple[Any, ...]] = {
     "cuGraphAddDependencies_v2": (_pointer, _pointer, _pointer, _pointer, _size)
 }
 
 
-def declared(driver: Any) -> Any:
-    """A driver's library, whose functions for graphs know from now on what they take."""
+def declare_functions(driver: Any) -> Any:
+    """Set the argument types of the graph functions of a driver library, and return the library."""
     for name, types in (ARGUMENTS | ARGUMENTS_OF_EDGES).items():
         function = getattr(driver, name, None)
         if function is not None:
@@ -125,14 +125,14 @@ def declared(driver: Any) -> Any:
 
 
 @cache
-def functions() -> Any:
-    """The driver's library for graphs; where there is a device."""
-    return declared(library())
+def graph_driver() -> Any:
+    """The driver library with the argument types of its graph functions set. Requires a driver."""
+    return declare_functions(library())
 
 
 @contextmanager
-def current(driver: Any, context: int) -> Iterator[None]:
-    """Inside, a context of the driver's is this thread's current one, whichever was."""
+def current_context(driver: Any, context: int) -> Iterator[None]:
+    """Make a CUDA context current in this thread; the previous one is restored."""
     popped = _pointer()
     if error := driver.cuCtxPushCurrent_v2(context):
         raise failure(driver, error, "cuCtxPushCurrent_v2")
@@ -142,11 +142,16 @@ def current(driver: Any, context: int) -> Iterator[None]:
         driver.cuCtxPopCurrent_v2(ctypes.byref(popped))
 
 
-class Building:
-    """A graph of the driver's while nodes are added to it.
+class GraphBuilder:
+    """A CUgraph to which nodes are added.
 
-    `after`: nodes that come before the one that is added, each of them once. Devices that are named have the context
-    where a node runs; contexts of kernels are those that they were loaded in.
+    `after` is the tuple of nodes that a new node depends on, without duplicates. `device` supplies the context of copy
+    and memset nodes; a kernel node runs in the context that its module was loaded in.
+
+    Parameters
+    ----------
+    driver : CDLL
+        As `graph_driver` returns it.
     """
 
     def __init__(self, driver: Any):
@@ -156,165 +161,169 @@ class Building:
 
     @property
     def handle(self) -> int:
-        """CUgraph."""
+        """The CUgraph."""
         return self._graph.value or 0
 
     def close(self) -> None:
-        """Nothing is added any more; what was made of it remains."""
+        """Destroy the CUgraph. Executable graphs made from it remain valid."""
         self._driver.cuGraphDestroy(self._graph)
 
     def launch(
-        self, device: Any, kernel: Any, shape: tuple[int, int, int], args: np.ndarray, after: Nodes, early: bool
+        self, device: Any, kernel: Any, shape: tuple[int, int, int], args: np.ndarray, after: Nodes, programmatic: bool
     ) -> int:
-        """A kernel; `early`: it may begin where the only node before, a kernel, allows that."""
+        """Add a kernel node; `shape`: grid, block and dynamic shared memory [bytes].
+
+        `programmatic`: the dependency on the only node in `after`, a kernel, is a programmatic edge if the device
+        supports it.
+        """
         grid, block, shared_bytes = shape
-        function = kernel.ready(shared_bytes)
-        _, pointers = arguments = kernel.packed(args)
-        early = early and device.launches_early
-        node = KernelNode(function, (grid, 1, 1), (block, 1, 1), shared_bytes, ctypes.addressof(pointers))
-        made = self._add("cuGraphAddKernelNode_v2", () if early else after, node)
-        del arguments  # the driver has read them
-        if early:
+        function = kernel.prepared(shared_bytes)
+        _, pointers = arguments = kernel.pack(args)
+        programmatic = programmatic and device.has_dependent_launch
+        params = KernelNodeParams(function, (grid, 1, 1), (block, 1, 1), shared_bytes, ctypes.addressof(pointers))
+        node = self._add("cuGraphAddKernelNode_v2", () if programmatic else after, params)
+        del arguments  # kept alive until the driver had copied them
+        if programmatic:
             (before,) = after
-            ends = _pointer(before), _pointer(made)
+            ends = _pointer(before), _pointer(node)
             error = self._driver.cuGraphAddDependencies_v2(
                 self._graph, *map(ctypes.byref, ends), ctypes.byref(PROGRAMMATIC), 1
             )
             if error:
                 raise failure(self._driver, error, "cuGraphAddDependencies_v2")
-        return made
+        return node
 
     def copy(
-        self,
-        device: Any,
-        to: tuple[int, int],
-        source: tuple[int, int],
-        shape: tuple[int, int],
-        after: Nodes,
+        self, device: Any, to: tuple[int, int], source: tuple[int, int], shape: tuple[int, int], after: Nodes
     ) -> int:
-        """So many bytes, so many times; between addresses, with the bytes from one time to the next."""
+        """Add a copy node; `to` and `source`: address and pitch; `shape`: bytes of a row, and number of rows."""
         width, height = shape
-        ends = [Operand(memory_type=UNIFIED, address=a, pitch=pitch, height=height) for a, pitch in (source, to)]
-        return self._add("cuGraphAddMemcpyNode", after, CopyNode(*ends, width, height, 1), device.context)
+        ends = [
+            CopyOperand(memory_type=UNIFIED, address=address, pitch=pitch, height=height)
+            for address, pitch in (source, to)
+        ]
+        return self._add("cuGraphAddMemcpyNode", after, CopyNodeParams(*ends, width, height, 1), device.context)
 
     def clear(self, device: Any, to: int, nbytes: int, after: Nodes) -> int:
-        """Memory of a device, to zero."""
-        node = ClearNode(to, 0, 0, BYTES, nbytes, 1)
-        return self._add("cuGraphAddMemsetNode", after, node, device.context)
+        """Add a node that sets device memory to zero."""
+        params = MemsetNodeParams(to, 0, 0, BYTES, nbytes, 1)
+        return self._add("cuGraphAddMemsetNode", after, params, device.context)
 
-    def _add(self, function: str, after: Nodes, node: ctypes.Structure, *context: int) -> int:
-        made, count = _pointer(), len(after)
-        before = (_pointer * count)(*after) if count else None
+    def _add(self, function: str, after: Nodes, params: ctypes.Structure, *context: int) -> int:
+        node, count = _pointer(), len(after)
+        dependencies = (_pointer * count)(*after) if count else None
         error = getattr(self._driver, function)(
-            ctypes.byref(made), self._graph, before, count, ctypes.byref(node), *context
+            ctypes.byref(node), self._graph, dependencies, count, ctypes.byref(params), *context
         )
         if error:
             raise failure(self._driver, error, function)
-        assert made.value is not None
-        return made.value
+        assert node.value is not None
+        return node.value
 
 
 class Graph:
-    """What can be launched again and again; destroyed with the object, when it has come to its end.
+    """An executable graph. It is destroyed with this object; a launch in progress completes first.
 
     Parameters
     ----------
-    driver, runtime
-        The driver's library, and CuPy's functions of CUDA's runtime.
-    building : Building
-        Is read here.
+    driver : CDLL
+    runtime : module
+        CuPy's bindings of the CUDA runtime.
+    builder : GraphBuilder
     """
 
-    __slots__ = ("__weakref__", "_launch", "_made")
+    __slots__ = ("__weakref__", "_executable", "_runtime")
 
-    def __init__(self, driver: Any, runtime: Any, building: Building):
-        self._made = runtime.graphInstantiate(building.handle)
-        self._launch = runtime.graphLaunch
-        finalize(self, destroy, driver, self._made, os.getpid()).atexit = False  # a process that ends needs nothing
+    def __init__(self, driver: Any, runtime: Any, builder: GraphBuilder):
+        self._runtime, self._executable = runtime, runtime.graphInstantiate(builder.handle)
+        # At interpreter shutdown the process releases everything, and the driver may be unusable already.
+        finalize(self, destroy, driver, self._executable).atexit = False
 
-    def upload(self, runtime: Any, stream: int) -> None:
-        """Have what launches need on the device, when what `stream` has been given is done."""
-        runtime.graphUpload(self._made, stream)
+    def upload(self, stream: int) -> None:
+        """Transfer the graph to the device in stream order, so that the first launch need not."""
+        self._runtime.graphUpload(self._executable, stream)
 
     def launch(self, stream: int) -> None:
-        self._launch(self._made, stream)
+        self._runtime.graphLaunch(self._executable, stream)
 
 
-def destroy(driver: Any, graph: int, process: int) -> None:
-    """Wherever garbage is found: another thread may capture a stream, and children have nothing of their parent's."""
-    if os.getpid() == process:
-        with relaxed():
-            driver.cuGraphExecDestroy(graph)
+def destroy(driver: Any, executable: int) -> None:
+    """Destroy an executable graph, possibly while another thread captures. Does nothing in a forked child."""
+    if not is_child():
+        with relaxed_capture_mode():
+            driver.cuGraphExecDestroy(executable)
 
 
 class GraphStream:
-    """What a `Stream` is (stream.py) while a graph is built: commands in an order, as nodes.
+    """The interface of `Stream` (stream.py), but commands become nodes of a graph.
+
+    It keeps the set of nodes that the next command depends on; an event is such a set.
 
     Parameters
     ----------
-    building : Building
+    builder : GraphBuilder
     device : Device
-        That the commands are for.
+        The device that executes the commands.
     """
 
-    __slots__ = ("_after_kernel", "_building", "_device", "_is_side", "_last", "_side")
+    __slots__ = ("_after_kernel", "_builder", "_device", "_is_side", "_last", "_side")
 
-    captured = False  # by the caller
+    captured = False  # not captured by the caller
 
-    def __init__(self, building: Any, device: Any, is_side: bool = False):
-        self._building, self._device, self._is_side = building, device, is_side
-        self._last: Nodes = ()  # what the next command has to wait for
-        self._after_kernel = False  # and that is a kernel and nothing else
+    def __init__(self, builder: Any, device: Any, is_side: bool = False):
+        self._builder, self._device, self._is_side = builder, device, is_side
+        self._last: Nodes = ()
+        self._after_kernel = False  # `_last` is one kernel, without events
         self._side: GraphStream | None = None
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         """Copy `nbytes` bytes."""
         if nbytes:
-            self._put(self._building.copy(self._device, (to, 0), (source, 0), (nbytes, 1), self._last))
+            self._append(self._builder.copy(self._device, (to, 0), (source, 0), (nbytes, 1), self._last))
 
     def copy_rows(self, to: int, to_pitch: int, source: int, source_pitch: int, width: int, height: int) -> None:
-        """Copy `height` rows of `width` bytes, which are as many bytes apart as the pitches say."""
+        """Copy `height` rows of `width` bytes; pitches are the distances between rows [bytes]."""
         if width and height:
             ends = (to, to_pitch), (source, source_pitch)
-            self._put(self._building.copy(self._device, *ends, (width, height), self._last))
+            self._append(self._builder.copy(self._device, *ends, (width, height), self._last))
 
     def clear(self, to: int, nbytes: int) -> None:
         """Set `nbytes` bytes of device memory to zero."""
         if nbytes:
-            self._put(self._building.clear(self._device, to, nbytes, self._last))
+            self._append(self._builder.clear(self._device, to, nbytes, self._last))
 
     def launch(
         self, kernel: Any, grid: int, block: int, shared_bytes: int, args: np.ndarray, dependent: bool = False
     ) -> None:
-        """Run a kernel, as `Stream.launch` does."""
-        shape, early = (grid, block, shared_bytes), dependent and self._after_kernel
-        self._put(self._building.launch(self._device, kernel, shape, args, self._last, early), True)
+        """Launch a kernel, as `Stream.launch` does."""
+        shape, programmatic = (grid, block, shared_bytes), dependent and self._after_kernel
+        self._append(self._builder.launch(self._device, kernel, shape, args, self._last, programmatic), True)
 
-    def _put(self, node: Any, is_kernel: bool = False) -> None:
+    def _append(self, node: Any, is_kernel: bool = False) -> None:
         self._last, self._after_kernel = (node,), is_kernel
 
     def fork(self) -> GraphStream:
-        """Another one, whose commands run beside this one's until `join`; it has none itself."""
+        """A second stream, whose commands run concurrently with this one's until `join`. It has no second stream."""
         if self._is_side:
             return self
         if self._side is None:
-            self._side = GraphStream(self._building, self._device, True)
+            self._side = GraphStream(self._builder, self._device, True)
         self._side.wait(self.record())
         return self._side
 
     def join(self, side: GraphStream) -> None:
-        """What comes after waits for both."""
+        """Later commands of this stream depend on both."""
         if side is not self:
             self.wait(side.record())
 
-    def beside(self, device: Any, stream: Any) -> GraphStream:
-        """One for commands of another device, in place of its `stream`, where those would run at once."""
-        return GraphStream(self._building, device)
+    def peer_stream(self, device: Any, stream: Any) -> GraphStream:
+        """A stream of the same graph for commands of another device, which replaces its `stream`."""
+        return GraphStream(self._builder, device)
 
     def record(self) -> Nodes:
-        """An event that others of the same graph can wait for."""
+        """An event that other streams of the graph can wait for."""
         return self._last
 
     def wait(self, event: Nodes) -> None:
-        """What comes after waits for `event`."""
+        """Later commands of this stream depend on `event`."""
         self._last, self._after_kernel = tuple(dict.fromkeys(self._last + event)), False

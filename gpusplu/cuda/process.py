@@ -25,3 +25,8 @@ def use_cuda() -> None:
             "this process was forked from one that uses CUDA, which does not survive a fork; start processes by "
             f"'spawn' or 'forkserver', or factor here with {ON_HOST}"
         )
+
+
+def is_child() -> bool:
+    """Whether this process was forked from one that uses CUDA."""
+    return _owner not in (None, os.getpid())

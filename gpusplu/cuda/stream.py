@@ -1,4 +1,4 @@
-"""What a device hands out: memory, kernels, and streams of commands, which run or are captured by the caller."""
+"""Memory, kernels and streams of a device. Commands run, or are captured if the caller captures the stream."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ class Kernel:
         self.name = name
         self.arguments = dtype
 
-    def ready(self, shared_bytes: int) -> int:
-        """Its address, when blocks of it may have so much shared memory."""
+    def prepared(self, shared_bytes: int) -> int:
+        """The CUfunction, with so much dynamic shared memory allowed."""
         address: int = self._function.ptr
         if shared_bytes > self._limit:
             self._driver.funcSetAttribute(address, MAX_DYNAMIC_SHARED_BYTES, shared_bytes)
             self._limit = shared_bytes
         return address
 
-    def packed(self, args: np.ndarray) -> tuple[np.ndarray, Any]:
-        """A record of `arguments`, and an array of its address, as CUDA takes what a kernel is given."""
+    def pack(self, args: np.ndarray) -> tuple[np.ndarray, Any]:
+        """The record of `arguments`, and the array with its address that CUDA expects; keep both until the launch."""
         record = np.ascontiguousarray(args, dtype=self.arguments)
         return record, (ctypes.c_void_p * 1)(record.ctypes.data)
 
@@ -122,22 +122,22 @@ class Stream:
         `dependent`: a programmatic dependent launch. It may begin when all blocks of the kernel before have begun and
         allow it, where there is one and the device can do that; the kernel itself waits for what it needs.
         """
-        function = kernel.ready(shared_bytes)
-        record, pointers = kernel.packed(args)
+        function = kernel.prepared(shared_bytes)
+        record, pointers = kernel.pack(args)
         pointer = ctypes.addressof(pointers)
         dependent, self._after_kernel = dependent and self._after_kernel, True
         if dependent and self._dependent:
             self._dependent(function, (grid, block, shared_bytes), self._stream.ptr, pointer)
         else:
             self._driver.launchKernel(function, grid, 1, 1, block, 1, 1, shared_bytes, self._stream.ptr, pointer, 0)
-        del record  # which is read until here
+        del record  # kept alive until the driver had copied it
 
     def replay(self, graph: Graph) -> None:
         """Launch a graph."""
         graph.launch(self._stream.ptr)
 
     def fork(self) -> Stream:
-        """Where the caller captures it another one, whose commands run beside this one's until `join`; else itself."""
+        """A second stream, whose commands run concurrently until `join`, if the caller captures; else this one."""
         if self._side is None:
             return self
         self._side.wait(self.record())
@@ -148,8 +148,8 @@ class Stream:
         if side is not self:
             self.wait(side.record())
 
-    def beside(self, device: Any, stream: Stream) -> Stream:
-        """The `stream` of another device for commands that belong to these."""
+    def peer_stream(self, device: Any, stream: Stream) -> Stream:
+        """The stream for commands of another device that belong to this stream's: its own `stream`."""
         return stream
 
     def record(self) -> Any:

@@ -1,4 +1,4 @@
-"""Graphs that are built node by node: their edges, what the driver is given, and that nobody's capture is broken."""
+"""CUDA graphs built node by node: nodes, edges, structs of the driver, and background work during captures."""
 
 import ctypes
 import gc
@@ -13,35 +13,46 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
+from faults.forking import child
 from gpusplu import gallery
-from gpusplu.cuda import apart, graphs
+from gpusplu.cuda import background, graphs
 from gpusplu.cuda.driver import failure
-from gpusplu.cuda.graphs import Building, ClearNode, CopyNode, Edge, Graph, GraphStream, KernelNode, Operand
+from gpusplu.cuda.graphs import (
+    CopyNodeParams,
+    CopyOperand,
+    EdgeData,
+    Graph,
+    GraphBuilder,
+    GraphStream,
+    KernelNodeParams,
+    MemsetNodeParams,
+)
+from gpusplu.cuda.process import use_cuda
 from gpusplu.cuda.stream import Kernel
 from gpusplu.timing import backward_error
 from support import emulated
 from support.small_matrices import EPS, rhs
 
-#: Of cuda.h, CUDA 12 and 13: sizes, and where members lie, in the order of the fields of our classes.
+#: Sizes and offsets of members in cuda.h of CUDA 12 and 13.
 LAYOUTS = {
-    KernelNode: (72, (0, 8, 20, 32, 40, 48, 56, 64)),
-    CopyNode: (200, (0, 88, 176, 184, 192)),
-    Operand: (88, (0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80)),
-    ClearNode: (40, (0, 8, 16, 20, 24, 32)),
-    Edge: (8, (0, 1, 2, 3)),
+    KernelNodeParams: (72, (0, 8, 20, 32, 40, 48, 56, 64)),
+    CopyNodeParams: (200, (0, 88, 176, 184, 192)),
+    CopyOperand: (88, (0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80)),
+    MemsetNodeParams: (40, (0, 8, 16, 20, 24, 32)),
+    EdgeData: (8, (0, 1, 2, 3)),
 }
 SOURCE = Path(__file__).parents[1] / "support" / "driver_of_graphs.cpp"
 
 
 @pytest.mark.parametrize("kind", LAYOUTS, ids=lambda kind: kind.__name__)
-def test_structs_have_the_layout_of_the_drivers(kind):
+def test_struct_layouts(kind):
     size, offsets = LAYOUTS[kind]
     assert ctypes.sizeof(kind) == size
     assert tuple(getattr(kind, name).offset for name, *_ in kind._fields_) == offsets
 
 
-def test_the_layout_is_that_of_the_header():
-    """Where there is one."""
+def test_struct_layouts_agree_with_the_header():
+    """If a CUDA toolkit is installed."""
     homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda", *map(str, Path("/usr/local").glob("cuda-1*"))]
     headers = [path for home in homes if home and (path := Path(home) / "include" / "cuda.h").exists()]
     if not headers:
@@ -52,7 +63,7 @@ def test_the_layout_is_that_of_the_header():
 
 
 class Driver:
-    """The functions of the driver that graphs are made by, in C++, and what they were given."""
+    """The graph functions of the driver in C++, which log their arguments."""
 
     def __init__(self, library):
         self.library = library
@@ -65,13 +76,13 @@ class Driver:
 
     @property
     def noted(self):
-        """Words and numbers of each thing."""
+        """The logged calls, as words and numbers."""
         lines = self.library.what_was_noted().decode().splitlines()
         return [tuple(int(word) if word.isdecimal() else word for word in line.split()) for line in lines]
 
     @property
     def nodes(self):
-        """By their numbers, from 1 on."""
+        """Nodes by number, from 1 on."""
         return dict(enumerate((what for what in self.noted if what[0] in ("kernel", "copy", "clear")), 1))
 
     @property
@@ -84,15 +95,15 @@ def library(tmp_path_factory):
     path = tmp_path_factory.mktemp("driver") / "driver.so"
     flags = ["-std=c++17", "-fPIC", "-shared"]
     subprocess.run([emulated.compiler(), *flags, str(SOURCE), "-o", str(path)], check=True)
-    return graphs.declared(ctypes.CDLL(str(path)))
+    return graphs.declare_functions(ctypes.CDLL(str(path)))
 
 
-FULL, EARLY = (0, 0, 0), (1, 0, 1)
+FULL, PROGRAMMATIC = (0, 0, 0), (1, 0, 1)
 ARGUMENTS = np.dtype([("a", "u8"), ("n", "i4"), ("m", "i4")])
 
 
 class Functions(list):
-    """CuPy's functions of the driver: which attributes were set."""
+    """CuPy's bindings of the driver; logs attributes of functions."""
 
     def funcSetAttribute(self, *what):
         self.append(what)
@@ -105,7 +116,7 @@ def driver(library):
 
 @pytest.fixture
 def stream(driver):
-    return GraphStream(Building(driver.library), SimpleNamespace(context=77, launches_early=True))
+    return GraphStream(GraphBuilder(driver.library), SimpleNamespace(context=77, has_dependent_launch=True))
 
 
 @pytest.fixture
@@ -117,7 +128,7 @@ def args(number):
     return np.array((number, 2, 3), ARGUMENTS)
 
 
-def test_commands_become_nodes_in_their_order(driver, stream, kernel):
+def test_commands_become_a_chain_of_nodes(driver, stream, kernel):
     stream.copy(16, 32, 5)
     stream.copy_rows(16, 100, 32, 200, 50, 3)
     stream.clear(48, 6)
@@ -135,31 +146,31 @@ def test_commands_become_nodes_in_their_order(driver, stream, kernel):
     assert not kernel._driver
 
 
-def test_much_shared_memory_is_asked_for_once(stream, kernel):
+def test_limit_of_shared_memory_is_raised_once(stream, kernel):
     for nbytes in (48 << 10, 100_000, 90_000, 120_000):
         stream.launch(kernel, 1, 32, nbytes, args(0))
     assert [what[2] for what in kernel._driver] == [100_000, 120_000]
 
 
-def test_programmatic_launches_are_edges_of_their_own(driver, stream, kernel):
-    """Between two kernels and nothing else, as capture makes them."""
-    stream.launch(kernel, 1, 32, 0, args(1), dependent=True)  # nothing before
+def test_programmatic_edges(driver, stream, kernel):
+    """Only from a kernel that is the only dependency, as in stream capture."""
+    stream.launch(kernel, 1, 32, 0, args(1), dependent=True)  # first node
     stream.launch(kernel, 1, 32, 0, args(2), dependent=True)
     stream.launch(kernel, 1, 32, 0, args(3))
     side = stream.fork()
     stream.launch(kernel, 1, 32, 0, args(4), dependent=True)
-    side.launch(kernel, 1, 32, 0, args(5), dependent=True)  # behind an event
+    side.launch(kernel, 1, 32, 0, args(5), dependent=True)  # after an event
     side.launch(kernel, 1, 32, 0, args(6), dependent=True)
     stream.join(side)
     stream.launch(kernel, 1, 32, 0, args(7), dependent=True)
     stream.clear(16, 4)
     stream.launch(kernel, 1, 32, 0, args(8), dependent=True)
     assert driver.edges == [
-        (1, 2, EARLY),
+        (1, 2, PROGRAMMATIC),
         (2, 3, FULL),
-        (3, 4, EARLY),
+        (3, 4, PROGRAMMATIC),
         (3, 5, FULL),
-        (5, 6, EARLY),
+        (5, 6, PROGRAMMATIC),
         (4, 7, FULL),
         (6, 7, FULL),
         (7, 8, FULL),
@@ -167,15 +178,15 @@ def test_programmatic_launches_are_edges_of_their_own(driver, stream, kernel):
     ]
 
 
-def test_older_drivers_and_devices_have_full_edges(driver, kernel):
-    stream = GraphStream(Building(driver.library), SimpleNamespace(context=77, launches_early=False))
+def test_full_edges_without_dependent_launch(driver, kernel):
+    stream = GraphStream(GraphBuilder(driver.library), SimpleNamespace(context=77, has_dependent_launch=False))
     for k in range(3):
         stream.launch(kernel, 1, 32, 0, args(k), dependent=True)
     assert driver.edges == [(1, 2, FULL), (2, 3, FULL)]
 
 
-def test_events_and_streams_of_other_devices(driver, stream, kernel):
-    other = stream.beside(SimpleNamespace(context=88, launches_early=True), None)
+def test_events_and_peer_streams(driver, stream, kernel):
+    other = stream.peer_stream(SimpleNamespace(context=88, has_dependent_launch=True), None)
     stream.copy(16, 32, 5)
     event = stream.record()
     stream.clear(16, 5)
@@ -188,7 +199,7 @@ def test_events_and_streams_of_other_devices(driver, stream, kernel):
     assert driver.edges == [(1, 2, FULL), (1, 3, FULL), (2, 4, FULL), (3, 4, FULL)]
 
 
-def test_two_forks_are_one_after_the_other_and_a_side_has_none(driver, stream):
+def test_fork_returns_the_same_second_stream(driver, stream):
     first = stream.fork()
     first.clear(1, 1)
     assert stream.fork() is first and first.fork() is first
@@ -209,7 +220,7 @@ FAILING = {
 
 
 @pytest.mark.parametrize("failing", FAILING)
-def test_errors_have_the_drivers_words(driver, stream, kernel, failing):
+def test_driver_errors_are_named(driver, stream, kernel, failing):
     driver.fail_in(failing)
     with pytest.raises(RuntimeError, match=f"CUDA_ERROR_INVALID_VALUE in {failing}: invalid argument"):
         FAILING[failing](stream, kernel)
@@ -222,7 +233,7 @@ def launch_twice(stream, kernel):
 
 
 class Runtime:
-    """CuPy's functions of CUDA's runtime."""
+    """CuPy's bindings of the CUDA runtime."""
 
     def __init__(self, executable):
         self.executable, self.given = executable, []
@@ -237,53 +248,61 @@ class Runtime:
     graphLaunch = graphUpload
 
 
-def test_a_graph_goes_with_its_object_in_the_relaxed_mode(monkeypatch, driver):
-    """Whoever collects garbage may do so while another thread captures in the strictest mode."""
-    monkeypatch.setattr(apart, "library", lambda: driver.library)
+def test_graphs_are_destroyed_in_relaxed_mode(monkeypatch, driver):
+    """Garbage collection may run while another thread captures in global mode."""
+    monkeypatch.setattr(background, "library", lambda: driver.library)
     executable = driver.library.executable()
-    runtime, building = Runtime(executable), Building(driver.library)
-    handle, graph = building.handle, Graph(driver.library, runtime, building)
-    building.close()
-    graph.upload(runtime, 8)
+    runtime, builder = Runtime(executable), GraphBuilder(driver.library)
+    handle, graph = builder.handle, Graph(driver.library, runtime, builder)
+    builder.close()
+    graph.upload(8)
     graph.launch(9)
     assert runtime.given == [handle, (executable, 8), (executable, 9)]
     assert driver.noted == [("destroy", "graph")]
     del graph
     gc.collect()
-    assert driver.noted[1:] == [("mode", apart.RELAXED), ("destroy", "executable"), ("mode", 0)]
+    assert driver.noted[1:] == [("mode", background.RELAXED), ("destroy", "executable"), ("mode", 0)]
 
 
-def test_a_context_is_current_for_a_while(driver):
-    with pytest.raises(KeyError), graphs.current(driver.library, 77):
+def test_current_context(driver):
+    with pytest.raises(KeyError), graphs.current_context(driver.library, 77):
         raise KeyError
     assert driver.noted == [("push", 77), ("pop",)]
     driver.fail_in("cuCtxPushCurrent_v2")
-    with pytest.raises(RuntimeError, match="in cuCtxPushCurrent_v2"), graphs.current(driver.library, 77):
+    with pytest.raises(RuntimeError, match="in cuCtxPushCurrent_v2"), graphs.current_context(driver.library, 77):
         pass
 
 
-def test_children_leave_their_parents_graphs_alone(driver):
-    graphs.destroy(driver.library, driver.library.executable(), -1)
-    assert not driver.noted
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_children_destroy_nothing(monkeypatch, driver):
+    monkeypatch.setattr(background, "library", lambda: driver.library)
+    use_cuda()
+
+    def work():
+        graphs.destroy(driver.library, driver.library.executable())
+        with background.relaxed_capture_mode():
+            return driver.noted
+
+    assert child(work) == "[]"
 
 
-def test_work_of_our_own_is_in_the_relaxed_mode(monkeypatch, driver):
-    monkeypatch.setattr(apart, "library", lambda: driver.library)
-    assert not apart.is_apart()
-    with apart.apart():
-        with pytest.raises(KeyError), apart.apart():
+def test_background_work_is_in_relaxed_mode(monkeypatch, driver):
+    monkeypatch.setattr(background, "library", lambda: driver.library)
+    assert not background.in_background()
+    with background.background_work():
+        with pytest.raises(KeyError), background.background_work():
             raise KeyError
-        assert apart.is_apart() and driver.noted[-1] == ("mode", apart.RELAXED)
+        assert background.in_background() and driver.noted[-1] == ("mode", background.RELAXED)
         found = []
-        thread = threading.Thread(target=lambda: found.append(apart.is_apart()))
+        thread = threading.Thread(target=lambda: found.append(background.in_background()))
         thread.start()
         thread.join()
         assert found == [False]
-    assert not apart.is_apart() and driver.noted[-1] == ("mode", 0)
+    assert not background.in_background() and driver.noted[-1] == ("mode", 0)
 
 
-def test_the_library_captures_nothing():
-    """That is for callers to do: see tests/gpu/test_graphs.py."""
+def test_the_library_captures_no_stream():
+    """A capture disturbs other threads, see tests/gpu/test_graphs.py."""
     sources = Path(gs.__file__).parent.rglob("*.py")
     assert not [path for path in sources if re.search(r"begin_capture|BeginCapture", path.read_text())]
 
@@ -291,8 +310,7 @@ def test_the_library_captures_nothing():
 @pytest.mark.usefixtures("cupy")
 @pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
 @pytest.mark.parametrize("order", ["first", "last", 1, 2, 3])
-def test_edges_are_enough_for_any_order(device, engine, order):
-    """Of commands that do not wait for each other."""
+def test_any_order_that_the_edges_allow(device, engine, order):
     A = gallery.rlc_mesh(8, 8)
     device.order = order
     factor, b = gs.splu(A, engine=engine), rhs(A.shape[0])
@@ -303,8 +321,8 @@ def test_edges_are_enough_for_any_order(device, engine, order):
 
 
 @pytest.mark.usefixtures("cupy")
-def test_missing_edges_are_found(device):
-    """By the emulator: a stream that does not wait reads what is not there yet."""
+def test_the_emulator_detects_missing_edges(device):
+    """A command that does not wait for its input reads old data in one of the orders."""
     numbers, place = np.arange(4.0), device.zeros(64)
 
     def graph(wait):

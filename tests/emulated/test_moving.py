@@ -89,8 +89,8 @@ def test_moves_are_told(monkeypatch, capsys, caplog, beside):
     assert capsys.readouterr().out.splitlines() == [f"gpusplu: {message}" for message in caplog.messages]
 
 
-def test_a_move_is_no_part_of_what_the_caller_captures(device):
-    """Calls of his that the processor does are nothing to his stream, and so is what comes of them."""
+def test_a_move_during_a_capture_adds_nothing_to_it(device):
+    """The capture's stream is not used, neither for the call itself nor for the move that it triggers."""
     factor = watched()
     with device.capture() as graph:
         assert right(factor)

@@ -1,7 +1,7 @@
-"""Graphs that are built node by node: the bits of commands one by one, the edges of a capture, and nobody in the way.
+"""CUDA graphs built node by node: same bits as single commands, same nodes and edges as a capture, no interference.
 
-The last is what they are for: factors of `auto` make their graphs in a thread beside the caller's, who may wait for the
-device, allocate and capture at any time.
+Factors of `auto` build their graphs in a background thread, while the caller may synchronize the device, allocate and
+capture streams.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ from gpusplu.timing import backward_error
 pytestmark = pytest.mark.gpu
 
 ENGINES = ["supernodal", "glu", "sflu", "crisscross"]
-#: What is recorded, and its arguments: of A x = b with one right-hand side, without and with the backward error.
+#: Methods of `Recorded` and their arguments, for one right-hand side, with and without backward error.
 COMMANDS = [
     ("refactor",),
     ("solve", 0, 1, 0),
@@ -34,12 +34,12 @@ COMMANDS = [
     ("refactor_solve_host", 0, 1),
 ]
 CASES = ["rlc:60x60", "rlc:50x70", "poisson:80x80", "convdiff:12", "rlc:30x80"]
-SECONDS = 30.0  # until a factor has moved; kernels may have to be compiled
+SECONDS = 30.0  # for a factor to move, including compilation
 ids = "-".join
 
 
 def made(engine, name="rlc:60x60"):
-    """A factor, and what it is recorded by."""
+    """A factor and its `Recorded`."""
     A = gallery.named(name)
     factor = gs.splu(A, engine=engine)
     factor.refactor(A.data)
@@ -49,7 +49,7 @@ def made(engine, name="rlc:60x60"):
 
 
 def bits(device, *buffers):
-    """What is in them."""
+    """Contents of buffers."""
     device.synchronize()
     found = [np.empty(buffer.nbytes, np.uint8) for buffer in buffers]
     for array, buffer in zip(found, buffers, strict=True):
@@ -57,12 +57,12 @@ def bits(device, *buffers):
     return [array.tobytes() for array in found]
 
 
-# ---- what a graph is
+# ---- contents
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: ids(map(str, command)))
-def test_a_graph_does_what_its_commands_do_one_by_one(device, engine, command):
+def test_same_bits_as_single_commands(device, engine, command):
     _, recorded = made(engine)
     what, *key = command
     with device:
@@ -75,7 +75,7 @@ def test_a_graph_does_what_its_commands_do_one_by_one(device, engine, command):
                 stream.clear(results[1].pointer, results[1].nbytes)
             stream.replay(graph)
             found = bits(device, *results)
-            if engine == "glu":  # whose sums differ in their last bits
+            if engine == "glu":  # atomic sums differ in their last bits
                 for one, other in zip(found, expected, strict=True):
                     np.testing.assert_allclose(np.frombuffer(one), np.frombuffer(other), rtol=1e-9, atol=1e-12)
             else:
@@ -83,8 +83,8 @@ def test_a_graph_does_what_its_commands_do_one_by_one(device, engine, command):
 
 
 def shape_of(handle):
-    """Nodes of a graph by their kinds, and edges by ports and kind."""
-    driver, count = graphs.functions(), ctypes.c_size_t()
+    """Number of nodes by type, and of edges by ports and type."""
+    driver, count = graphs.graph_driver(), ctypes.c_size_t()
 
     def checked(name, *args):
         if error := getattr(driver, name)(*args):
@@ -101,37 +101,37 @@ def shape_of(handle):
         kinds[kind.value] += 1
     checked("cuGraphGetEdges_v2", graph, None, None, None, ctypes.byref(count))
     ends = [(ctypes.c_void_p * count.value)() for _ in range(2)]
-    edges = (graphs.Edge * count.value)()
+    edges = (graphs.EdgeData * count.value)()
     checked("cuGraphGetEdges_v2", graph, *ends, edges, ctypes.byref(count))
     return kinds, Counter((edge.from_port, edge.to_port, edge.type) for edge in edges)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: ids(map(str, command)))
-def test_nodes_and_edges_are_those_of_a_capture(cupy, device, engine, command):
+def test_same_nodes_and_edges_as_a_capture(cupy, device, engine, command):
     _, recorded = made(engine)
     (what, *key), runtime = command, cupy.cuda.runtime
     device.ready_to_capture()
     stream = cupy.cuda.Stream(non_blocking=True)
     with device, stream:
-        recorded.graph(*command)  # has all that they need ready
+        recorded.graph(*command)  # allocates, loads and uploads what the commands need
         runtime.streamBeginCapture(stream.ptr, runtime.streamCaptureModeThreadLocal)
         with device.captured() as captured:
             getattr(recorded, what)(captured, *key)
         handle = runtime.streamEndCapture(stream.ptr)
-        with graphs.current(graphs.functions(), device.context):
-            building = graphs.Building(graphs.functions())
-            getattr(recorded, what)(graphs.GraphStream(building, device), *key)
-            expected, found = shape_of(handle), shape_of(building.handle)
-            building.close()
+        with graphs.current_context(graphs.graph_driver(), device.context):
+            builder = graphs.GraphBuilder(graphs.graph_driver())
+            getattr(recorded, what)(graphs.GraphStream(builder, device), *key)
+            expected, found = shape_of(handle), shape_of(builder.handle)
+            builder.close()
         runtime.graphDestroy(handle)
     print(f"{engine} {what}: nodes {dict(found[0])}, edges {dict(found[1])}")
     assert found == expected
-    if engine == "supernodal" and what.startswith("refactor") and device.launches_early:
+    if engine == "supernodal" and what.startswith("refactor") and device.has_dependent_launch:
         assert found[1][1, 0, 1] > 0  # programmatic
 
 
-def test_copies_between_memories_of_all_kinds(cupy, device):
+def test_copies_of_pageable_pinned_and_device_memory(cupy, device):
     numbers = np.arange(6000.0).reshape(60, 100)
     pageable, pinned = np.zeros_like(numbers), device.pinned(numbers.dtype, numbers.size)
     there, other = device.zeros(numbers.nbytes), device.zeros(numbers.nbytes)
@@ -185,7 +185,7 @@ def check_copy_and_clear(cupy, device, nbytes):
         assert not bool(one.any()) and int(other[-1]) == 23
 
 
-def test_from_a_thread_that_has_done_nothing_on_the_device(cupy, device):
+def test_build_in_a_new_thread(cupy, device):
     place, found = device.zeros(64), []
 
     def build():
@@ -207,7 +207,7 @@ def test_from_a_thread_that_has_done_nothing_on_the_device(cupy, device):
     assert not numbers.any()
 
 
-def test_memory_does_not_grow_with_graphs_that_are_dropped(cupy, device):
+def test_device_memory_does_not_grow(cupy, device):
     _, recorded = made("supernodal")
 
     def after(times):
@@ -225,7 +225,7 @@ def test_memory_does_not_grow_with_graphs_that_are_dropped(cupy, device):
     assert later >= free - (2 << 20), f"{free - later:,} bytes were kept"
 
 
-def test_a_graph_that_is_dropped_comes_to_its_end(cupy, device):
+def test_a_destroyed_graph_completes(cupy, device):
     size = 1 << 30
     one, other = cupy.full(size, 3, "u1"), cupy.zeros(size, "u1")
     device.synchronize()
@@ -241,11 +241,11 @@ def test_a_graph_that_is_dropped_comes_to_its_end(cupy, device):
         assert not bool(one.any()) and bool((other == 3).all())
 
 
-# ---- others meanwhile
+# ---- other threads
 
 
-class Beside:
-    """A thread that does something again and again; what it raised, and how often."""
+class Repeated:
+    """A thread that repeats some work and counts exceptions."""
 
     def __init__(self, work):
         self._work, self._stop, self.done, self.errors = work, False, 0, Counter()
@@ -270,7 +270,7 @@ class Beside:
 
 
 def all_move(between=lambda: None):
-    """Factors of all cases are used until they are on the device; what did not go as it should."""
+    """Use factors of all cases until they have moved to the device; returns what went wrong."""
     wrong = []
     for name in CASES:
         A = gallery.named(name)
@@ -292,13 +292,13 @@ def all_move(between=lambda: None):
 
 
 def check_all_move(work):
-    work()  # what it has to load is there
-    with Beside(work) as beside:
+    work()  # loads modules
+    with Repeated(work) as repeated:
         wrong = all_move()
-    assert not wrong and not beside.errors and beside.done > 10, "\n".join([str(beside.errors), *wrong])
+    assert not wrong and not repeated.errors and repeated.done > 10, "\n".join([str(repeated.errors), *wrong])
 
 
-def test_another_thread_waits_for_the_device(cupy):
+def test_another_thread_synchronizes(cupy):
     check_all_move(lambda: cupy.cuda.Device().synchronize())
 
 
@@ -345,7 +345,7 @@ def test_jax_in_another_thread(cupy, monkeypatch):
 
 
 class Captured:
-    """A graph of the caller's, captured again and again, and looked after."""
+    """Captures a graph, launches it and checks the result."""
 
     def __init__(self, cupy, blocking, mode):
         self.cupy, self.mode = cupy, mode
@@ -377,14 +377,14 @@ class Captured:
 
 @pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "non-blocking"])
 @pytest.mark.parametrize("mode", ["Global", "ThreadLocal", "Relaxed"])
-def test_the_caller_captures_between_his_calls(cupy, mode, blocking):
-    """While a thread of ours allocates, loads kernels, factors and builds graphs."""
+def test_captures_between_calls(cupy, mode, blocking):
+    """Meanwhile the background thread allocates, loads kernels, factors and builds graphs."""
     graph = Captured(cupy, blocking, getattr(cupy.cuda.runtime, f"streamCaptureMode{mode}"))
     wrong = all_move(graph.again)
     assert not wrong and graph.times > 2, "\n".join(wrong)
 
 
-def test_the_caller_captures_with_pytorch(cupy):
+def test_captures_by_pytorch_between_calls(cupy):
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("PyTorch without CUDA")

@@ -1,5 +1,5 @@
-// The driver's functions for graphs, as cuda.h declares them, on a machine that has no driver: they note what they are
-// given. Layouts are checked where the header is included: g++ -DCUDA_HEADER='<cuda.h>'.
+// The graph functions of the CUDA driver, which log their arguments, for machines without a driver. With
+// -DCUDA_HEADER='"cuda.h"' the layouts of the structs are checked instead.
 #include <cstddef>
 #include <cstdio>
 #include <cstring>

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpusplu import _core, _core_testing
-from gpusplu.cuda.apart import is_apart
+from gpusplu.cuda.background import in_background
 from gpusplu.cuda.graphs import GraphStream
 from gpusplu.cuda.layout import arguments
 from gpusplu.cuda.nvrtc import kind_of
@@ -28,7 +28,7 @@ from gpusplu.cuda.waiting import NOT_READY, wait_beside
 from gpusplu.errors import DeviceMemoryError
 
 from . import emulated, fake_cupy
-from .recordings import FIRST, CapturedStream, Recording, Replayable, joined
+from .recordings import FIRST, CapturedStream, EmulatedGraph, Recording, joined
 
 GUARD = 64  # bytes behind every buffer
 
@@ -94,7 +94,7 @@ class Stream:
     ) -> None:
         self._do(self.device.kernel_command(kernel, grid, block, shared_bytes, args))
 
-    def replay(self, graph: Replayable) -> None:
+    def replay(self, graph: EmulatedGraph) -> None:
         self.device.count("replay")
         graph.run(self.device.order)
 
@@ -104,7 +104,7 @@ class Stream:
     def join(self, side: Stream) -> None:
         assert side is self
 
-    def beside(self, device: EmulatedDevice, stream: Stream) -> Stream:
+    def peer_stream(self, device: EmulatedDevice, stream: Stream) -> Stream:
         return stream
 
     def record(self) -> tuple[()]:
@@ -141,13 +141,13 @@ class CapturedGraph:
 
     def launch(self) -> None:
         """Replay it; nobody waits."""
-        Replayable(self.commands).run(self._device.order)
+        EmulatedGraph(self.commands).run(self._device.order)
 
 
 class EmulatedDevice(HostCopies):
     """Looks like an H200 with `memory_bytes` of memory.
 
-    `order`: in which graphs run commands that do not wait for each other. `host`: of several devices.
+    `order`: of independent commands in graphs (recordings.py). `host`: of several devices.
     """
 
     def __init__(
@@ -211,13 +211,13 @@ class EmulatedDevice(HostCopies):
             return any(memory.holds(address) for memory in self._memories)
 
     def must_not_capture(self) -> None:
-        assert not self._thread.recording or is_apart(), "not while a stream is captured or a graph is built"
+        assert not self._thread.recording or in_background(), "not while a stream is captured or a graph is built"
 
     def new_stream(self) -> Stream:
         self.must_not_capture()
         return Stream(self)
 
-    # ---- what streams and graphs have done
+    # ---- commands of streams and graphs
 
     def copy_command(self, to: tuple[int, int], source: tuple[int, int], shape: tuple[int, int]) -> Callable[[], None]:
         self.count("copy")
@@ -331,10 +331,10 @@ class EmulatedDevice(HostCopies):
         return Stream(self)
 
     def caller_stream(self) -> Stream:
-        return Stream(self) if is_apart() or not self._thread.captured else self._thread.captured
+        return Stream(self) if in_background() or not self._thread.captured else self._thread.captured
 
     def synchronize(self) -> None:
-        assert not (self._thread.recording or is_apart()), "this breaks what others capture"
+        assert not (self._thread.recording or in_background()), "this would invalidate captures"
         self.count("synchronize")
         wait_beside(self.wait_until_idle)
 
@@ -356,8 +356,8 @@ class EmulatedDevice(HostCopies):
             thread.captured, thread.recording = None, False
         graph.close()
 
-    def build_graph(self, commands: Callable[[GraphStream], None]) -> Replayable:
-        """Commands are those that are put into captured streams too, so that nothing may be allocated meanwhile."""
+    def build_graph(self, commands: Callable[[GraphStream], None]) -> EmulatedGraph:
+        """The caller may capture the same commands, so allocations are refused here too."""
         building, before = Recording(), self._thread.recording
         self.must_not_capture()
         stream = GraphStream(building, self)
@@ -367,7 +367,7 @@ class EmulatedDevice(HostCopies):
         finally:
             self._thread.recording = before
         assert joined(building, stream.record()), "another stream was not joined"
-        return Replayable(building)
+        return EmulatedGraph(building)
 
 
 def addresses_in(record: np.ndarray) -> list[int]:

@@ -1,4 +1,4 @@
-"""Graphs of emulated devices: commands, and what each has to wait for."""
+"""Graphs of emulated devices: commands and their dependencies."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ import numpy as np
 
 from gpusplu.cuda.graphs import GraphStream, Nodes
 
-#: Of commands that do not wait for each other: that which was added first, or last; or any, by a random number.
+#: Which of several commands whose dependencies are done runs next: the one added first, or last, or a random one.
 FIRST, LAST = "first", "last"
 Order = str | int
 
 
 @dataclass(eq=False)
 class Command:
-    """A node of a graph: what it does, and what has to be done before."""
+    """A node of a graph and its dependencies."""
 
     run: Callable[[], None]
     after: tuple[Command, ...]
-    early: bool = False  # it may begin before the one before has ended
+    programmatic: bool = False  # depends on its predecessor by a programmatic edge
 
 
 class Recording(list[Command]):
-    """Commands of a graph, as a device's `Building` takes them (gpusplu/cuda/graphs.py)."""
+    """Commands of a graph, with the interface of `GraphBuilder` (gpusplu/cuda/graphs.py)."""
 
     def launch(
-        self, device: Any, kernel: Any, shape: tuple[int, int, int], args: np.ndarray, after: Nodes, early: bool
+        self, device: Any, kernel: Any, shape: tuple[int, int, int], args: np.ndarray, after: Nodes, programmatic: bool
     ) -> Command:
         made = self.add(device, device.kernel_command(kernel, *shape, args), after)
-        if early:
+        if programmatic:
             device.count("dependent")
-            made.early = True
+            made.programmatic = True
         return made
 
     def copy(
@@ -47,7 +47,7 @@ class Recording(list[Command]):
 
     def add(self, device: Any, run: Callable[[], None], after: Nodes) -> Command:
         device.must_be_current()
-        assert len(set(after)) == len(after), "what comes before is named twice"
+        assert len(set(after)) == len(after), "duplicate dependencies"
         self.append(Command(run, after))
         return self[-1]
 
@@ -59,8 +59,8 @@ class CapturedStream(GraphStream):
     captured = True
 
     def call(self, run: Callable[[], None]) -> None:
-        """What a kernel of the caller's does."""
-        self._put(self._building.add(self._device, run, self._last))
+        """Add work of a kernel of the caller."""
+        self._append(self._builder.add(self._device, run, self._last))
 
     def replay(self, graph: Any) -> None:
         raise AssertionError("a graph cannot be captured into another")
@@ -73,13 +73,13 @@ class CapturedStream(GraphStream):
 
 
 @dataclass(eq=False)
-class Replayable:
-    """A graph."""
+class EmulatedGraph:
+    """An executable graph."""
 
     commands: Sequence[Command]
 
     def run(self, order: Order) -> None:
-        if order == FIRST:  # which is how they are listed
+        if order == FIRST:  # dependencies are added before their dependents
             for command in self.commands:
                 command.run()
             return
@@ -100,7 +100,7 @@ class Replayable:
 
 
 def joined(commands: Sequence[Command], end: Sequence[Command]) -> bool:
-    """Whether whoever waits for `end` waits for all of them."""
+    """Whether `end` depends on all other commands."""
     found, ahead = set(end), list(end)
     while ahead:
         for command in ahead.pop().after:

@@ -66,8 +66,8 @@ class Team:
 
     def __init__(self, streams: Streams, stream: Stream, bounce: Buffer | None):
         self._devices, self._direct = streams.devices, streams.direct
-        self._kernels = [stream, *map(stream.beside, streams.devices[1:], streams.kernels[1:])]
-        self._copies = [*map(stream.beside, streams.devices, streams.copies)]
+        self._kernels = [stream, *map(stream.peer_stream, streams.devices[1:], streams.kernels[1:])]
+        self._copies = [*map(stream.peer_stream, streams.devices, streams.copies)]
         self._bounce, self._used = bounce, 0
         self._arrived: dict[tuple[int, Hashable], list[Any]] = {}
         self._met: dict[int, Any] = {}

@@ -46,6 +46,8 @@ SHARE, SHARE_ALONE = 0.1, 1.0
 FIRST = 2e-3
 #: Entries of A below which the processor is done before a kernel is launched.
 LEAST = 3_000
+#: The use, in times of that at the last comparison, after which a factor that stayed is compared again.
+AGAIN = 2.0
 #: Steps at least that are assumed to follow.
 FOLLOWING = 100
 NEVER = float("inf")
@@ -158,7 +160,9 @@ class Use:
         best = min(able, key=lambda p: p.total(0) + again * self.on(p))
         here, there = self.here(moving), self.on(best)
         if there > MARGIN * here:
-            return self.settle(f"{show(here)} s so far, {show(there)} s are predicted with {best.engine}")
+            self.settle(f"{show(here)} s so far, {show(there)} s are predicted with {best.engine}")
+            # More refactorizations for each new factor may change that: compared again when the use has doubled.
+            return self._begin(self._look, moving, AGAIN * self.spent)
         left = share() * best.total(0) - (here - there)
         due = self.spent + max(0.0, left) * here / (here - there)
         self._begin(lambda moving: self._buy(moving, problem, best), moving, due)

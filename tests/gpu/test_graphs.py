@@ -102,7 +102,8 @@ def shape_of(handle):
     checked("cuGraphGetEdges_v2", graph, None, None, None, ctypes.byref(count))
     ends = [(ctypes.c_void_p * count.value)() for _ in range(2)]
     edges = (graphs.EdgeData * count.value)()
-    checked("cuGraphGetEdges_v2", graph, *ends, edges, ctypes.byref(count))
+    if count.value:  # arrays of no entries are refused
+        checked("cuGraphGetEdges_v2", graph, *ends, edges, ctypes.byref(count))
     return kinds, Counter((edge.from_port, edge.to_port, edge.type) for edge in edges)
 
 

@@ -3,16 +3,25 @@
 Situations (`variant`): alone; one busy process; as many as there are processors; a product of NumPy's before each call,
 whose threads of BLAS then spin for a while; another thread of this process that multiplies matrices all the time; and
 one processor for all threads. Mean seconds of a first factorization (`total`: splu or cholesky, analysis included), of
-a refactorization and of a solve, in turns of a tenth of the budget; the "peer" is ourselves with one thread.
+a refactorization and of a solve, in turns of a tenth of the budget; the "peer" is ourselves with one thread, and
+`slowdown` the seconds over the less of the two.
+
+Large factors (`--large`): 50 refactorizations one after the other with nobody else running, with the least and the
+median number of processors that they used; and how long after a busy process has ended all threads are used again
+(`recovery`; the "peer" is one refactorization). `others` and `steal` are processors that other processes and the
+hypervisor took meanwhile.
 """
 
 import contextlib
 import os
+import resource
+import statistics
 import subprocess
 import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -27,12 +36,17 @@ CASES = (
     *("memplus", "case_ACTIVSg10k_nrjac", "ibmpg1t_mna_tran"),
     *("poisson:14x14x14", "convdiff:16", "elast:10x10x10"),
 )
+#: Factors of some hundred milliseconds and more.
+LARGE = ("elast:24x24x24", "elast:30x30x30", "poisson:40x40x40", "poisson:1000x1000", "rlc:300x300", "rlc:400x400")
 PEERS, BUDGET = (), 1.0
+CALLS = 50  # of large factors, one after the other
+ALL_USED = 0.85  # part of the processors that counts as all of them
 ORDER = 300  # of the matrices that others multiply
 
 
 def add_arguments(parser):
     parser.add_argument("--situations", nargs="*", choices=SITUATIONS, default=list(SITUATIONS))
+    parser.add_argument("--large", nargs="*", default=list(LARGE), metavar="CASE", help="large factors")
 
 
 @contextlib.contextmanager
@@ -98,6 +112,26 @@ SITUATIONS = {
 }
 
 
+def seconds_of_processors():
+    """Ours, those of all processes, and those that the hypervisor gave to others."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    user, nice, system, _, _, interrupts, soft_interrupts, steal = fields[:8]
+    tick = os.sysconf("SC_CLK_TCK")
+    return np.array(
+        [own.ru_utime + own.ru_stime, (user + nice + system + interrupts + soft_interrupts) / tick, steal / tick]
+    )
+
+
+def processors_used(call):
+    """Seconds of a call, and processors meanwhile: ours, those of others, those of the hypervisor."""
+    before, begin = seconds_of_processors(), time.perf_counter()
+    call()
+    seconds = time.perf_counter() - begin
+    own, all_, steal = (seconds_of_processors() - before) / seconds
+    return seconds, own, max(0.0, all_ - own), steal
+
+
 def calls(case):
     """What is measured, by phase."""
     A = load(case)
@@ -134,11 +168,41 @@ def run(arguments):
         with SITUATIONS[situation]() as before:
             measure = partial(of_case, situation, before, all_threads, arguments.budget)
             yield from measured(arguments, arguments.cases, measure)
+    yield from measured(arguments, arguments.large, partial(of_large_case, all_threads))
     internals.set_num_threads(all_threads)
 
 
 def of_case(situation, before, all_threads, budget, case):
     """A record of every phase."""
     for phase, call in calls(case).items():
+        begin, wall = seconds_of_processors(), time.perf_counter()
         one, all_ = mean_seconds(call, before, [1, all_threads], budget)
-        yield records.make(case, "cpu", phase, all_, "one thread", one, variant=situation, threads=all_threads)
+        own, everybody, steal = (seconds_of_processors() - begin) / (time.perf_counter() - wall)
+        more = {"threads": all_threads, "slowdown": all_ / min(one, all_), "others": everybody - own, "steal": steal}
+        yield records.make(case, "cpu", phase, all_, "one thread", one, variant=situation, **more)
+
+
+def of_large_case(all_threads, case):
+    """How many processors refactorizations use alone, and how soon all after a busy process has ended."""
+    refactor = calls(case)["refactor"]
+    internals.set_num_threads(1)
+    one = min(processors_used(refactor)[0] for _ in range(2))
+    internals.set_num_threads(all_threads)
+    refactor()
+    seconds, own, others, steal = zip(*(processors_used(refactor) for _ in range(CALLS)), strict=True)
+    job = statistics.median(seconds)
+    more = {"threads": all_threads, "processors_least": min(own), "processors_median": statistics.median(own)}
+    taken = {"others": max(others), "steal": max(steal)}
+    yield records.make(case, "cpu", "refactor", job, "one thread", one, variant="alone", **more, **taken)
+
+    with busy(1):
+        until = time.perf_counter() + 1.0
+        while time.perf_counter() < until:
+            refactor()
+    end, last = time.perf_counter(), 0.0  # of the last call that did not use all
+    while (begin := time.perf_counter() - end) < max(1.0, 5 * job):
+        _, own, others, steal = processors_used(refactor)
+        if own + others + steal < ALL_USED * all_threads:
+            last = begin
+    more = {"threads": all_threads, "others": others, "steal": steal}
+    yield records.make(case, "cpu", "recovery", last, "one job", job, variant="after a busy process", **more)

@@ -39,7 +39,7 @@ std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx*
   if (n_runs > 1) first_child.assign(n, -1), next_child.resize(n);
   share_out(n_runs, n_runs, [&](std::size_t r, int) {
     Run& run = runs[r];
-    run.vertices = slice(n, Team{(int)r, n_runs, nullptr});
+    run.vertices = slice(n, Team{(int)r, n_runs});
     Pace pace;
     for (idx k = run.vertices.begin; k < run.vertices.end; k++, pace.go_on(8))
       for_entries(graph, perm, inverse_perm, k, [&](idx j) {

@@ -211,7 +211,7 @@ Pattern symmetrize(const Permuted& permuted) {
   });
   Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
   std::vector<RawVector<idx>> parts(n_parts);
-  const auto part = [&](std::size_t k) { return slice(n, Team{(int)k, n_parts, nullptr}); };
+  const auto part = [&](std::size_t k) { return slice(n, Team{(int)k, n_parts}); };
   share_out(n_parts, n_parts, [&](std::size_t k, int) {
     const auto [begin, end] = part(k);
     RawVector<idx> own(permuted.longest_column(begin, end));

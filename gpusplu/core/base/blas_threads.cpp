@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "base/attendance.hpp"
 #include "base/processors.hpp"
+#include "base/waiting.hpp"
 
 namespace gs {
 

@@ -21,13 +21,12 @@ void run_pass(int want, void (*body)(void*, const Team&), void* context) {
       return;
     }
     team.wait([&] { return size.load(std::memory_order_acquire) > 0; });
-    body(context, Team{rank, size.load(std::memory_order_relaxed), nullptr, team.own});
+    body(context, Team{rank, size.load(std::memory_order_relaxed), team.waits});
   };
   run_helpers(want, in_team, &of_passes);
 }
 
-void share_out(int threads, std::size_t count, void (*body)(void*, std::size_t, int), void* context,
-               Crowding* crowding) {
+void share_out(int threads, std::size_t count, void (*body)(void*, std::size_t, int), void* context, JobKind* kind) {
   std::atomic<std::size_t> next{0};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
@@ -39,7 +38,7 @@ void share_out(int threads, std::size_t count, void (*body)(void*, std::size_t, 
       if (!failed.exchange(true)) error = std::current_exception();
     }
   };
-  run_helpers((int)std::min<std::size_t>(threads, count), work, crowding);
+  run_helpers((int)std::min<std::size_t>(threads, count), work, kind);
   if (error) std::rethrow_exception(error);
 }
 

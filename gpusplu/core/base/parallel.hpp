@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/job_kind.hpp"
 #include "base/slices.hpp"
 #include "base/threads.hpp"
 #include "base/types.hpp"
@@ -10,13 +11,12 @@
 namespace gs {
 
 // Of passes over the entries of a matrix: all of one kind, as each is over too soon to find out by itself.
-inline constinit Crowding of_passes;
+inline constinit JobKind of_passes;
 
 // What is below is compiled once, not for every body.
 namespace detail {
 void run_pass(int want, void (*body)(void*, const Team&), void* context);
-void share_out(int threads, std::size_t count, void (*body)(void*, std::size_t, int), void* context,
-               Crowding* crowding);
+void share_out(int threads, std::size_t count, void (*body)(void*, std::size_t, int), void* context, JobKind* kind);
 }  // namespace detail
 
 // Runs body(const Team&), which has no barrier, on up to want threads: the team is who has come before long, each with
@@ -28,12 +28,11 @@ template <class F> void run_pass(int want, F&& body) {
 }
 
 // Runs body(k, rank) for k = 0 .. count-1, whoever is free the next one, and nobody waits for a thread that the system
-// has not run in time; throws what a body threw. `crowding`, if given, is that of this kind of job.
-template <class F> void share_out(int threads, std::size_t count, F&& body, Crowding* crowding = nullptr) {
+// has not run in time; throws what a body threw. `kind`, if given, is that of this kind of job.
+template <class F> void share_out(int threads, std::size_t count, F&& body, JobKind* kind = nullptr) {
   using Body = std::remove_reference_t<F>;
   detail::share_out(
-      threads, count, [](void* p, std::size_t k, int rank) { (*static_cast<Body*>(p))(k, rank); }, (void*)&body,
-      crowding);
+      threads, count, [](void* p, std::size_t k, int rank) { (*static_cast<Body*>(p))(k, rank); }, (void*)&body, kind);
 }
 
 constexpr off kLongRange = 2'000'000;  // entries, some milliseconds: how long nobody looks whether to stop
@@ -44,7 +43,7 @@ template <class Int, class Body> void over_range(Int n, off entries, Body&& body
   const int threads = threads_for(entries);
   const int n_ranges = (int)std::max<off>(threads == 1 ? 1 : 4 * threads, entries / kLongRange);
   const auto range = [&](std::size_t k, int) {
-    const auto [begin, end] = slice(n, Team{(int)k, n_ranges, nullptr});
+    const auto [begin, end] = slice(n, Team{(int)k, n_ranges});
     body(begin, end);
   };
   share_out(threads, n_ranges, range, &of_passes);

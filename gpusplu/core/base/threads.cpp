@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/blas_threads.hpp"
+#include "base/job_kind.hpp"
 #include "base/processors.hpp"
 
 namespace gs {
@@ -45,14 +46,11 @@ int fair_share(int n) {
   return n_apart.load(std::memory_order_relaxed) > 0 ? n - n / 2 : n;
 }
 
-constexpr std::int64_t kWindow = 20'000'000;       // in which a team is judged [ns]
-constexpr std::int64_t kWorthLooking = 3'000'000;  // who is in the way, of a job in which somebody waited [ns]
-
 // Returns when word != value; sleeps after a while.
-int wait_while(const std::atomic<int>& word, int value, Attendance& own) {
+int wait_while(const std::atomic<int>& word, int value, WaitRecord& waits) {
   int now;
-  own.wait([&] { return (now = word.load(std::memory_order_acquire)) != value; },
-           [&] { word.wait(value, std::memory_order_acquire); });
+  wait_until([&] { return (now = word.load(std::memory_order_acquire)) != value; },
+             [&](std::int64_t) { word.wait(value, std::memory_order_acquire); }, waits);
   return now;
 }
 
@@ -70,25 +68,21 @@ struct Pool {
   void (*body)(void*, const Team&) = nullptr;
   void* context = nullptr;
   int size = 1;
-  Barrier* barrier = nullptr;
-  Job* job = nullptr;
+  WaitRecord* waits = nullptr;
   Operation* operation = nullptr;
 
   void work(int seen) {
     inside_team = true;
     is_ours(true);
-    Job idle;
-    Attendance idler(idle);
+    WaitRecord idle;
     for (;;) {
-      seen = wait_while(epoch, seen, idler);
+      seen = wait_while(epoch, seen, idle);
       int seat = seats.load(std::memory_order_relaxed);
       while (seat > 0 && !seats.compare_exchange_weak(seat, seat - 1, std::memory_order_acq_rel)) {
       }
       if (seat <= 0) continue;
-      Attendance own(*job);
       const Helping helping(operation);
-      body(context, Team{seat, size, barrier, &own});
-      own.tell();
+      body(context, Team{seat, size, waits});
       finished.fetch_add(1, std::memory_order_release);
       finished.notify_one();
     }
@@ -110,9 +104,8 @@ struct Pool {
     } catch (const std::bad_alloc&) {
       return false;
     }
-    Job start;
-    Attendance own(start);
-    return wait_while(greeting, 0, own) > 0;
+    WaitRecord start;
+    return wait_while(greeting, 0, start) > 0;
   }
 
   // Wakes as many workers as there are seats: more would look for one in vain, and waking each takes microseconds.
@@ -121,41 +114,49 @@ struct Pool {
     for (int k = 0; k < n_seats; k++) epoch.notify_one();
   }
 
-  void run(int want, void (*f)(void*, const Team&), void* c, bool all, Crowding* crowding) {
-    BlasAside for_this;
-    BlasAside& blas = detail::station.caller ? detail::station.operation->blas() : for_this;
-    // To put them aside takes up to 30 us for each processor, which small jobs do not gain.
-    const bool beside_blas =
-        crowding && blas.left() == 0 && 2 * want > fair_share(num_threads()) && crowding->is_beside_blas();
-    if (beside_blas) blas.begin();
-    if (blas.left() > 0) want = std::min(want, blas.left());
-    const std::int64_t time_before = time_of_blas();
+  // Returns how many threads the job had.
+  int run(int want, void (*f)(void*, const Team&), void* c, WaitRecord& of_job) {
     while (n_workers < want - 1 && start_worker()) n_workers++;
     const int team_size = std::min(want, n_workers + 1);
-    Job j;
-    Barrier b(team_size, j);
-    Attendance own(j);
-    body = f, context = c, size = team_size, barrier = &b, job = &j;
+    body = f, context = c, size = team_size, waits = &of_job;
     operation = detail::station.operation;
     finished.store(0, std::memory_order_relaxed);
     seats.store(team_size - 1, std::memory_order_release);
     epoch.fetch_add(1, std::memory_order_release);
     wake(team_size - 1);
     inside_team = true;
-    f(c, Team{0, team_size, &b, &own});
-    const int started = team_size - 1 - (all ? 0 : seats.exchange(0, std::memory_order_acq_rel));
-    for (int done = finished.load(std::memory_order_acquire); done != started;) done = wait_while(finished, done, own);
+    f(c, Team{0, team_size, &of_job});
+    const int started = team_size - 1 - seats.exchange(0, std::memory_order_acq_rel);
+    for (int done = finished.load(std::memory_order_acquire); done != started;)
+      done = wait_while(finished, done, of_job);
     inside_team = false;
-    if (!crowding || !j.impatient()) return;
-    own.tell();
-    const std::int64_t elapsed = j.elapsed();
-    if (elapsed >= kWorthLooking) {
-      find_blas_threads();
-      const bool in_the_way = time_of_blas() - time_before > std::min(elapsed / 4, kWorthLooking);
-      if (in_the_way && !beside_blas && blas.left() == 0) return crowding->found_beside_blas();
-    }
-    if (b.crowded() || j.crowded()) crowding->found(elapsed);
+    return team_size;
   }
+
+  // The same for a job of some kind, by the number of threads that is best at the moment.
+  void run(int want, void (*f)(void*, const Team&), void* c, JobKind& kind, double work) {
+    BlasAside for_this;
+    BlasAside& blas = detail::station.caller ? detail::station.operation->blas() : for_this;
+    // To put them aside takes up to 30 us for each processor, which small jobs do not gain.
+    const bool beside_blas = blas.left() == 0 && 2 * want > fair_share(num_threads()) && kind.blas.is_in_the_way();
+    if (beside_blas) blas.begin();
+    if (blas.left() > 0) want = std::min(want, blas.left());
+    const std::int64_t blas_before = time_of_blas(), begin = wall_clock();
+    RateComparison& rates = kind.of_size(work);
+    const bool one_thread = want == 1 || rates.wants_one_thread(begin);
+    WaitRecord of_job;
+    if (one_thread) f(c, Team{});
+    else run(want, f, c, of_job);
+    const std::int64_t end = wall_clock(), elapsed = end - begin;
+    if (of_job.long_wait.load(std::memory_order_relaxed) && elapsed >= kWorthLooking) {
+      find_blas_threads();
+      const bool in_the_way = time_of_blas() - blas_before > std::min(elapsed / 4, kWorthLooking);
+      if (in_the_way && !beside_blas && blas.left() == 0) return kind.blas.found_in_the_way();
+    }
+    rates.record(one_thread, work, elapsed, end);
+  }
+
+  static constexpr std::int64_t kWorthLooking = 3'000'000;  // who is in the way, of a job in which somebody waited [ns]
 };
 
 // The callers', and that of threads which work apart. Constant when the library is loaded and never destroyed: workers
@@ -196,33 +197,14 @@ bool can_throw() {
   return true;
 }
 
-// The last who arrives: nobody works meanwhile.
-void Barrier::judge() {
-  if (told_.exchange(0, std::memory_order_relaxed) < size_) return;
-  if (job_.crowded()) crowded_.store(true, std::memory_order_relaxed);
-  else if (job_.elapsed() > kWindow) job_.begin_again();
-}
-
-void Barrier::wait(Attendance& own) {
-  if (job_.impatient()) own.tell(), told_.fetch_add(1, std::memory_order_relaxed);
-  const int phase = phase_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
-    judge();
-    arrived_.store(0, std::memory_order_relaxed);
-    phase_.store(phase + 1, std::memory_order_release);
-    phase_.notify_all();
-    return;
-  }
-  wait_while(phase_, phase, own);
-}
-
-void detail::run_team(int want, void (*body)(void*, const Team&), void* context, bool all, Crowding* crowding) {
-  int size = std::min(want, fair_share(num_threads()));
-  if (crowding) size = crowding->members(size);
+void detail::run_helpers(int want, void (*body)(void*, const Team&), void* context, JobKind* kind, double work) {
+  const int size = std::min(want, fair_share(num_threads()));
   if (size > 1 && !inside_team) {
     Pool& pool = pools[apart];
     std::unique_lock<std::mutex> lock(pool.busy, std::try_to_lock);
-    if (lock.owns_lock()) return pool.run(size, body, context, all, crowding);
+    if (lock.owns_lock() && kind) return pool.run(size, body, context, *kind, work);
+    WaitRecord waits;
+    if (lock.owns_lock()) return (void)pool.run(size, body, context, waits);
   }
   body(context, Team{});
 }

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <limits>
 
+#include "base/job_kind.hpp"
 #include "base/operation.hpp"
 #include "base/range_flags.hpp"
 #include "base/scalars.hpp"
@@ -75,10 +76,10 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
     if (monitor.status != 0 || must_stop()) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
     if (flags.overflow()) __atomic_store_n(&overflowed, 1, __ATOMIC_RELAXED);
   };
-  static constinit Crowding crowding;
+  static constinit JobKind kind;
   begin_phase("factor", schedule.n_tasks());
   try {
-    if (n_threads > 1) run_helpers(n_threads, body, &crowding);
+    if (n_threads > 1) run_helpers(n_threads, body, &kind, schedule.work);
     else body(Team{}), go_on();
   } catch (const Interrupted&) {
     f.work.clear();

@@ -1,12 +1,10 @@
 // Large fronts. The W x W block is factored right-looking by blocks of columns with one block of lookahead (Strazdins,
-// A comparison of lookahead and algorithmic blocking techniques for parallel matrix factorization, 1998): rank 0
+// A comparison of lookahead and algorithmic blocking techniques for parallel matrix factorization, 1998): the leader
 // updates and factors the next block of columns while the others update the columns behind it. Then come the rows of
-// the off-diagonal blocks, then those of the contribution block, in tasks that members take in turn. Kernels compute
-// every entry by the same operations however rows and columns are split, so only the block size, which depends on W,
-// matters.
+// the off-diagonal blocks, then those of the contribution block. Kernels compute every entry by the same operations
+// however rows and columns are split, so only the block size, which depends on W, matters.
 #include "numeric/dense_front.hpp"
 #include "base/scalars.hpp"
-#include "numeric/phases.hpp"
 #include "numeric/strips.hpp"
 
 #include <algorithm>
@@ -20,8 +18,7 @@ constexpr idx wide_block = 128, narrow_block = 64;
 idx block_size(idx W) { return W > 768 ? wide_block : narrow_block; }
 
 template <class T> struct LuFront {
-  const Team& team;
-  Phases& phases;
+  Loops& loops;
   const DenseKernels<T>& kernel;
   idx W, H;
   T* L;
@@ -32,12 +29,12 @@ template <class T> struct LuFront {
   off ldc;
   idx* pivots;
   const PivotRule& rule;
-  PivotStats& stats;
+  PivotStats* const* stats;
 
   T* at(idx i, idx j) const { return L + i + j * ldl; }
 
   void factor_panel(idx j0, idx j1) const {
-    kernel.lu_panel(W - j0, j1 - j0, at(j0, j0), ldl, pivots + j0, &rule, &stats);
+    kernel.lu_panel(W - j0, j1 - j0, at(j0, j0), ldl, pivots + j0, &rule, stats[loops.rank()]);
     for (idx k = j0; k < j1; k++) pivots[k] += j0;
   }
 
@@ -49,49 +46,46 @@ template <class T> struct LuFront {
   }
 
   void factor_square() const {
-    const idx nb = block_size(W);
-    if (phases.leads()) factor_panel(0, std::min(nb, W));
-    phases.next_phase();
-    for (idx j0 = 0, j1 = nb; j1 < W; j0 = j1, j1 += nb) {
+    const idx nb = block_size(W), strip = nb / 2;
+    if (!must_stop()) factor_panel(0, std::min(nb, W));
+    for (idx j0 = 0, j1 = nb; j1 < W && !must_stop(); j0 = j1, j1 += nb) {
       const idx j2 = std::min(W, j1 + nb);
-      if (phases.leads()) {
+      const auto columns = [&](int task, int) {
+        const idx c0 = j2 + task * strip;
+        update_columns(j0, j1, c0, std::min(W, c0 + strip));
+      };
+      loops.run(chunks_of(W - j2, strip), columns, [&] {
         update_columns(j0, j1, j1, j2);
         factor_panel(j1, j2);
-      }
-      for (idx c0; (c0 = j2 + phases.take() * (nb / 2)) < W;) update_columns(j0, j1, c0, std::min(W, c0 + nb / 2));
-      phases.next_phase();
+      });
     }
-    for (idx j0; (j0 = phases.take() * nb) < W;) {  // the interchanges that came after each block of columns
-      const idx j1 = std::min(W, j0 + nb);
+    loops.run(chunks_of(W, nb), [&](int task, int rank) {  // the interchanges that came after each block of columns
+      const idx j0 = task * nb, j1 = std::min(W, j0 + nb);
       kernel.swap_rows(j1 - j0, at(0, j0), ldl, j1, W, pivots);
-      kernel.largest_upper(j0, j1, L, ldl, &stats);
-    }
-    phases.next_phase();
+      kernel.largest_upper(j0, j1, L, ldl, stats[rank]);
+    });
   }
 
   void finish() const {
-    const idx chunks = (H + rows_per_task - 1) / rows_per_task;
-    for (idx task; (task = phases.take()) < 2 * chunks;) {
+    const idx chunks = chunks_of(H, rows_per_task);
+    loops.run(2 * chunks, [&](int task, int rank) {
       const idx i = task / 2 * rows_per_task, m = std::min(H - i, rows_per_task);
       if (task % 2) {
         kernel.swap_upper(W, m, Ut + i, ldu, pivots);
-        kernel.solve_lower_t(m, W, Ut + i, ldu, L, ldl, &stats);
+        kernel.solve_lower_t(m, W, Ut + i, ldu, L, ldl, stats[rank]);
       } else {
-        kernel.solve_upper(m, W, at(W + i, 0), ldl, L, ldl, &stats);
+        kernel.solve_upper(m, W, at(W + i, 0), ldl, L, ldl, stats[rank]);
       }
-    }
-    phases.next_phase();
-    for (idx task; (task = phases.take()) < chunks;) {
+    });
+    loops.run(chunks, [&](int task, int) {
       const idx i = task * rows_per_task, m = std::min(H - i, rows_per_task);
       kernel.update_t(m, H, W, at(W + i, 0), ldl, Ut, ldu, C + i, ldc, false);
-    }
-    phases.next_phase();
+    });
   }
 };
 
 template <class T> struct CholeskyFront {
-  const Team& team;
-  Phases& phases;
+  Loops& loops;
   const DenseKernels<T>& kernel;
   idx W, H;
   T* L;
@@ -114,33 +108,32 @@ template <class T> struct CholeskyFront {
   }
 
   idx factor_square() const {
-    const idx nb = block_size(W);
-    if (phases.leads()) phases.set_word(factor_panel(0, std::min(nb, W)));
-    idx bad = phases.next_phase();
-    for (idx j0 = 0, j1 = nb; j1 < W && bad < 0; j0 = j1, j1 += nb) {
+    const idx nb = block_size(W), strip = nb / 2;
+    idx bad = must_stop() ? -1 : factor_panel(0, std::min(nb, W));
+    for (idx j0 = 0, j1 = nb; j1 < W && bad < 0 && !must_stop(); j0 = j1, j1 += nb) {
       const idx j2 = std::min(W, j1 + nb);
-      if (phases.leads()) {
+      const auto columns = [&](int task, int) {
+        const idx c0 = j2 + task * strip;
+        update_columns(j0, j1, c0, std::min(W, c0 + strip));
+      };
+      loops.run(chunks_of(W - j2, strip), columns, [&] {
         update_columns(j0, j1, j1, j2);
-        phases.set_word(factor_panel(j1, j2));
-      }
-      for (idx c0; (c0 = j2 + phases.take() * (nb / 2)) < W;) update_columns(j0, j1, c0, std::min(W, c0 + nb / 2));
-      bad = phases.next_phase();
+        bad = factor_panel(j1, j2);
+      });
     }
     return bad;
   }
 
   void finish() const {
-    const idx chunks = (H + rows_per_task - 1) / rows_per_task;
-    for (idx task; (task = phases.take()) < chunks;) {
+    const idx chunks = chunks_of(H, rows_per_task);
+    loops.run(chunks, [&](int task, int) {
       const idx i = task * rows_per_task, m = std::min(H - i, rows_per_task);
       kernel.solve_lower_h(m, W, at(W + i, 0), ldl, L, ldl);
-    }
-    phases.next_phase();
-    for (idx task; (task = phases.take()) < chunks;) {  // longest rows first
+    });
+    loops.run(chunks, [&](int task, int) {  // longest rows first
       const idx i = (chunks - 1 - task) * rows_per_task, m = std::min(H - i, rows_per_task);
       update_rows(C, i, m, W, at(W + i, 0), ldl, at(W, 0), ldl, true);
-    }
-    phases.next_phase();
+    });
   }
 };
 
@@ -148,35 +141,26 @@ double lu_flops(double W, double H) { return 2 * W * (W * W / 3 + W * H + H * H)
 
 }  // namespace
 
-template <class T> void lu_front(const Team& team, idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc,
-                                 idx* pivots, const PivotRule& rule, PivotStats& stats) {
-  if (lu_flops(W, H) < serial_flops) {
-    if (team.rank == 0) kernels<T>().lu_front(W, H, L, ldl, Ut, ldu, C, ldc, pivots, &rule, &stats);
-    return team.sync();
-  }
-  Phases phases(team);
-  const LuFront<T> front{team, phases, kernels<T>(), W, H, L, ldl, Ut, ldu, C, ldc, pivots, rule, stats};
+template <class T> void lu_front(Loops& loops, idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots,
+                                 const PivotRule& rule, PivotStats* const* stats) {
+  if (lu_flops(W, H) < serial_flops)
+    return kernels<T>().lu_front(W, H, L, ldl, Ut, ldu, C, ldc, pivots, &rule, stats[loops.rank()]);
+  const LuFront<T> front{loops, kernels<T>(), W, H, L, ldl, Ut, ldu, C, ldc, pivots, rule, stats};
   front.factor_square();
   if (H > 0) front.finish();
 }
 
-template <class T> idx cholesky_front(const Team& team, idx W, idx H, T* L, off ldl, const Strips<T>& C) {
-  const bool serial = lu_flops(W, H) < 2 * serial_flops;
-  if (serial && team.size == 1) return kernels<T>().cholesky_front(W, H, L, ldl, C);
-  Phases phases(team);
-  if (serial) {
-    if (team.rank == 0) phases.set_word(kernels<T>().cholesky_front(W, H, L, ldl, C));
-    return phases.next_phase();
-  }
-  const CholeskyFront<T> front{team, phases, kernels<T>(), W, H, L, ldl, C};
+template <class T> idx cholesky_front(Loops& loops, idx W, idx H, T* L, off ldl, const Strips<T>& C) {
+  if (lu_flops(W, H) < 2 * serial_flops) return kernels<T>().cholesky_front(W, H, L, ldl, C);
+  const CholeskyFront<T> front{loops, kernels<T>(), W, H, L, ldl, C};
   const idx bad = front.factor_square();
   if (bad < 0 && H > 0) front.finish();
   return bad;
 }
 
-#define GS_INSTANTIATE(T)                                                                                        \
-  template void lu_front(const Team&, idx, idx, T*, off, T*, off, T*, off, idx*, const PivotRule&, PivotStats&); \
-  template idx cholesky_front(const Team&, idx, idx, T*, off, const Strips<T>&);
+#define GS_INSTANTIATE(T)                                                                                          \
+  template void lu_front(Loops&, idx, idx, T*, off, T*, off, T*, off, idx*, const PivotRule&, PivotStats* const*); \
+  template idx cholesky_front(Loops&, idx, idx, T*, off, const Strips<T>&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -1,21 +1,21 @@
-// Dense factorization of one front by a team: PA11 = L11 U11 with partial pivoting inside the W x W block, or Cholesky,
-// then the off-diagonal blocks and the contribution block. The layout of a front is described in
+// Dense factorization of one front in parallel loops: PA11 = L11 U11 with partial pivoting inside the W x W block, or
+// Cholesky, then the off-diagonal blocks and the contribution block. The layout of a front is described in
 // simd/dense_kernels.hpp.
 //
-// All members call with the same arguments. The result depends on the sizes only, not on the size of the team.
+// The leader calls. The result depends on the sizes only, not on the number of threads.
 // No BLAS is involved: our kernels are faster up to W of about 2000 and within 10% beyond (asv_bench/suites/dense.py).
 #pragma once
-#include "base/threads.hpp"
+#include "base/loops.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
 
-// Every member passes statistics of its own.
-template <class T> void lu_front(const Team& team, idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc,
-                                 idx* pivots, const PivotRule& rule, PivotStats& stats);
+// stats: of each thread, by rank.
+template <class T> void lu_front(Loops& loops, idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots,
+                                 const PivotRule& rule, PivotStats* const* stats);
 
-// Returns -1, or the first column whose pivot is not positive (or is NaN), the same to every member.
-template <class T> idx cholesky_front(const Team& team, idx W, idx H, T* L, off ldl, const Strips<T>& C);
+// Returns -1, or the first column whose pivot is not positive (or is NaN).
+template <class T> idx cholesky_front(Loops& loops, idx W, idx H, T* L, off ldl, const Strips<T>& C);
 
 // Row interchanges of a front applied to x (W x nrhs): P x, or P^T x when `inverse`.
 template <class T> inline void apply_pivots(idx W, const idx* pivots, idx nrhs, T* x, off ldx, bool inverse = false) {

@@ -4,6 +4,7 @@
 
 #include "base/scalars.hpp"
 #include "base/slices.hpp"
+#include "numeric/strips.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
@@ -14,8 +15,8 @@ constexpr double serial_inverse_flops = 32e6;  // smaller fronts are left to one
 
 template <class T> class InverseFront {
  public:
-  InverseFront(const Team& team, const FactoredFront<T>& front, T* Z, T* scratch)
-      : team_(team),
+  InverseFront(Loops& loops, const FactoredFront<T>& front, T* Z, T* scratch)
+      : loops_(loops),
         front_(front),
         mirrored_(front.kind != FrontKind::lu),
         hermitian_(front.kind == FrontKind::cholesky || front.hermitian),
@@ -49,23 +50,29 @@ template <class T> class InverseFront {
   // Columns j0 .. j1-1, after those behind them.
   void block(idx j0, idx j1) {
     const idx n = j1 - j0, m = R_ - j1;
-    if (team_.rank == 0) invert_triangles(j0, n);
-    team_.sync();
-    const auto [begin, end] = slice(m, team_);
-    multipliers(j0, j1, begin, end);
-    team_.sync();
-    zero(at(j1 + begin, j0), end - begin, n);
-    kernel_.update(end - begin, n, m, at(j1 + begin, j1), R_, X_, m, at(j1 + begin, j0), R_);
-    if (mirrored_) {
-      for (idx j = 0; j < n; j++)
-        for (idx i = begin; i < end; i++) *at(j0 + j, j1 + i) = conj_if(*at(j1 + i, j0 + j), hermitian_);
-    } else {
-      zero(at(j0, j1 + begin), n, end - begin);
-      kernel_.update(n, end - begin, m, Y_, n, at(j1, j1 + begin), R_, at(j0, j1 + begin), R_);
-    }
-    team_.sync();
-    if (team_.rank == 0) diagonal_block(j0, j1);
-    team_.sync();
+    if (!must_stop()) invert_triangles(j0, n);
+    over_slices(m, [&](idx begin, idx end, int) { multipliers(j0, j1, begin, end); });
+    over_slices(m, [&](idx begin, idx end, int) {
+      zero(at(j1 + begin, j0), end - begin, n);
+      kernel_.update(end - begin, n, m, at(j1 + begin, j1), R_, X_, m, at(j1 + begin, j0), R_);
+      if (mirrored_) {
+        for (idx j = 0; j < n; j++)
+          for (idx i = begin; i < end; i++) *at(j0 + j, j1 + i) = conj_if(*at(j1 + i, j0 + j), hermitian_);
+      } else {
+        zero(at(j0, j1 + begin), n, end - begin);
+        kernel_.update(n, end - begin, m, Y_, n, at(j1, j1 + begin), R_, at(j0, j1 + begin), R_);
+      }
+    });
+    if (!must_stop()) diagonal_block(j0, j1);
+  }
+
+  // body(begin, end, rank) for slices of 0 .. n - 1.
+  template <class Body> void over_slices(idx n, Body&& body) const {
+    const int parts = loops_.parts(n, rows_per_task);
+    loops_.run(parts, [&](int k, int rank) {
+      const auto [begin, end] = slice(n, Team{k, parts});
+      body(begin, end, rank);
+    });
   }
 
   void zero(T* block, idx rows, idx columns) const {
@@ -130,10 +137,10 @@ template <class T> class InverseFront {
 
   // Columns of the inverse belong to rows of A.
   void undo_interchanges() {
-    const auto [begin, end] = slice(R_, team_);
-    for (idx k = front_.W; k-- > 0;)
-      if (const idx p = front_.pivots[k]; p != k) std::swap_ranges(at(begin, k), at(end, k), at(begin, p));
-    team_.sync();
+    over_slices((idx)R_, [&](idx begin, idx end, int) {
+      for (idx k = front_.W; k-- > 0;)
+        if (const idx p = front_.pivots[k]; p != k) std::swap_ranges(at(begin, k), at(end, k), at(begin, p));
+    });
   }
 
   // Pivot k is column order[k] of the front, and row. Rows of Z go one after the other: of wide fronts that is little
@@ -141,19 +148,20 @@ template <class T> class InverseFront {
   void undo_order() {
     const idx W = front_.W, *order = front_.pivots;
     if (std::is_sorted(order, order + W)) return;
-    T* const work = X_ + team_.rank * R_;
-    const auto move = [&](T* first, off stride) {
+    const auto move = [&](T* first, off stride, int rank) {
+      T* const work = X_ + rank * R_;
       for (idx k = 0; k < W; k++) work[k] = first[k * stride];
       for (idx k = 0; k < W; k++) first[order[k] * stride] = work[k];
     };
-    const auto [begin, end] = slice((idx)R_, team_);
-    for (idx j = begin; j < end; j++) move(at(0, j), 1);
-    team_.sync();
-    for (idx i = begin; i < end; i++) move(at(i, 0), R_);
-    team_.sync();
+    over_slices((idx)R_, [&](idx begin, idx end, int rank) {
+      for (idx j = begin; j < end; j++) move(at(0, j), 1, rank);
+    });
+    over_slices((idx)R_, [&](idx begin, idx end, int rank) {
+      for (idx i = begin; i < end; i++) move(at(i, 0), R_, rank);
+    });
   }
 
-  const Team& team_;
+  Loops& loops_;
   const FactoredFront<T>& front_;
   const bool mirrored_, hermitian_;  // Z22 is its own (conjugate) transpose
   const off R_;
@@ -165,17 +173,18 @@ template <class T> class InverseFront {
 
 }  // namespace
 
-off inverse_scratch(idx R) { return off(block_columns) * (3 * block_columns + 2 * off(R)); }
-
-template <class T> void inverse_front(const Team& team, const FactoredFront<T>& front, T* Z, T* scratch) {
-  const double W = front.W, H = front.H;
-  if (4 * W * (W * W / 3 + W * H + H * H) >= serial_inverse_flops)
-    return InverseFront<T>(team, front, Z, scratch).run();
-  if (team.rank == 0) InverseFront<T>(Team{}, front, Z, scratch).run();
-  team.sync();
+off inverse_scratch(idx R, int threads) {
+  return off(block_columns) * (3 * block_columns) + off(R) * std::max(2 * block_columns, threads);
 }
 
-#define GS_INSTANTIATE(T) template void inverse_front(const Team&, const FactoredFront<T>&, T*, T*);
+template <class T> void inverse_front(Loops& loops, const FactoredFront<T>& front, T* Z, T* scratch) {
+  const double W = front.W, H = front.H;
+  Loops one(loops.rank());
+  const bool serial = 4 * W * (W * W / 3 + W * H + H * H) < serial_inverse_flops;
+  InverseFront<T>(serial ? one : loops, front, Z, scratch).run();
+}
+
+#define GS_INSTANTIATE(T) template void inverse_front(Loops&, const FactoredFront<T>&, T*, T*);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

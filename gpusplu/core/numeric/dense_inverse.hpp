@@ -1,4 +1,4 @@
-// The inverse block of one front by a team: from that of the rows below its pivots, and its factor.
+// The inverse block of one front in parallel loops: from that of the rows below its pivots, and its factor.
 //
 // With the front's factor L11 U11 (rows of A11 interchanged), L21, U12 and the block Z22 of the inverse of the whole
 // matrix,
@@ -8,9 +8,9 @@
 // (L11 D L11^H)^-1 the first term. Wide fronts go by blocks of columns, last first: Z22 is then all that has been found
 // so far.
 //
-// All members call with the same arguments. The result depends on the sizes only, not on the size of the team.
+// The leader calls. The result depends on the sizes only, not on the number of threads.
 #pragma once
-#include "base/threads.hpp"
+#include "base/loops.hpp"
 #include "base/types.hpp"
 
 namespace gs {
@@ -28,11 +28,11 @@ template <class T> struct FactoredFront {
   bool hermitian = true;  // of LDL^T
 };
 
-// Entries of `scratch`, which members share, for a front of R rows.
-off inverse_scratch(idx R);
+// Entries of `scratch` for a front of R rows and so many threads.
+off inverse_scratch(idx R, int threads = 1);
 
 // Z is R x R, with Z22 in it. On return it is the inverse at the front's rows and columns, those of A11 as they were
 // before anything was interchanged.
-template <class T> void inverse_front(const Team& team, const FactoredFront<T>& front, T* Z, T* scratch);
+template <class T> void inverse_front(Loops& loops, const FactoredFront<T>& front, T* Z, T* scratch);
 
 }  // namespace gs

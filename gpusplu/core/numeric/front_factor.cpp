@@ -9,6 +9,7 @@
 
 #include "base/flush_to_zero.hpp"
 #include "base/huge_pages.hpp"
+#include "base/job_kind.hpp"
 #include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "base/stopwatch.hpp"
@@ -19,7 +20,8 @@
 namespace gs {
 namespace {
 
-constexpr off kPiece = 1 << 20;  // entries of a front between looks whether to stop
+constexpr off kPiece = 1 << 20;    // entries of a front between looks whether to stop
+constexpr idx kLeastColumns = 16;  // of a front, that a thread assembles at once
 
 }  // namespace
 
@@ -50,7 +52,7 @@ template <class T> off FrontFactor<T>::bytes() const {
   return bytes;
 }
 
-// One factorization by a team. What members share is either constant, or owned by the front they work on.
+// One factorization. What threads share is either constant, or owned by the front they work on.
 template <class T> struct FrontFactor<T>::Run {
   struct Member {
     PivotStats stats;
@@ -68,12 +70,13 @@ template <class T> struct FrontFactor<T>::Run {
   const T* values;
   const PivotRule& rule;
   std::vector<Member> members;
+  std::vector<PivotStats*> stats;  // of each thread
+  std::vector<T*> scratch;         // the same, of LDL^T
   // Fronts from this one on need not be factored: the lowest whose pivot failed. Lower ones still are, so the column
   // that is reported is the first in elimination order whatever the threads do.
   std::atomic<idx> failed_front;
   std::atomic<idx> failed_column{-1};
   std::atomic<bool> out_of_memory{false};
-  bool team_skips = false;  // the front that the team is at: set by rank 0, between barriers
   bool complete = false;
   std::mutex failing;
   std::optional<Stopwatch> watch;  // where times of fronts are recorded
@@ -86,6 +89,8 @@ template <class T> struct FrontFactor<T>::Run {
         rule(rule),
         members(threads),
         failed_front(symbolic.nsuper()) {
+    for (Member& member : members) stats.push_back(&member.stats);
+    for (auto& own : factor.scratch_) scratch.push_back(own.data());
     if (!recorded_fronts) return;
     for (Member& member : members) member.spans.reserve(symbolic.nsuper());
     watch.emplace();
@@ -197,7 +202,8 @@ template <class T> struct FrontFactor<T>::Run {
     note_entries(member, place_values(plan, plan.entry_ptr[s], plan.entry_ptr[s + 1], values, front.L));
     by_pieces(front, all, [&](ColumnRange piece) { assemble_children(front, s, piece, assign_c); });
     for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(rank, plan.child[c]);
-    eliminate(Team{}, rank, s, front);
+    Loops alone(rank);
+    eliminate(alone, s, front);
   }
 
   // Of one thread. Once the call was asked to stop, fronts are left as they are, and so are those that wait for them.
@@ -211,62 +217,54 @@ template <class T> struct FrontFactor<T>::Run {
     have_done(task.work);
   }
 
-  void front_by_team(const Team& team, idx s) {
-    if (team.size == 1) return must_stop() ? void() : front_by_one(0, s);
-    if (team.rank == 0) team_skips = must_stop() || skip(s) || !take_contribution(0, s);
-    team.sync();
-    const bool stop = team_skips;
-    team.sync();
-    if (stop) return;
-    const AtFront at{*this, team.rank, s};
-    Member& member = members[team.rank];
+  void front_in_loops(Loops& loops, idx s) {
+    if (loops.size() == 1) return must_stop() ? void() : front_by_one(0, s);
+    if (must_stop() || skip(s) || !take_contribution(0, s)) return;
+    const AtFront at{*this, 0, s};
     const FrontBlocks<T> front = blocks(s);
-    const ColumnRange columns = share(front, team);
     const bool assign_c = assigns_c(front.shape, s);
-    by_pieces(front, columns, [&](ColumnRange piece) { clear_front(front, piece, assign_c); });
-    team.sync();
+    const int parts = loops.parts(front.shape.R, kLeastColumns);
+    loops.run(parts, [&](int k, int) {
+      by_pieces(front, part(front, k, parts), [&](ColumnRange piece) { clear_front(front, piece, assign_c); });
+    });
     const off begin = plan.entry_ptr[s], count = plan.entry_ptr[s + 1] - begin;
-    note_entries(member, place_values(plan, begin + count * team.rank / team.size,
-                                      begin + count * (team.rank + 1) / team.size, values, front.L));
-    team.sync();
-    by_pieces(front, columns, [&](ColumnRange piece) { assemble_children(front, s, piece, assign_c); });
-    team.sync();
-    if (team.rank == 0)
-      for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(0, plan.child[c]);
-    eliminate(team, team.rank, s, front);
+    loops.run(parts, [&](int k, int rank) {
+      note_entries(members[rank],
+                   place_values(plan, begin + count * k / parts, begin + count * (k + 1) / parts, values, front.L));
+    });
+    loops.run(parts, [&](int k, int) {
+      by_pieces(front, part(front, k, parts), [&](ColumnRange piece) { assemble_children(front, s, piece, assign_c); });
+    });
+    for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(0, plan.child[c]);
+    eliminate(loops, s, front);
   }
 
-  // Columns of equal area for each member: of one triangle column j has R - j rows.
-  static ColumnRange share(const FrontBlocks<T>& front, const Team& team) {
+  // Columns of equal area: of one triangle column j has R - j rows.
+  static ColumnRange part(const FrontBlocks<T>& front, int k, int parts) {
     const idx R = front.shape.R;
-    auto boundary = [&](int rank) {
-      const double part = double(rank) / team.size;
-      return rank == team.size ? R : idx(R * (front.one_triangle ? 1 - std::sqrt(1 - part) : part));
+    auto boundary = [&](int k) {
+      const double share = double(k) / parts;
+      return k == parts ? R : idx(R * (front.one_triangle ? 1 - std::sqrt(1 - share) : share));
     };
-    return {boundary(team.rank), boundary(team.rank + 1)};
+    return {boundary(k), boundary(k + 1)};
   }
 
   static void note_entries(Member& member, real_t<T> largest) {
     member.largest_entry = std::max(member.largest_entry, largest);
   }
 
-  // `rank`: of the thread, which may be at the front alone.
-  void eliminate(const Team& team, int rank, idx s, const FrontBlocks<T>& front) {
+  void eliminate(Loops& loops, idx s, const FrontBlocks<T>& front) {
     if (symbolic.is_interface(s)) return;
-    if (symbolic.ldlt) return eliminate_ldlt(team, rank, s, front);
-    Member& member = members[rank];
+    if (symbolic.ldlt) return eliminate_ldlt(loops, s, front);
+    Member& member = members[loops.rank()];
     const auto [W, H, R] = front.shape;
     idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
     if (symbolic.cholesky) {
-      const idx column = cholesky_front(team, W, H, front.L, off(R), front.C);
-      if (column >= 0) {
-        if (team.rank == 0) fail(s, column);
-        return;
-      }
+      const idx column = cholesky_front(loops, W, H, front.L, off(R), front.C);
+      if (column >= 0) return fail(s, column);
     } else {
-      lu_front(team, W, H, front.L, off(R), front.Ut, off(H), front.C.data, off(H), pivots, rule_for(H), member.stats);
+      lu_front(loops, W, H, front.L, off(R), front.Ut, off(H), front.C.data, off(H), pivots, rule_for(H), stats.data());
     }
-    if (team.rank) return;
     for (idx k = 0; k < W; k++) {
       const real_t<T> pivot =
           symbolic.cholesky ? abs1(front.L[k + off(k) * R] * front.L[k + off(k) * R]) : abs1(front.L[k + off(k) * R]);
@@ -281,8 +279,8 @@ template <class T> struct FrontFactor<T>::Run {
     return {H > 0 ? rule.perturb_below : std::min(rule.perturb_below, rule.tiny_below), rule.tiny_below};
   }
 
-  void eliminate_ldlt(const Team& team, int rank, idx s, const FrontBlocks<T>& front) {
-    Member& member = members[rank];
+  void eliminate_ldlt(Loops& loops, idx s, const FrontBlocks<T>& front) {
+    Member& member = members[loops.rank()];
     const auto [W, H, R] = front.shape;
     const idx start = symbolic.super_ptr[s];
     const LdltBlocks<T> blocks{W,
@@ -295,9 +293,7 @@ template <class T> struct FrontFactor<T>::Run {
                                factor.pivots_.data() + start,
                                factor.hermitian_};
     const idx n_perturbed = member.stats.n_perturbed;
-    ldlt_front(team, blocks, factor.scratch_[team.size > 1 ? 0 : rank].data(), factor.scratch_[rank].data(),
-               rule_for(H), member.stats);
-    if (team.rank) return;
+    ldlt_front(loops, blocks, scratch.data(), rule_for(H), stats.data());
     if (H > 0 && member.stats.n_perturbed > n_perturbed) note_perturbed(member, s, blocks);
     for (idx k = 0; k < W; k++) {
       const real_t<T> e = abs1(blocks.e[k]), pivot = e > 0 ? e : abs1(blocks.d[k]);
@@ -366,24 +362,19 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const Pivo
   Run run(*this, values, rule, want);
   UpwardWalk walk(plan_, want > 1);
   begin_phase("factor", plan_.total_work);
-  static constinit Crowding of_teams, of_helpers;
-  const auto by_team = [&](const Team& team) {
+  static constinit JobKind kind;
+  Loops loops;
+  const auto body = [&](const Team& team) {
     const FlushToZero zeros(flush);
     walk.run(
-        team, [&](idx t) { run.task(team.rank, plan_.tasks[t]); },
-        [&](const Team& team, idx t) {
-          run.front_by_team(team, plan_.tasks[t].last);
-          if (team.rank == 0) have_done(plan_.tasks[t].work);
+        team, loops, [&](idx t) { run.task(team.rank, plan_.tasks[t]); },
+        [&](Loops& loops, idx t) {
+          run.front_in_loops(loops, plan_.tasks[t].last);
+          have_done(plan_.tasks[t].work);
         });
     run.members[team.rank].flushed = flush && zeros.flushed();
   };
-  const auto by_helpers = [&](const Team& team) {
-    const FlushToZero zeros(flush);
-    walk.run([&](idx t) { run.task(team.rank, plan_.tasks[t]); });
-    run.members[team.rank].flushed = flush && zeros.flushed();
-  };
-  if (walk.needs_team()) run_team(want, by_team, &of_teams);
-  else run_helpers(want, by_helpers, &of_helpers);
+  run_helpers(want, body, &kind, plan_.total_work);
   run.complete = !run.out_of_memory && run.failed_column < 0;
   if (run.out_of_memory) throw std::bad_alloc();
   run.leave_record();

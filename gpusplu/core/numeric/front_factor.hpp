@@ -107,6 +107,7 @@ template <class T> class FrontFactor {
     void place(const Symbolic& symbolic, PatternView P);
   };
 
+  double time_of_solve() const;  // with one right-hand side and one thread, in the unit of TaskCosts
   int threads_of_solve() const;
   std::vector<idx> first_fronts(const Matrix<T>& C) const;
   idx row_in_front(idx s, idx place) const;

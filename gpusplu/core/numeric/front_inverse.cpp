@@ -10,6 +10,7 @@
 
 #include "analysis/entry_places.hpp"
 #include "analysis/graph.hpp"
+#include "base/job_kind.hpp"
 #include "base/parts.hpp"
 #include "base/scalars.hpp"
 #include "numeric/dense_inverse.hpp"
@@ -18,6 +19,13 @@
 #include "numeric/unscaled.hpp"
 
 namespace gs {
+namespace {
+
+constexpr idx kLeastColumns = 64;     // of a front, that a thread copies at once
+constexpr int kLeastEntries = 10000;  // the same of the result
+
+}  // namespace
+
 template <class T> void FrontFactor<T>::InverseSpace::place(const Symbolic& symbolic, PatternView P) {
   EntryPlaces<idx> places(columns_of_fronts(symbolic, false), P);
   ptr = places.count();
@@ -59,7 +67,8 @@ template <class T> struct FrontFactor<T>::Inverse {
 
   void take_memory(int rank, idx s) {
     try {
-      if (space.scratch[rank].empty()) space.scratch[rank].resize(inverse_scratch(factor.tallest_));
+      if (space.scratch[rank].empty())
+        space.scratch[rank].resize(inverse_scratch(factor.tallest_, (int)space.scratch.size()));
       blocks[s] = static_cast<T*>(space.memory.take(rank, block_bytes(s)));
     } catch (const std::bad_alloc&) {
       out_of_memory = true;
@@ -99,23 +108,26 @@ template <class T> struct FrontFactor<T>::Inverse {
     }
   }
 
-  void write(idx s, const Team& team) const {
-    const off first = space.ptr[s];
-    const auto [begin, end] = slice(space.ptr[s + 1] - first, team);
-    for (off p = first + begin; p < first + end; p++) inverse[space.entries[p].k] = blocks[s][space.entries[p].place];
+  void write(idx s, Loops& loops) const {
+    const off first = space.ptr[s], count = space.ptr[s + 1] - first;
+    const int parts = loops.parts((int)std::min<off>(count, 1 << 30), kLeastEntries);
+    loops.run(parts, [&](int k, int) {
+      const auto [begin, end] = slice(count, Team{k, parts});
+      for (off p = first + begin; p < first + end; p++) inverse[space.entries[p].k] = blocks[s][space.entries[p].place];
+    });
   }
 
-  void front(const Team& team, int rank, idx s) {
-    if (team.rank == 0 && !out_of_memory && !must_stop()) take_memory(rank, s);
-    team.sync();
-    const bool stop = blocks[s] == nullptr;
-    team.sync();
-    if (stop) return;
+  void front(Loops& loops, idx s) {
+    const int rank = loops.rank();
+    if (!out_of_memory && !must_stop()) take_memory(rank, s);
+    if (!blocks[s]) return;
     const auto [W, H, R] = factor.shape(s);
-    const auto [begin, end] = slice(H, team);
-    gather(s, begin, end);
-    team.sync();
-    if (team.rank == 0) taken_from(rank, symbolic.super_parent[s]);
+    const int parts = loops.parts(H, kLeastColumns);
+    loops.run(parts, [&](int k, int) {
+      const auto [begin, end] = slice(H, Team{k, parts});
+      gather(s, begin, end);
+    });
+    taken_from(rank, symbolic.super_parent[s]);
     const T* L = factor.panel(s);
     const idx start = symbolic.super_ptr[s];
     const FrontKind kind = symbolic.cholesky ? FrontKind::cholesky : symbolic.ldlt ? FrontKind::ldlt : FrontKind::lu;
@@ -128,44 +140,34 @@ template <class T> struct FrontFactor<T>::Inverse {
                                     symbolic.ldlt ? factor.diagonal_.data() + start : nullptr,
                                     symbolic.ldlt ? factor.below_diagonal_.data() + start : nullptr,
                                     factor.hermitian_};
-    inverse_front(team, factored, blocks[s], space.scratch[rank].data());
-    write(s, team);
-    team.sync();
-    if (team.rank == 0 && plan.child_ptr[s] == plan.child_ptr[s + 1]) give_block(rank, s);
+    inverse_front(loops, factored, blocks[s], space.scratch[rank].data());
+    write(s, loops);
+    if (plan.child_ptr[s] == plan.child_ptr[s + 1]) give_block(rank, s);
   }
 
   void task(int rank, idx t) {
-    for (idx s = plan.tasks[t].last; s >= plan.tasks[t].first; s--) front(Team{}, rank, s);
-  }
-
-  // The fronts that are marked for it; by rank 0 alone once the team is in its own way.
-  void fronts_by_team(Team team, std::atomic<bool>& done) {
-    const Team member = team;
-    for (idx t = (idx)plan.tasks.size(); t-- > 0;) {
-      if (!plan.tasks[t].whole_team) continue;
-      if (team.crowded()) {
-        if (team.rank > 0) break;
-        team = Team{};
-      }
-      front(team, 0, plan.tasks[t].last);
-    }
-    if (member.rank == 0) done.store(true, std::memory_order_release);
-    else member.wait([&] { return done.load(std::memory_order_acquire); });
+    Loops alone(rank);
+    for (idx s = plan.tasks[t].last; s >= plan.tasks[t].first; s--) front(alone, s);
   }
 
   void run(int threads) {
-    const auto is_for_team = [](const FrontTask& task) { return task.whole_team; };
-    const bool teams = threads > 1 && std::any_of(plan.tasks.begin(), plan.tasks.end(), is_for_team);
+    const bool teams = threads > 1 && std::any_of(plan.tasks.begin(), plan.tasks.end(),
+                                                  [](const FrontTask& task) { return task.whole_team; });
     DownwardWalk walk(plan, teams);
-    std::atomic<bool> done{false};
-    static constinit Crowding of_teams, of_helpers;
-    const auto below = [&](const Team& team) { walk.run(team, [&](idx t) { task(team.rank, t); }); };
-    const auto all = [&](const Team& team) {
-      fronts_by_team(team, done);
-      below(team);
+    static constinit JobKind kind;
+    Loops loops;
+    const auto body = [&](const Team& team) {
+      if (team.rank > 0) {
+        loops.help(team, [] { return false; });
+      } else {
+        loops.begin(team);
+        for (idx t = (idx)plan.tasks.size(); t-- > 0;)
+          if (teams && plan.tasks[t].whole_team) front(loops, plan.tasks[t].last);
+        loops.end();
+      }
+      walk.run(team, [&](idx t) { task(team.rank, t); });
     };
-    if (teams) run_team(threads, all, &of_teams);
-    else run_helpers(threads, below, &of_helpers);
+    run_helpers(threads, body, &kind, plan.total_work);
     if (out_of_memory) throw std::bad_alloc();
   }
 };

@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/job_kind.hpp"
 #include "base/scalars.hpp"
 #include "numeric/front_factor.hpp"
 #include "numeric/front_walks.hpp"
@@ -235,10 +236,13 @@ template <class T> struct FrontFactor<T>::Solver {
   }
 };
 
-template <class T> int FrontFactor<T>::threads_of_solve() const {
+template <class T> double FrontFactor<T>::time_of_solve() const {
   const TaskCosts& costs = symbolic_->costs.tasks;
-  const double time = 2 * (costs.bytes * panels_.size() * sizeof(T) + costs.visits * symbolic_->nsuper());
-  return (int)std::min<double>(num_threads(), 1 + time / symbolic_->costs.threads.solve);
+  return 2 * (costs.bytes * panels_.size() * sizeof(T) + costs.visits * symbolic_->nsuper());
+}
+
+template <class T> int FrontFactor<T>::threads_of_solve() const {
+  return (int)std::min<double>(num_threads(), 1 + time_of_solve() / symbolic_->costs.threads.solve);
 }
 
 template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const {
@@ -247,7 +251,7 @@ template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b,
   Solver solver(*this, trans, nrhs, want);
   solver.ldb = ldb, solver.ldx = ldx;
   begin_phase("solve", nrhs);
-  static constinit Crowding crowding;
+  static constinit JobKind kind;
   for (idx first = 0; first < nrhs; first += solver.space->block) {
     solver.width = std::min(solver.space->block, nrhs - first);
     solver.b = b + first * ldb, solver.x = x + first * ldx;
@@ -258,7 +262,7 @@ template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b,
       up.wait(team);
       down.run(team, [&](idx t) { solver.down(team.rank, t); });
     };
-    run_helpers(want, body, &crowding);
+    run_helpers(want, body, &kind, time_of_solve() * solver.width);
     have_done(solver.width);
   }
   solver.complete = true;
@@ -268,7 +272,7 @@ template <class T> void FrontFactor<T>::condense(idx nrhs, const T* b, T* halfwa
   const int want = threads_of_solve();
   Solver solver(*this, Trans::none, nrhs, want);
   solver.ldb = symbolic_->n;
-  static constinit Crowding crowding;
+  static constinit JobKind kind;
   for (idx first = 0; first < nrhs; first += solver.space->block) {
     solver.width = std::min(solver.space->block, nrhs - first);
     solver.b = b + first * solver.ldb;
@@ -277,7 +281,7 @@ template <class T> void FrontFactor<T>::condense(idx nrhs, const T* b, T* halfwa
       up.run([&](idx t) { solver.up(team.rank, t); });
       up.wait(team);
     };
-    run_helpers(want, body, &crowding);
+    run_helpers(want, body, &kind, time_of_solve() * solver.width);
     solver.leave(halfway + first * solver.ldb);
   }
   solver.complete = true;
@@ -287,14 +291,14 @@ template <class T> void FrontFactor<T>::expand(idx nrhs, const T* halfway, T* x)
   const int want = threads_of_solve();
   Solver solver(*this, Trans::none, nrhs, want);
   solver.ldx = symbolic_->n;
-  static constinit Crowding crowding;
+  static constinit JobKind kind;
   for (idx first = 0; first < nrhs; first += solver.space->block) {
     solver.width = std::min(solver.space->block, nrhs - first);
     solver.x = x + first * solver.ldx;
     solver.resume(halfway + first * solver.ldx);
     DownwardWalk down(plan_);
     const auto body = [&](const Team& team) { down.run(team, [&](idx t) { solver.down(team.rank, t); }); };
-    run_helpers(want, body, &crowding);
+    run_helpers(want, body, &kind, time_of_solve() * solver.width);
   }
   solver.complete = true;
 }

@@ -1,15 +1,16 @@
 // Works off the tasks of a FrontPlan with several threads, from the leaves up or from the roots down.
 //
-// Up: threads take start tasks in postorder; whoever finishes the last child of a task goes on with that task. A front
-// that is worth the whole team waits in a queue until all members have finished what they are at, which happens before
-// any of them takes a new start task. Down: whoever finishes a task queues its children.
+// Up: threads take start tasks in postorder; whoever finishes the last child of a task goes on with that task. Fronts
+// that are marked for the whole team wait in a queue for the leader, who factors them in loops that helpers share
+// (base/loops.hpp); helpers go on with start tasks where no loop is open. Down: whoever finishes a task queues its
+// children.
 //
 // Which thread runs what depends on timing; results must not.
 #pragma once
 #include <atomic>
 #include <vector>
 
-#include "base/threads.hpp"
+#include "base/loops.hpp"
 #include "numeric/front_plan.hpp"
 
 namespace gs {
@@ -18,21 +19,33 @@ class UpwardWalk {
  public:
   // use_teams: leave the fronts that are marked for it to the whole team.
   UpwardWalk(const FrontPlan& plan, bool use_teams) : plan_(plan), waiting_(plan.tasks.size()) {
-    idx n_roots = 0;
+    idx n_roots = 0, n_team = 0;
     for (std::size_t t = 0; t < plan.tasks.size(); t++) {
       waiting_[t].store(plan.tasks[t].n_dependencies, std::memory_order_relaxed);
       n_roots += plan.tasks[t].parent < 0;
-      if (use_teams && plan.tasks[t].whole_team) team_queue_.push_back(-1);
+      n_team += use_teams && plan.tasks[t].whole_team;
     }
+    team_queue_ = std::vector<std::atomic<idx>>(n_team);
+    for (auto& slot : team_queue_) slot.store(-1, std::memory_order_relaxed);
     roots_left_.store(n_roots, std::memory_order_relaxed);
   }
 
   bool needs_team() const { return !team_queue_.empty(); }
 
-  // task(t): one task by this thread. For helpers; they may still be at it when one of them returns.
+  // task(t): one task by this thread. They may still be at it when one of them returns.
   template <class Task> void run(Task&& task) {
-    for (idx ticket; (ticket = next_.fetch_add(1, std::memory_order_relaxed)) < (idx)plan_.start_tasks.size();)
-      climb(plan_.start_tasks[ticket], task);
+    while (run_next(task)) {
+    }
+  }
+
+  // The next start task and what follows from it; false if there is none left.
+  template <class Task> bool run_next(Task&& task) {
+    const idx n = (idx)plan_.start_tasks.size();
+    if (next_.load(std::memory_order_relaxed) >= n) return false;
+    const idx ticket = next_.fetch_add(1, std::memory_order_relaxed);
+    if (ticket >= n) return false;
+    climb(plan_.start_tasks[ticket], task);
+    return true;
   }
 
   // Returns when all tasks are done.
@@ -40,29 +53,20 @@ class UpwardWalk {
     team.wait([&] { return roots_left_.load(std::memory_order_acquire) == 0; });
   }
 
-  // team_task(team, t): one front by all; by rank 0 alone once the team is in its own way.
-  template <class Task, class TeamTask> void run(Team team, Task&& task, TeamTask&& team_task) {
-    for (idx done = 0;;) {
-      while (queued_.load(std::memory_order_relaxed) == done) {
-        const idx ticket = next_.fetch_add(1, std::memory_order_relaxed);
-        if (ticket >= (idx)plan_.start_tasks.size()) break;
-        climb(plan_.start_tasks[ticket], task);
+  // All tasks by the members of a team. team_task(loops, t): a front that is marked for the whole team, on the leader.
+  template <class Task, class TeamTask> void run(const Team& team, Loops& loops, Task&& task, TeamTask&& team_task) {
+    if (team.rank > 0) return loops.help(team, [&] { return run_next(task); });
+    loops.begin(team);
+    for (idx done = 0; roots_left_.load(std::memory_order_acquire) > 0;) {
+      if (const idx t = queued(done); t >= 0) {
+        team_task(loops, t);
+        climb(arrive(t), task);
+        done++;
+      } else if (!run_next(task)) {
+        team.wait([&] { return queued(done) >= 0 || roots_left_.load(std::memory_order_acquire) == 0; });
       }
-      team.sync();  // nobody works: the queue stands still
-      const idx queued = queued_.load(std::memory_order_relaxed);
-      team.sync();
-      if (queued == done) return;
-      if (team.crowded()) {
-        if (team.rank > 0) return;
-        team = Team{};
-      }
-      for (; done < queued; done++) {
-        const idx t = team_queue_[done];
-        team_task(team, t);
-        if (team.rank == 0) climb(arrive(t), [](idx) {});
-      }
-      team.sync();
     }
+    loops.end();
   }
 
  private:
@@ -70,7 +74,7 @@ class UpwardWalk {
   template <class Task> void climb(idx t, Task&& task) {
     while (t >= 0) {
       if (needs_team() && plan_.tasks[t].whole_team) {
-        team_queue_[queued_.fetch_add(1, std::memory_order_relaxed)] = t;
+        team_queue_[queued_.fetch_add(1, std::memory_order_relaxed)].store(t, std::memory_order_release);
         return;
       }
       task(t);
@@ -84,9 +88,14 @@ class UpwardWalk {
     return parent >= 0 && waiting_[parent].fetch_sub(1, std::memory_order_acq_rel) == 1 ? parent : -1;
   }
 
+  // The front for the team that was queued after so many others; -1 if none has been.
+  idx queued(idx place) const {
+    return place < (idx)team_queue_.size() ? team_queue_[place].load(std::memory_order_acquire) : -1;
+  }
+
   const FrontPlan& plan_;
   std::vector<std::atomic<idx>> waiting_;
-  std::vector<idx> team_queue_;
+  std::vector<std::atomic<idx>> team_queue_;
   std::atomic<idx> next_{0}, queued_{0}, roots_left_{0};
 };
 

@@ -6,9 +6,9 @@
 // (a posteriori threshold pivoting: Duff, Hogg, Lopez, SIAM J. Sci. Comput. 42 (2020)). What never becomes a good pivot
 // is taken as it is or, where it is small, perturbed and counted; analysis/delays.hpp leaves its column to the parent.
 //
-// All members call with the same arguments. The result depends on the sizes and values only, not on the team.
+// The leader calls. The result depends on the sizes and values only, not on the number of threads.
 #pragma once
-#include "base/threads.hpp"
+#include "base/loops.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
@@ -23,12 +23,12 @@ template <class T> struct LdltBlocks {
   bool hermitian;
 };
 
-// Scratch that each member needs for fronts of up to R rows.
+// Scratch that each thread needs for fronts of up to R rows.
 off ldlt_scratch(idx R);
 
-// Every member passes statistics and scratch of its own, and that of rank 0 too.
-template <class T> void ldlt_front(const Team& team, const LdltBlocks<T>& front, T* shared, T* own,
-                                   const PivotRule& rule, PivotStats& stats);
+// scratch, stats: of each thread, by rank.
+template <class T> void ldlt_front(Loops& loops, const LdltBlocks<T>& front, T* const* scratch, const PivotRule& rule,
+                                   PivotStats* const* stats);
 
 // x[k] = x[order[k]] for W rows, or the other way round when `inverse`; `work` has W entries.
 template <class T> inline void apply_order(idx W, const idx* order, idx nrhs, T* x, off ldx, T* work, bool inverse) {

@@ -62,7 +62,8 @@ template <class T> double LockstepInverse<T>::find(const T* values, T* factor, T
     if (H) gather(front, work + block_[front.parent], Z);
     for (idx k = 0; k < W; k++) L[k * (front.rows + off(1))] = T(1) / L[k * (front.rows + off(1))];
     const FactoredFront<T> factored{kind, W, H, L, L + off(W) * front.rows, unchanged_.data(), nullptr, nullptr};
-    inverse_front(Team{}, factored, Z, work + blocks_size_);
+    Loops alone;
+    inverse_front(alone, factored, Z, work + blocks_size_);
     for (off p = ptr_[f]; p < ptr_[f + 1]; p++) inverse[entries_[p].k] = Z[entries_[p].place];
   }
   if (!plan_.row_scale.empty())

@@ -7,6 +7,10 @@
 
 namespace gs {
 
+constexpr idx rows_per_task = 96;  // of a front, for one thread at a time
+
+inline idx chunks_of(idx n, idx size) { return (n + size - 1) / size; }
+
 // Of a contribution block of H rows. Small ones are squares: they stay in the cache, and strips would only take time.
 inline idx strip_width(idx H, bool one_triangle) {
   if (!one_triangle || H <= 96) return std::max<idx>(H, 1);

@@ -39,47 +39,43 @@ nb::dict as_dict(const PivotStats& s) {
   return d;
 }
 
-// Has the team in its own way after so many seconds, as if nobody had worked since it began; never if they are
-// negative.
-class Crowd {
- public:
-  Crowd(const Team& team, double seconds) {
-    if (team.rank > 0 || team.size == 1 || seconds < 0) return;
-    thread_ = std::thread([&job = team.own->job(), seconds] {
-      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-      job.tell(-std::int64_t(1e15));
-      job.wait_was_long();
-    });
-    if (seconds == 0) thread_.join();
-  }
-  ~Crowd() {
-    if (thread_.joinable()) thread_.join();
-  }
+// Runs body(Loops&) on up to `size` threads; helpers come late by so many seconds, and again between loops.
+template <class Body> void in_loops(int size, double late, Body&& body) {
+  const auto pause = [&] {
+    if (late > 0) std::this_thread::sleep_for(std::chrono::duration<double>(late));
+    return false;
+  };
+  Loops loops;
+  run_helpers(size, [&](const Team& team) {
+    if (team.rank > 0) return pause(), loops.help(team, pause);
+    loops.begin(team);
+    body(loops);
+    loops.end();
+  });
+}
 
- private:
-  std::thread thread_;
-};
+template <class T> std::vector<T*> pointers(std::vector<T>& all) {
+  std::vector<T*> each;
+  for (T& one : all) each.push_back(&one);
+  return each;
+}
 
 template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<idx> pivots, double perturb_below,
-                                    double tiny_below, int team_size, double crowded_after) {
+                                    double tiny_below, int team_size, double late) {
   require_front(L, &Ut, &C);
   require_entries(pivots, (off)L.shape(1), "pivots");
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
   std::vector<PivotStats> stats(std::max(team_size, 1));
   const PivotRule rule{perturb_below, tiny_below};
-  bool crowded = false;
+  const std::vector<PivotStats*> each = pointers(stats);
   without_gil([&] {
-    run_team(team_size, [&](const Team& team) {
-      const Crowd crowd(team, crowded_after);
-      lu_front<T>(team, W, H, L.data(), ldl, Ut.data(), ldu, C.data(), ldc, pivots.data(), rule, stats[team.rank]);
-      if (team.rank == 0) crowded = team.crowded();
+    in_loops(team_size, late, [&](Loops& loops) {
+      lu_front<T>(loops, W, H, L.data(), ldl, Ut.data(), ldu, C.data(), ldc, pivots.data(), rule, each.data());
     });
   });
   for (const PivotStats& others : std::span(stats).subspan(1)) merge(stats[0], others);
-  nb::dict found = as_dict(stats[0]);
-  if (crowded_after >= 0) found["crowded"] = crowded;
-  return found;
+  return as_dict(stats[0]);
 }
 
 // The lower triangle of a square block in strips, which go back to it at last.
@@ -106,18 +102,15 @@ template <class T> class InStrips {
   std::vector<T> entries_;
 };
 
-template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size, double crowded_after) {
+template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size, double late) {
   require_front<T>(L, nullptr, &C);
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldc = leading(C, "C");
   idx failed = -1;
   nb::gil_scoped_release release;
   InStrips<T> strips(C.data(), ldc, H, true);
-  run_team(team_size, [&](const Team& team) {
-    const Crowd crowd(team, crowded_after);
-    const idx column = cholesky_front<T>(team, W, H, L.data(), ldl, strips.get());
-    if (team.rank == 0) failed = column;
-  });
+  in_loops(team_size, late,
+           [&](Loops& loops) { failed = cholesky_front<T>(loops, W, H, L.data(), ldl, strips.get()); });
   return failed;
 }
 
@@ -151,19 +144,19 @@ template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Blo
   std::vector<idx> pivots(W);
   const PivotRule rule{1e-8, 1e-12};
   std::vector<PivotStats> stats(std::max(team_size, 1));
+  const std::vector<PivotStats*> each = pointers(stats);
   double least = 1e300;
   nb::gil_scoped_release release;
   for (int r = 0; r < repeats; r++) {
     std::copy_n(L.data(), l.size(), l.begin());
     std::copy_n(Ut.data(), ut.size(), ut.begin());
     std::copy_n(C.data(), c.size(), c.begin());
-    const auto body = [&](const Team& team) {
-      if (cholesky) cholesky_front<T>(team, W, H, l.data(), R, {c.data(), H, strip_width(H, true)});
-      else lu_front<T>(team, W, H, l.data(), R, ut.data(), H, c.data(), H, pivots.data(), rule, stats[team.rank]);
+    const auto body = [&](Loops& loops) {
+      if (cholesky) cholesky_front<T>(loops, W, H, l.data(), R, {c.data(), H, strip_width(H, true)});
+      else lu_front<T>(loops, W, H, l.data(), R, ut.data(), H, c.data(), H, pivots.data(), rule, each.data());
     };
     const Stopwatch watch;
-    if (team_size > 1) run_team(team_size, body);
-    else body(Team{});
+    run_with_loops(team_size, body);
     least = std::min(least, watch.seconds());
   }
   return least;
@@ -190,9 +183,8 @@ template <class T> void bind_type(nb::module_& m) {
   m.def("add_child", &bind_add_child<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "rel"_a.noconvert(),
         "block"_a.noconvert(), "begin"_a, "end"_a, "one_triangle"_a, "assign"_a);
   m.def("lu_front", &bind_lu<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "pivots"_a.noconvert(),
-        "perturb_below"_a = 0.0, "tiny_below"_a = 0.0, "team_size"_a = 1, "crowded_after"_a = -1.0);
-  m.def("cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1,
-        "crowded_after"_a = -1.0);
+        "perturb_below"_a = 0.0, "tiny_below"_a = 0.0, "team_size"_a = 1, "late"_a = 0.0);
+  m.def("cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1, "late"_a = 0.0);
   m.def("time_front", &time_front<T>, "cholesky"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(),
         "repeats"_a, "team_size"_a = 1);
   m.def("solve_front", &bind_solve<T>, "kind"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "x"_a.noconvert(),

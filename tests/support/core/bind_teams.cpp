@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -9,8 +10,10 @@
 #include <vector>
 
 #include "base/blas_threads.hpp"
+#include "base/job_kind.hpp"
+#include "base/loops.hpp"
 #include "base/processors.hpp"
-#include "base/threads.hpp"
+#include "base/stopwatch.hpp"
 #include "testing.hpp"
 
 namespace gs {
@@ -24,39 +27,27 @@ int stream_is_busy(void* idle_at) {
   return now.count() < *static_cast<const double*>(idle_at) ? 600 : 0;
 }
 
-// Whether a job of so many seconds is crowded of which its members tell to have worked some.
-bool job_is_crowded(double seconds, double worked, bool impatient) {
-  Job job;
-  if (impatient) job.wait_was_long();
-  pass(seconds);
-  job.tell(std::int64_t(1e9 * worked));
-  return job.crowded();
-}
-
-// What each member sees after each of some rounds, in which rank 1 sleeps so long while the others wait for it.
-std::vector<std::vector<bool>> crowded_rounds(int size, int rounds, double seconds) {
-  std::vector<std::vector<char>> seen(size);
-  run_team(size, [&](const Team& team) {
-    for (int round = 0; round < rounds; round++) {
-      if (team.rank == 1) pass(seconds);
-      team.sync();
-      seen[team.rank].push_back(team.crowded());
-    }
+// Runs a loop of each count on up to `size` threads. Helpers are away for so many seconds between loops. How often each
+// iteration was run, and how long the leader took.
+nb::tuple run_loops(int size, const std::vector<int>& counts, double away) {
+  std::vector<std::vector<int>> runs;
+  for (const int count : counts) runs.emplace_back(count, 0);
+  const auto pause = [&] {
+    if (away > 0) pass(away);
+    return false;
+  };
+  double seconds = 0;
+  Loops loops;
+  run_helpers(size, [&](const Team& team) {
+    if (team.rank > 0) return loops.help(team, pause);
+    loops.begin(team);
+    const Stopwatch watch;
+    for (auto& of_loop : runs)
+      loops.run((int)of_loop.size(), [&](int k, int) { std::atomic_ref(of_loop[k]).fetch_add(1); });
+    seconds = watch.seconds();
+    loops.end();
   });
-  std::vector<std::vector<bool>> out;
-  for (const auto& of_one : seen) out.emplace_back(of_one.begin(), of_one.end());
-  return out;
-}
-
-// Members of a job of a kind: before any, after one that lost so many seconds, and after 20 times as long and more.
-std::vector<int> members_after(double lost) {
-  Crowding crowding;
-  std::vector<int> members{crowding.members(4)};
-  crowding.found(std::int64_t(1e9 * lost));
-  members.push_back(crowding.members(4));
-  pass(21 * lost);
-  members.push_back(crowding.members(4));
-  return members;
+  return nb::make_tuple(runs, seconds);
 }
 
 // Of a callable, with workers of OpenBLAS put aside where there are so many processors: the processors that are left, 0
@@ -75,12 +66,12 @@ nb::tuple beside_blas(nb::callable call, int least) {
 
 // Whether a kind of job is one that workers are put aside for, now and after some product.
 std::vector<bool> kind_beside_blas(nb::callable product) {
-  Crowding crowding;
-  std::vector<bool> found{crowding.is_beside_blas()};
-  crowding.found_beside_blas();
-  for (int k = 0; k < 2; k++) found.push_back(crowding.is_beside_blas());
+  BlasInterference blas;
+  std::vector<bool> found{blas.is_in_the_way()};
+  blas.found_in_the_way();
+  for (int k = 0; k < 2; k++) found.push_back(blas.is_in_the_way());
   product();
-  found.push_back(crowding.is_beside_blas());
+  found.push_back(blas.is_in_the_way());
   return found;
 }
 
@@ -88,12 +79,14 @@ std::vector<bool> kind_beside_blas(nb::callable product) {
 
 void bind_teams(nb::module_& m) {
   m.attr("stream_is_busy") = reinterpret_cast<std::uintptr_t>(&stream_is_busy);  // for `poll` of the core
-  m.def("job_is_crowded", &job_is_crowded, "seconds"_a, "worked"_a, "impatient"_a);
-  m.def("crowded_rounds", &crowded_rounds, "size"_a, "rounds"_a, "seconds"_a);
+  nb::class_<RateComparison>(m, "RateComparison")
+      .def(nb::init<>())
+      .def("wants_one_thread", &RateComparison::wants_one_thread, "now"_a)
+      .def("record", &RateComparison::record, "one_thread"_a, "work"_a, "elapsed"_a, "now"_a);
+  m.def("run_loops", &run_loops, "size"_a, "counts"_a, "away"_a = 0.0);
   m.def("quota_of", &quota_of, "membership"_a, "root"_a);
   m.def("beside_blas", &beside_blas, "call"_a, "least"_a);
   m.def("kind_beside_blas", &kind_beside_blas, "product"_a);
-  m.def("members_after", &members_after, "lost"_a);
 }
 
 }  // namespace gs

@@ -1,4 +1,4 @@
-"""Teams of threads whose processors others keep busy."""
+"""Threads whose processors others keep busy."""
 
 import os
 import re
@@ -25,24 +25,94 @@ def threads():
     _core_testing.set_num_threads(before)
 
 
-def test_a_job_is_crowded_whose_members_hardly_worked():
-    assert _core_testing.job_is_crowded(3e-3, worked=1e-3, impatient=True)
-    assert not _core_testing.job_is_crowded(3e-3, worked=1e3, impatient=True)
-    assert not _core_testing.job_is_crowded(3e-3, worked=1e-3, impatient=False)  # nobody waited long
-    assert not _core_testing.job_is_crowded(0.0, worked=0.0, impatient=True)  # too early to tell
+MS = 1_000_000  # ns
 
 
-def test_members_agree_on_when_a_team_is_crowded(threads):
-    """A member that sleeps while all wait for it is one that has no processor."""
-    threads(3)
-    rounds = _core_testing.crowded_rounds(size=3, rounds=6, seconds=3e-3)
-    assert len(rounds) == 3 and rounds[0] == rounds[1] == rounds[2]
-    assert not rounds[0][0] and rounds[0][-1]
-    assert rounds[0] == sorted(rounds[0])
+class Jobs:
+    """Jobs of one kind and size, one after the other, on a clock of their own."""
+
+    def __init__(self):
+        self.rates, self.now, self.threads = _core_testing.RateComparison(), MS, []
+
+    def run(self, count, all_threads, one_thread, work=1.0):
+        """So many jobs; milliseconds with all threads (one number, or one for each job) and with one."""
+        times = [all_threads] * count if np.isscalar(all_threads) else all_threads
+        for time_of_all in times:
+            one = self.rates.wants_one_thread(self.now)
+            elapsed = int((one_thread if one else time_of_all) * MS)
+            self.now += elapsed
+            self.rates.record(one, work, elapsed, self.now)
+            self.threads.append("one" if one else "all")
+        return self.threads[-len(times) :]
 
 
-def test_after_a_crowded_job_one_thread_works_for_a_while():
-    assert _core_testing.members_after(5e-3) == [4, 1, 4]
+def test_all_threads_are_the_default():
+    assert set(Jobs().run(1000, all_threads=0.3, one_thread=0.5)) == {"all"}
+
+
+@pytest.mark.parametrize("time", [0.3, 1.0, 6.0, 30.0, 500.0])
+def test_one_preemption_takes_no_threads(time):
+    """Milliseconds in which the system ran something else."""
+    jobs = Jobs()
+    jobs.run(50, all_threads=time, one_thread=1.7 * time)
+    threads = jobs.run(51, all_threads=[time + 4, *[time] * 50], one_thread=1.7 * time)
+    assert threads.count("one") <= (1 if time < 1 else 0)  # a trial, where it takes less than the preemption
+
+
+def test_jobs_that_wait_for_neighbours_are_done_by_one_thread():
+    """Rates say so: 3 ms instead of 0.5."""
+    jobs = Jobs()
+    jobs.run(20, all_threads=0.3, one_thread=0.5)
+    begin = jobs.now
+    threads = jobs.run(1000, all_threads=3.0, one_thread=0.5)
+    assert threads[-900:].count("one") > 850
+    assert (jobs.now - begin) / 1000 <= 1.3 * 0.5 * MS
+
+
+def test_one_thread_that_is_no_faster_is_tried_seldom():
+    jobs = Jobs()
+    jobs.run(20, all_threads=0.3, one_thread=0.5)
+    begin = jobs.now
+    threads = jobs.run(1000, all_threads=1.0, one_thread=2.0)
+    assert threads.count("one") * 1.0 * MS <= 0.06 * (jobs.now - begin)
+
+
+@pytest.mark.parametrize("time", [0.05, 0.5, 5.0, 15.0])
+def test_all_threads_come_back_when_neighbours_have_left(time):
+    """Within the larger of 50 ms and one job."""
+    jobs = Jobs()
+    jobs.run(20, all_threads=0.6 * time, one_thread=time)
+    while jobs.threads[-1] == "all":
+        jobs.run(1, all_threads=time + 4, one_thread=time)
+    left = jobs.now
+    while jobs.now - left < 2000 * MS:
+        jobs.run(1, all_threads=0.6 * time, one_thread=time)
+        if jobs.threads[-1] == "one":
+            last = jobs.now
+    assert last - left <= max(50, time) * MS + time * MS
+
+
+def test_long_jobs_have_all_threads():
+    """Helpers add to what one thread does, whatever neighbours do: see base/loops.hpp."""
+    jobs = Jobs()
+    jobs.run(20, all_threads=25.0, one_thread=40.0)
+    assert set(jobs.run(50, all_threads=80.0, one_thread=40.0)) == {"all"}
+
+
+def test_iterations_of_loops_are_run_once(threads):
+    threads(5)
+    counts = [int(count) for count in np.random.default_rng(0).integers(0, 200, 300)]
+    runs, _ = _core_testing.run_loops(size=5, counts=counts)
+    assert [len(of_loop) for of_loop in runs] == counts
+    assert all(times == 1 for of_loop in runs for times in of_loop)
+
+
+def test_loops_wait_for_no_helper_that_is_away(threads):
+    """One that has no processor, say: here it sleeps between loops, of which 2,000 would take a minute."""
+    threads(4)
+    runs, seconds = _core_testing.run_loops(size=4, counts=[30] * 2000, away=0.03)
+    assert all(times == 1 for of_loop in runs for times in of_loop)
+    assert seconds < 6
 
 
 def test_a_quota_counts_as_processors(tmp_path):
@@ -110,9 +180,9 @@ def settled():
 def test_only_as_many_threads_are_woken_as_have_work(threads):
     """Waking one takes microseconds, and a host has dozens."""
     threads(12)
-    _core_testing.crowded_rounds(size=12, rounds=1, seconds=0.0)
+    _core_testing.run_loops(size=12, counts=[12])
     before = settled()
-    _core_testing.crowded_rounds(size=3, rounds=1, seconds=0.0)
+    _core_testing.run_loops(size=3, counts=[3])
     after = settled()
     assert sum(after[task] > count for task, count in before.items()) <= 4  # two, and what else there is
 

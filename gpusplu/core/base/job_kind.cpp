@@ -1,0 +1,77 @@
+#include "base/job_kind.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/blas_threads.hpp"
+#include "base/waiting.hpp"
+
+namespace gs {
+namespace {
+
+constexpr std::int64_t kBesideBlas = 10'000'000'000;  // that they are put aside, where they have run again [ns]
+constexpr double kRecent = 25'000'000;                // of jobs that a mean is taken of [ns]
+constexpr double kSuspicious = 0.6;                   // part of the best rate below which one thread is tried
+constexpr double kFaster = 1.1;                       // times the rate of all that one thread must have
+constexpr int kTrials = 20;                           // times as long as a trial took, until the next
+constexpr std::int64_t kValid = 1'000'000'000;        // how long the rate of one thread need not be measured again [ns]
+
+double get(const std::atomic<double>& x) { return x.load(std::memory_order_relaxed); }
+std::int64_t get(const std::atomic<std::int64_t>& x) { return x.load(std::memory_order_relaxed); }
+template <class T> void set(std::atomic<T>& x, T value) { x.store(value, std::memory_order_relaxed); }
+
+}  // namespace
+
+bool BlasInterference::is_in_the_way() {
+  const std::int64_t until = until_.load(std::memory_order_relaxed);
+  if (until == 0 || wall_clock() >= until) return false;
+  const std::int64_t time = time_of_blas();
+  if (time_of_blas_.exchange(time, std::memory_order_relaxed) == time) return false;
+  found_in_the_way();
+  return true;
+}
+
+void BlasInterference::found_in_the_way() { until_.store(wall_clock() + kBesideBlas, std::memory_order_relaxed); }
+
+void RateComparison::Mean::add(double more_work, double more_time) {
+  const double keep = std::exp(-more_time / kRecent);
+  set(work, get(work) * keep + more_work), set(time, get(time) * keep + more_time);
+}
+
+double RateComparison::Mean::rate() const { return get(time) > 0 ? get(work) / get(time) : 0; }
+
+bool RateComparison::wants_one_thread(std::int64_t now) const {
+  return trial_.load(std::memory_order_relaxed) || now < get(until_);
+}
+
+// Threads that run jobs of one size at once may overwrite what others have found, which costs a trial.
+void RateComparison::record(bool one_thread, double work, std::int64_t elapsed, std::int64_t now) {
+  if (work <= 0 || elapsed <= 0) return;
+  if (one_thread) {
+    one_.add(work, double(elapsed));
+    set(measured_, now);
+    if (!trial_.exchange(false, std::memory_order_relaxed)) return;
+    set(next_trial_, now + std::max(kHold, kTrials * elapsed));
+    return compare(now);
+  }
+  all_.add(work, double(elapsed));
+  set(best_, std::max(get(best_), work / double(elapsed)));
+  if (elapsed > kLongest || all_.rate() >= kSuspicious * get(best_)) return;
+  if (get(measured_) > 0 && now - get(measured_) < kValid) compare(now);
+  else if (now >= get(next_trial_)) set(trial_, true);
+}
+
+void RateComparison::compare(std::int64_t now) {
+  if (one_.rate() > kFaster * all_.rate()) {
+    set(until_, now + kHold);
+    all_.forget();
+  } else {
+    set(best_, std::max(0.9 * get(best_), all_.rate()));  // it may have been that of another matrix
+  }
+}
+
+RateComparison& JobKind::of_size(double work) {
+  return sizes_[std::clamp(work > 0 ? std::ilogb(work) + kSizes / 2 : 0, 0, kSizes - 1)];
+}
+
+}  // namespace gs

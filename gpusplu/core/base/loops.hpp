@@ -1,0 +1,98 @@
+// Parallel loops inside a job: one thread, the leader, runs the program; others help with the loops in it.
+//
+// Iterations are handed out one by one, and a loop ends when all of them are done, not when all threads have come. So a
+// thread that the system does not run delays the others only by the iteration that it is at, and a helper may come
+// and go at any time. Beside busy neighbours the leader alone does what one thread would do; the others add to it.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <type_traits>
+
+#include "base/threads.hpp"
+
+namespace gs {
+
+class Loops {
+ public:
+  // Of one thread, with this rank in its job.
+  explicit Loops(int rank = 0) : rank_(rank) {}
+  Loops(const Loops&) = delete;
+  Loops& operator=(const Loops&) = delete;
+
+  int rank() const { return rank_; }  // of the leader
+  int size() const { return size_; }  // threads that may share loops
+  // Parts to cut n rows or columns into, of at least `least` each.
+  int parts(int n, int least) const { return size_ == 1 ? 1 : std::clamp(n / least, 1, 2 * size_); }
+
+  // Runs body(k, rank) for k = 0 .. count - 1, and first() on the leader beside them. Neither may throw. What is left
+  // when the call was asked to stop is not done.
+  template <class F, class First> void run(int count, F&& body, First&& first) {
+    using Body = std::remove_reference_t<F>;
+    const bool shared = size_ > 1 && count > 0;
+    if (shared)
+      open(
+          count, [](void* p, int k, int rank) { (*static_cast<Body*>(p))(k, rank); }, (void*)&body);
+    if (!must_stop()) first();
+    if (shared) return share(rank_), close();
+    for (int k = 0; k < count && !must_stop(); k++) body(k, rank_);
+  }
+  template <class F> void run(int count, F&& body) {
+    if (count == 1 && !must_stop()) body(0, rank_);
+    if (count > 1) run(count, body, [] {});
+  }
+
+  // The leader is this member of a team.
+  void begin(const Team& team) { rank_ = team.rank, size_ = team.size, team_ = &team; }
+  void end();  // helpers return
+
+  // Another member, until end(). Between loops it calls other(), which returns false when there is nothing else to do.
+  template <class Other> void help(const Team& team, Other&& other) {
+    for (int seen = -1;;) {
+      const int now = number_.load(std::memory_order_acquire);
+      if (now == kEnd) return;
+      if (now != seen && enter()) {
+        share(team.rank), leave();
+        seen = now;
+      } else if (!other()) {
+        wait_while(now);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kEnd = -2;
+  static constexpr int kOpen = 1 << 30;
+
+  void open(int count, void (*body)(void*, int, int), void* context);
+  void close();
+  void share(int rank) {
+    for (int k; !must_stop() && (k = next_.fetch_add(1, std::memory_order_relaxed)) < count_;) body_(context_, k, rank);
+  }
+  bool enter();
+  void leave();
+  void wait_while(int number) const;
+
+  int rank_, size_ = 1;
+  const Team* team_ = nullptr;
+  int count_ = 0;
+  void (*body_)(void*, int, int) = nullptr;
+  void* context_ = nullptr;
+  std::atomic<int> number_{0};  // of the loop that began last
+  // kOpen while threads may enter, plus how many are inside. What a loop consists of changes only at 0.
+  std::atomic<int> gate_{0};
+  std::atomic<int> next_{0};
+};
+
+// Runs body(Loops&) on the caller; up to want - 1 helpers share its loops.
+template <class F> void run_with_loops(int want, F&& body, JobKind* kind = nullptr, double work = 0) {
+  Loops loops;
+  const auto member = [&](const Team& team) {
+    if (team.rank > 0) return loops.help(team, [] { return false; });
+    loops.begin(team);
+    body(loops);
+    loops.end();
+  };
+  run_helpers(want, member, kind, work);
+}
+
+}  // namespace gs

@@ -31,8 +31,8 @@ MS = 1_000_000  # ns
 class Jobs:
     """Jobs of one kind and size, one after the other, on a clock of their own."""
 
-    def __init__(self):
-        self.rates, self.now, self.threads = _core_testing.RateComparison(), MS, []
+    def __init__(self, size=2):
+        self.rates, self.now, self.threads, self.size = _core_testing.RateComparison(), MS, [], size
 
     def run(self, count, all_threads, one_thread, work=1.0):
         """So many jobs; milliseconds with all threads (one number, or one for each job) and with one."""
@@ -41,7 +41,7 @@ class Jobs:
             one = self.rates.wants_one_thread(self.now)
             elapsed = int((one_thread if one else time_of_all) * MS)
             self.now += elapsed
-            self.rates.record(one, work, elapsed, self.now)
+            self.rates.record(1 if one else self.size, work, elapsed, self.now)
             self.threads.append("one" if one else "all")
         return self.threads[-len(times) :]
 
@@ -90,6 +90,13 @@ def test_all_threads_come_back_when_neighbours_have_left(time):
         if jobs.threads[-1] == "one":
             last = jobs.now
     assert last - left <= max(50, time) * MS + time * MS
+
+
+def test_of_many_threads_a_slower_one_is_not_tried():
+    """A refactorization of 8 ms, by 16 threads, that loses as much to the hypervisor."""
+    jobs = Jobs(size=16)
+    jobs.run(50, all_threads=8.0, one_thread=70.0)
+    assert set(jobs.run(50, all_threads=16.0, one_thread=70.0)) == {"all"}
 
 
 def test_long_jobs_have_all_threads():

@@ -11,10 +11,12 @@ namespace {
 
 constexpr std::int64_t kBesideBlas = 10'000'000'000;  // that they are put aside, where they have run again [ns]
 constexpr double kRecent = 25'000'000;                // of jobs that a mean is taken of [ns]
-constexpr double kSuspicious = 0.6;                   // part of the best rate below which one thread is tried
 constexpr double kFaster = 1.1;                       // times the rate of all that one thread must have
 constexpr int kTrials = 20;                           // times as long as a trial took, until the next
 constexpr std::int64_t kValid = 1'000'000'000;        // how long the rate of one thread need not be measured again [ns]
+
+// Part of the best rate of so many threads below which one thread is tried: it cannot be worth it at much more.
+double suspicious(int threads) { return std::max(0.3, 1.2 / threads); }
 
 double get(const std::atomic<double>& x) { return x.load(std::memory_order_relaxed); }
 std::int64_t get(const std::atomic<std::int64_t>& x) { return x.load(std::memory_order_relaxed); }
@@ -45,9 +47,9 @@ bool RateComparison::wants_one_thread(std::int64_t now) const {
 }
 
 // Threads that run jobs of one size at once may overwrite what others have found, which costs a trial.
-void RateComparison::record(bool one_thread, double work, std::int64_t elapsed, std::int64_t now) {
+void RateComparison::record(int threads, double work, std::int64_t elapsed, std::int64_t now) {
   if (work <= 0 || elapsed <= 0) return;
-  if (one_thread) {
+  if (threads == 1) {
     one_.add(work, double(elapsed));
     set(measured_, now);
     if (!trial_.exchange(false, std::memory_order_relaxed)) return;
@@ -56,7 +58,7 @@ void RateComparison::record(bool one_thread, double work, std::int64_t elapsed, 
   }
   all_.add(work, double(elapsed));
   set(best_, std::max(get(best_), work / double(elapsed)));
-  if (elapsed > kLongest || all_.rate() >= kSuspicious * get(best_)) return;
+  if (elapsed > kLongest || all_.rate() >= suspicious(threads) * get(best_)) return;
   if (get(measured_) > 0 && now - get(measured_) < kValid) compare(now);
   else if (now >= get(next_trial_)) set(trial_, true);
 }

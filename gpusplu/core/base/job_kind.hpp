@@ -22,8 +22,8 @@ class BlasInterference {
 // does other work meanwhile, so that helpers add to what one thread does, whatever neighbours do. A job of 0.3 ms has
 // nothing else to do than to wait, and takes ten times as long.
 //
-// All threads are the default. When their rate falls far below that of their best job, one job is done by one thread.
-// Where that was faster, so are those of the next 50 ms; then all threads are measured again.
+// All threads are the default. When their rate falls so far below that of their best job that one thread may do better,
+// it is tried with one job. Where that was faster, so are those of the next 50 ms; then all threads are measured again.
 class RateComparison {
  public:
   static constexpr std::int64_t kLongest = 20'000'000;  // jobs that take longer have all threads [ns]
@@ -31,7 +31,7 @@ class RateComparison {
 
   // Times are wall_clock()'s; now: when the job begins or has ended.
   bool wants_one_thread(std::int64_t now) const;
-  void record(bool one_thread, double work, std::int64_t elapsed, std::int64_t now);
+  void record(int threads, double work, std::int64_t elapsed, std::int64_t now);
 
  private:
   // Of recent jobs.

@@ -77,9 +77,10 @@ class Loops {
   int count_ = 0;
   void (*body_)(void*, int, int) = nullptr;
   void* context_ = nullptr;
-  std::atomic<int> number_{0};  // of the loop that began last
+  // Apart from each other: idle helpers read the first again and again.
+  alignas(64) std::atomic<int> number_{0};  // of the loop that began last
   // kOpen while threads may enter, plus how many are inside. What a loop consists of changes only at 0.
-  std::atomic<int> gate_{0};
+  alignas(64) std::atomic<int> gate_{0};
   std::atomic<int> next_{0};
 };
 

@@ -1,8 +1,8 @@
 // What a call of the core and all threads that work for it have in common: whether it has to stop, and how far it is.
 //
 // Work looks at it wherever a few milliseconds have passed: go_on() throws Interrupted; must_stop() is for members of
-// teams, who must not throw and are waited for. They leave their work undone, but come to all their barriers, and
-// run_team throws when everybody has come to the end. So all memory is given back on the way out, no thread stays
+// teams, who must not throw and are waited for. They leave their work undone, and run_helpers throws when everybody
+// has come to the end. So all memory is given back on the way out, no thread stays
 // behind, and what half changed is for whoever holds it to say (numeric/factor.hpp).
 //
 // The thread that called looks around by itself, now and then (bind/call.hpp); the others only see what it saw.

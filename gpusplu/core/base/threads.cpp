@@ -153,7 +153,7 @@ struct Pool {
       const bool in_the_way = time_of_blas() - blas_before > std::min(elapsed / 4, kWorthLooking);
       if (in_the_way && !beside_blas && blas.left() == 0) return kind.blas.found_in_the_way();
     }
-    rates.record(one_thread, work, elapsed, end);
+    rates.record(one_thread ? 1 : want, work, elapsed, end);
   }
 
   static constexpr std::int64_t kWorthLooking = 3'000'000;  // who is in the way, of a job in which somebody waited [ns]

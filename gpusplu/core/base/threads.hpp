@@ -25,9 +25,7 @@ struct Team {
   template <class Ready, class Sleep> void wait(const Ready& ready, const Sleep& sleep) const {
     if (size > 1) wait_until(ready, sleep, *waits);
   }
-  template <class Ready> void wait(const Ready& ready) const {
-    wait(ready, nap);
-  }
+  template <class Ready> void wait(const Ready& ready) const { wait(ready, nap); }
 };
 
 class JobKind;  // base/job_kind.hpp

@@ -82,7 +82,7 @@ void bind_teams(nb::module_& m) {
   nb::class_<RateComparison>(m, "RateComparison")
       .def(nb::init<>())
       .def("wants_one_thread", &RateComparison::wants_one_thread, "now"_a)
-      .def("record", &RateComparison::record, "one_thread"_a, "work"_a, "elapsed"_a, "now"_a);
+      .def("record", &RateComparison::record, "threads"_a, "work"_a, "elapsed"_a, "now"_a);
   m.def("run_loops", &run_loops, "size"_a, "counts"_a, "away"_a = 0.0);
   m.def("quota_of", &quota_of, "membership"_a, "root"_a);
   m.def("beside_blas", &beside_blas, "call"_a, "least"_a);

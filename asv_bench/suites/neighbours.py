@@ -40,6 +40,7 @@ CASES = (
 LARGE = ("elast:24x24x24", "elast:30x30x30", "poisson:40x40x40", "poisson:1000x1000", "rlc:300x300", "rlc:400x400")
 PEERS, BUDGET = (), 1.0
 CALLS = 50  # of large factors, one after the other
+SAMPLE = 0.05  # seconds of calls after neighbours have ended
 ALL_USED = 0.85  # part of the processors that counts as all of them
 ORDER = 300  # of the matrices that others multiply
 
@@ -199,9 +200,18 @@ def of_large_case(all_threads, case):
         until = time.perf_counter() + 1.0
         while time.perf_counter() < until:
             refactor()
-    end, last = time.perf_counter(), 0.0  # of the last call that did not use all
+
+    def some_calls():
+        """Clocks of processors are too coarse for one short call."""
+        begin = time.perf_counter()
+        while True:
+            refactor()
+            if time.perf_counter() - begin > SAMPLE:
+                break
+
+    end, last = time.perf_counter(), 0.0  # when the last calls that did not use all began
     while (begin := time.perf_counter() - end) < max(1.0, 5 * job):
-        _, own, others, steal = processors_used(refactor)
+        _, own, others, steal = processors_used(some_calls)
         if own + others + steal < ALL_USED * all_threads:
             last = begin
     more = {"threads": all_threads, "others": others, "steal": steal}

@@ -70,6 +70,42 @@ def canonical_from_rows(n: int, ptr: NDArray[numpy.int64], ind: NDArray[numpy.in
 def canonical_from_coordinates(n: int, row: NDArray[numpy.int32], col: NDArray[numpy.int32]) -> Canonical: ...
 @overload
 def canonical_from_coordinates(n: int, row: NDArray[numpy.int64], col: NDArray[numpy.int64]) -> Canonical: ...
+
+class SymmetricPairs:
+    def __init__(self, canonical: object, hermitian: bool, complex: bool) -> None: ...
+    @property
+    def first(self) -> NDArray[numpy.uint32]: ...
+    @property
+    def second(self) -> NDArray[numpy.uint32]: ...
+    @overload
+    def hold(self, values: NDArray[numpy.float64]) -> bool: ...
+    @overload
+    def hold(self, values: NDArray[numpy.float32]) -> bool: ...
+    @overload
+    def hold(self, values: NDArray[numpy.complex64]) -> bool: ...
+    @overload
+    def hold(self, values: NDArray[numpy.complex128]) -> bool: ...
+
+NO_ENTRY: int = 4294967295
+
+SYMMETRY_UNITS: float = 1000.0
+
+@overload
+def are_symmetric(
+    ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], values: NDArray[numpy.float64], hermitian: bool
+) -> bool: ...
+@overload
+def are_symmetric(
+    ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], values: NDArray[numpy.float32], hermitian: bool
+) -> bool: ...
+@overload
+def are_symmetric(
+    ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], values: NDArray[numpy.complex64], hermitian: bool
+) -> bool: ...
+@overload
+def are_symmetric(
+    ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], values: NDArray[numpy.complex128], hermitian: bool
+) -> bool: ...
 @overload
 def all_finite(values: NDArray[numpy.float64]) -> bool: ...
 @overload
@@ -719,13 +755,18 @@ def analysis_suits(
 class SingularError(RuntimeError):
     pass
 
+class NotSymmetric(ValueError):
+    pass
+
 class NotPositiveDefinite(ArithmeticError):
     column: int = -1
 
     pivot: float = 0.0
 
 class FactorF64:
-    def refactor(self, values: NDArray[numpy.float64], source: NDArray[numpy.int64] | None = None) -> int: ...
+    def refactor(
+        self, values: NDArray[numpy.float64], source: NDArray[numpy.int64] | None = None, checked: bool = False
+    ) -> int: ...
     def solve(self, b: NDArray[numpy.float64], trans: int = 0) -> NDArray[numpy.float64]: ...
     def update(
         self,
@@ -783,6 +824,7 @@ def factor(
     refine: str = "auto",
     hermitian: bool = True,
     any_values: bool = False,
+    own_order: NDArray[numpy.int32] | None = None,
 ) -> FactorF64: ...
 @overload
 def factor(
@@ -795,6 +837,7 @@ def factor(
     refine: str = "auto",
     hermitian: bool = True,
     any_values: bool = False,
+    own_order: NDArray[numpy.int32] | None = None,
 ) -> FactorF32: ...
 @overload
 def factor(
@@ -807,6 +850,7 @@ def factor(
     refine: str = "auto",
     hermitian: bool = True,
     any_values: bool = False,
+    own_order: NDArray[numpy.int32] | None = None,
 ) -> FactorC64: ...
 @overload
 def factor(
@@ -819,6 +863,7 @@ def factor(
     refine: str = "auto",
     hermitian: bool = True,
     any_values: bool = False,
+    own_order: NDArray[numpy.int32] | None = None,
 ) -> FactorC128: ...
 @overload
 def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.float64]) -> FactorF64: ...
@@ -916,7 +961,9 @@ def splu(
 ) -> None: ...
 
 class FactorF32:
-    def refactor(self, values: NDArray[numpy.float32], source: NDArray[numpy.int64] | None = None) -> int: ...
+    def refactor(
+        self, values: NDArray[numpy.float32], source: NDArray[numpy.int64] | None = None, checked: bool = False
+    ) -> int: ...
     def solve(self, b: NDArray[numpy.float32], trans: int = 0) -> NDArray[numpy.float32]: ...
     def update(
         self,
@@ -964,7 +1011,9 @@ class FactorF32:
     def bytes(self) -> int: ...
 
 class FactorC64:
-    def refactor(self, values: NDArray[numpy.complex64], source: NDArray[numpy.int64] | None = None) -> int: ...
+    def refactor(
+        self, values: NDArray[numpy.complex64], source: NDArray[numpy.int64] | None = None, checked: bool = False
+    ) -> int: ...
     def solve(self, b: NDArray[numpy.complex64], trans: int = 0) -> NDArray[numpy.complex64]: ...
     def update(
         self,
@@ -1012,7 +1061,9 @@ class FactorC64:
     def bytes(self) -> int: ...
 
 class FactorC128:
-    def refactor(self, values: NDArray[numpy.complex128], source: NDArray[numpy.int64] | None = None) -> int: ...
+    def refactor(
+        self, values: NDArray[numpy.complex128], source: NDArray[numpy.int64] | None = None, checked: bool = False
+    ) -> int: ...
     def solve(self, b: NDArray[numpy.complex128], trans: int = 0) -> NDArray[numpy.complex128]: ...
     def update(
         self,

@@ -199,6 +199,8 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         index = range(len(self))[system]
         canonical = self.canonical(index)
         matrix.check_finite(self._problem.pattern, canonical)
+        if self._problem.cholesky:
+            matrix.check_new_values(self._problem.pattern, canonical, "cholesky")
         factor: FactorT = FACTORS[self._problem.kind](self._symbolic, canonical)
         return factor
 

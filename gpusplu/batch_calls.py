@@ -48,7 +48,7 @@ class BatchCalls(LaterBatch):
         ValueError
             Another shape.
         BatchError
-            With ``errors="raise"``: systems are singular, not definite or not finite; says which.
+            With ``errors="raise"``: systems are singular, not definite, not finite or not Hermitian; says which.
 
         See Also
         --------

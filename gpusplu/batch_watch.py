@@ -18,8 +18,8 @@ from .symbolic import Symbolic
 
 
 class BatchStatus(IntEnum):
-    """What became of a system; those that are singular, not definite or not finite have no factor, and solutions that
-    are NaN.
+    """What became of a system; those that are singular, not definite, not finite or not Hermitian have no factor, and
+    solutions that are NaN.
 
     Examples
     --------
@@ -41,6 +41,7 @@ class BatchStatus(IntEnum):
     NOT_DEFINITE = 4
     NOT_FINITE = 5
     UNTRUSTED = 6  # has a factor, but not all solutions can be trusted that nobody waited for
+    NOT_HERMITIAN = 7  # of cholesky_batch: both triangles were given, and differ by more than rounding
 
 
 class WatchedSystems:
@@ -95,6 +96,7 @@ class WatchedSystems:
         """Which systems need pivots of their own, by what the ladder says of each."""
         unfit: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
         if self._symbolic.cholesky:
+            unfit |= report["not_symmetric"] != 0
             return unfit
         unfit |= (report["n_perturbed"] > 0) | (report["n_tiny"] > 0)
         rest = np.flatnonzero(~unfit)
@@ -110,9 +112,12 @@ class WatchedSystems:
         """Give a system an ordinary factor of these values, or refactor the one it has; what came of it."""
         if not _core.all_finite(canonical):
             return BatchStatus.NOT_FINITE
+        cholesky = self._problem.cholesky
+        if cholesky and not self._problem.pattern.pairs(True, canonical.dtype).hold(canonical):
+            return BatchStatus.NOT_HERMITIAN
         try:
             if system in self._alone:
-                self._alone[system].refactor(canonical, None)
+                self._alone[system].refactor(canonical, None, *[True] * cholesky)
             else:
                 self._alone[system] = self._ordinary(canonical)
         except (NotPositiveDefiniteError, _core.NotPositiveDefinite):

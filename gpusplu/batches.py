@@ -116,7 +116,7 @@ def cholesky_batch(
     NotHermitianError, ValueError
         As :func:`cholesky`; or `values` have another shape.
     BatchError
-        Systems are not positive definite or not finite, with ``errors="raise"``; says which.
+        Systems are not positive definite, not finite or not Hermitian, with ``errors="raise"``; says which.
 
     See Also
     --------

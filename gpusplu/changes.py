@@ -156,7 +156,7 @@ class Changes:
         matrix.check_finite(pattern, values)
         if pattern is self._pattern:
             FACTORIZATIONS.add()
-            self._core.refactor(values, None)
+            self._core.refactor(values, None, True)
             return
         known = self._symbolic.parts()[0]
         request = known.request._replace(movable=False)
@@ -186,7 +186,7 @@ class Changes:
         matrix.check_finite(given, canonical)
         wide = np.zeros(self._pattern.nnz, self.dtype)
         wide[places(self._pattern, given.ind, columns_of(given))] = canonical
-        self._refactor_core(wide, None)
+        self._refactor_core(wide, None, True)
 
 
 def read_columns(C: Any, n: int, dtype: np.dtype, name: str) -> Columns:

@@ -161,6 +161,9 @@ class Calls(Triangles):
             A matrix with another pattern.
         NonFiniteError
             A value is NaN or Inf; says where.
+        NotHermitianError
+            Values of both triangles differ by more than rounding, where A was factored as a Hermitian or symmetric
+            matrix.
         ValueError
             Another number of values than ``A.data`` had.
         TypeError
@@ -195,14 +198,21 @@ class Calls(Triangles):
             pattern = self._pattern
             raise matrix.non_finite(pattern, bad, pattern.gather(values))
 
-    def _refactor_core(self, values: ndarray, source: ndarray | None) -> int:
-        """`EngineFactor.refactor`, with our error about pivots that are not positive."""
+    def _refactor_core(self, values: ndarray, source: ndarray | None, checked: bool = False) -> int:
+        """`EngineFactor.refactor` with our errors about matrices that are not positive definite or not symmetric.
+
+        `checked`: the caller has made sure that the values are symmetric.
+        """
         try:
             self._factor_anew()
-            bad: int = self._core.refactor(values, source)
+            bad: int = self._core.refactor(values, source, True) if checked else self._core.refactor(values, source)
             return bad
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        except _core.NotSymmetric:
+            problem = self._symbolic.parts()[0]
+            canonical = values if source is None else values[source]
+            raise matrix.not_hermitian(self._pattern, canonical, problem.kind, problem.options.hermitian) from None
         finally:
             self._end_change()
 
@@ -240,7 +250,7 @@ class Calls(Triangles):
         problem = self._symbolic.parts()[0]
         canonical = matrix.values_for(pattern, values, problem.kind, problem.options.hermitian)
         canonical = canonical.astype(self._dtype, casting="safe", copy=False)
-        bad = self._refactor_core(canonical, None)
+        bad = self._refactor_core(canonical, None, problem.kind != "lu")
         if bad >= 0:
             raise matrix.non_finite(pattern, bad, canonical)
 
@@ -336,7 +346,7 @@ class Calls(Triangles):
         ------
         AccuracyError
             Solutions since the last check cannot be trusted: of any of them, not only the last.
-        NonFiniteError, RuntimeError, NotPositiveDefiniteError
+        NonFiniteError, NotHermitianError, RuntimeError, NotPositiveDefiniteError
             As :meth:`refactor`, about the values that were factored last. The factor then holds none until it is
             refactored.
 

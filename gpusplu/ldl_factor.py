@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from . import _core, matrix
+from . import _core
 from .errors import NoSymmetricFactorError
 from .factor import Solver
 from .results import Inertia
@@ -98,8 +98,6 @@ class LDLFactor(LDLTriangle, Solver):
         ------
         TypeError
             A is complex symmetric, so that its eigenvalues are not real.
-        NotHermitianError
-            Values that refactor was given have two triangles that differ.
 
         Notes
         -----
@@ -116,7 +114,6 @@ class LDLFactor(LDLTriangle, Solver):
         """
         if not self.hermitian:
             raise TypeError("inertia: A is complex symmetric, not Hermitian, and its eigenvalues are not real")
-        matrix.check_symmetry(self._pattern, self._core.values(), "inertia")
         held, certain, positive, negative, distance = self._core.inertia()
         self._doubt = doubt_of(held, certain, distance)
         return None if self._doubt else Inertia(positive, negative, 0)

@@ -24,10 +24,6 @@ FLOATS = tuple(np.dtype(char) for char in "fdFD")
 SINGLE = {np.dtype("d"): np.dtype("f"), np.dtype("D"): np.dtype("F")}
 EPS = {dtype: float(np.finfo(dtype).eps) for dtype in FLOATS}
 
-# Relative difference between A[i, j] and conj(A[j, i]) up to which A is taken for Hermitian: assembled matrices
-# differ by rounding. In units of the precision.
-HERMITIAN_TOLERANCE = 1e3
-
 
 class Columns:
     """A matrix in compressed columns whose arrays come from another library: what SciPy's would be, at less cost.
@@ -103,10 +99,11 @@ class Pattern:
     ind : ndarray of int32, shape (nnz,)
     """
 
-    __slots__ = ("core",)
+    __slots__ = ("_pairs", "core")
 
     def __init__(self, core: Any) -> None:
         self.core = core
+        self._pairs: dict[tuple[bool, bool], _core.SymmetricPairs] = {}
 
     n = property(lambda self: self.core.n)
     nnz = property(lambda self: self.core.nnz)
@@ -132,6 +129,13 @@ class Pattern:
         if (source < 0).any():  # conjugates
             return (False, None) if dtype.kind == "c" else (True, np.where(source < 0, ~source, source))
         return True, source
+
+    def pairs(self, hermitian: bool, dtype: np.dtype) -> _core.SymmetricPairs:
+        """Entries that have to be conjugates of each other, or equal, where values of `dtype` are given again."""
+        key = hermitian, dtype.kind == "c"
+        if key not in self._pairs:
+            self._pairs[key] = _core.SymmetricPairs(self.core, *key)
+        return self._pairs[key]
 
     def matches(self, other: Pattern) -> bool:
         """Whether the two patterns are the same, wherever their values come from."""
@@ -245,19 +249,29 @@ def both_triangles(pattern: Pattern, data: np.ndarray, kind: str, hermitian: boo
 
 def is_symmetric(pattern: Pattern, canonical: np.ndarray, hermitian: bool) -> bool:
     """Whether canonical values, both triangles, are of a Hermitian matrix, or a symmetric one, up to rounding."""
-    traits = _core.symmetry_traits(pattern.ptr, pattern.ind, canonical)
-    error: float = traits["hermitian_error" if hermitian else "symmetric_error"]
-    return error <= HERMITIAN_TOLERANCE * EPS[canonical.dtype]
+    return _core.are_symmetric(pattern.ptr, pattern.ind, canonical, hermitian)
 
 
 def check_symmetry(pattern: Pattern, canonical: np.ndarray, kind: str, hermitian: bool = True) -> None:
-    """Refuse canonical values, both triangles of them, that `kind` is not for.
+    """Refuse canonical values, both triangles of them, that `kind` is not for. Says nothing about NaN and Inf.
 
     Raises
     ------
     NotHermitianError
     """
-    if not is_symmetric(pattern, canonical, hermitian):
+    if not is_symmetric(pattern, canonical, hermitian) and _core.all_finite(canonical):
+        raise not_hermitian(pattern, canonical, kind, hermitian)
+
+
+def check_new_values(pattern: Pattern, canonical: np.ndarray, kind: str, hermitian: bool = True) -> None:
+    """`check_symmetry` of values that are not a matrix, on the pattern that was analysed for `kind`; quick when it is
+    done again. Says nothing about NaN and Inf.
+
+    Raises
+    ------
+    NotHermitianError
+    """
+    if not pattern.pairs(hermitian, canonical.dtype).hold(canonical) and _core.all_finite(canonical):
         raise not_hermitian(pattern, canonical, kind, hermitian)
 
 
@@ -329,13 +343,18 @@ def values_for(pattern: Pattern, values: Any, kind: str, hermitian: bool = True)
     ------
     PatternMismatchError
         A matrix with another pattern.
+    NotHermitianError
+        Values are not what `kind` is for.
     ValueError
         As many values as A.data had are needed.
     TypeError
         `values` are no numbers.
     """
     if type(values) is np.ndarray and values.shape == (pattern.size,) and values.dtype in FLOATS:
-        return pattern.gather(np.ascontiguousarray(values))
+        canonical = pattern.gather(np.ascontiguousarray(values))
+        if kind != "lu":
+            check_new_values(pattern, canonical, kind, hermitian)
+        return canonical
     values = to_host(values)
     if isinstance(values, np.ndarray) and values.shape == (pattern.n, pattern.n) and kind == "lu":
         data = values[pattern.ind, np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))]
@@ -353,7 +372,7 @@ def values_for(pattern: Pattern, values: Any, kind: str, hermitian: bool = True)
         raise TypeError(f"refactor: values must be numbers or a matrix, not {type(values).__name__}")
     if data.size != pattern.size:
         raise wrong_size(pattern, data.size)
-    return pattern.gather(in_floating_point(pattern, data.reshape(-1)))
+    return values_for(pattern, in_floating_point(pattern, data.reshape(-1)), kind, hermitian)
 
 
 def batch_values(pattern: Pattern, values: Any, dtype: np.dtype | None = None) -> Any:

@@ -249,12 +249,12 @@ class Moving:
         self._use.count(self, perf_counter() - start, solved=1)
         return x
 
-    def refactor(self, values: Any, source: Any = None) -> int:
+    def refactor(self, values: Any, source: Any = None, *checked: bool) -> int:
         with self._changing:
             offered, failure = self._offered, ""
             if offered:  # its values may be older than those held: it has to take the new ones first
                 try:
-                    if offered[0].refactor(values, source) < 0:
+                    if offered[0].refactor(values, source, *checked) < 0:
                         self._go(offered)
                         return -1
                 except Exception as error:
@@ -263,7 +263,7 @@ class Moving:
                     self._offered = None
                     raise
             start = perf_counter()
-            bad: int = self.held.refactor(values, source)
+            bad: int = self.held.refactor(values, source, *checked)
             self.version += 1
             if failure:  # not by the values: the processor took them
                 self._offered = None

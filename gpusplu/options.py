@@ -163,7 +163,7 @@ def lu_options(
     if str(expert.get("IterRefine") or "NO").upper() not in ("NO", "NOREFINE") and refine == "auto":
         refine = "always"
     precision = read_precision(precision, refine)
-    explicit = any(value is not None for value in expert.values()) or (name == "natural" and perm is None)
+    explicit = any(value is not None for value in expert.values()) or name == "natural"  # or a permutation
     symmetric = pivoting == "auto" and refine != "never" and not explicit
     return Options(
         name, perm, pivoting, refine, threshold, matching, symbolic, precision=precision, symmetric=symmetric

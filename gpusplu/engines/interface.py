@@ -66,9 +66,13 @@ class EngineFactor(Protocol):
     row_perm: np.ndarray
     col_perm: np.ndarray
 
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> int:
+    def refactor(self, values: Any, source: np.ndarray | None = None, checked: bool = False) -> int:
         """Factor canonical values or, with `source`, the caller's, of which ``values[source]`` are canonical; canonical
-        position of a NaN or Inf, or -1. Arrays are the caller's: they are neither kept nor changed."""
+        position of a NaN or Inf, or -1. Arrays are the caller's: they are neither kept nor changed.
+
+        Cholesky and LDL^T compare both triangles of the values, and raise NotHermitianError or ``_core.NotSymmetric``
+        where they are not what `matrix.check_symmetry` lets pass; unless they are canonical, on the host, and the
+        caller has `checked` them. LU is not told of `checked`."""
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """op(A) X = B, shape (n,) or (n, nrhs); trans: 0 for A, 1 for its transpose, 2 for its conjugate transpose."""
@@ -121,7 +125,8 @@ class EngineBatch(Protocol):
 
         Fields: ``multiplier``, the largest of L in modulus where it may matter; ``growth``, the largest entry of U
         beside that of A as it is scaled; ``n_perturbed`` and ``n_tiny``, pivots as in the core's PivotReport;
-        ``failed``, the column of a pivot that was none, or -1; ``not_finite``.
+        ``failed``, the column of a pivot that was none, or -1; ``not_finite``; ``not_symmetric``, of values for
+        Cholesky, with some that are by a hair.
         """
 
     def solve(self, b: Any, trans: int = 0) -> Any:

@@ -46,10 +46,19 @@ def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: 
             refine=options.refine,
             hermitian=options.hermitian,
             any_values=options.symmetric,
+            own_order=own_order(options, pattern.n),
         )
 
 
+def own_order(options: Options, n: int) -> np.ndarray | None:
+    """The order of columns that the caller wants L, U and D in, if that is his own."""
+    if options.ordering != "natural":
+        return None
+    return np.arange(n, dtype=np.int32) if options.perm is None else options.perm
+
+
 def cpu_refactor(factor: Any, canonical: np.ndarray) -> None:
-    """Factor other canonical values with a factor of the core; raises what `cpu_factor` does."""
+    """Factor other canonical values, symmetric where they have to be, with a factor of the core; raises what
+    `cpu_factor` does."""
     with indefinite_by_name():
-        factor.refactor(canonical)
+        factor.refactor(canonical, None, True)

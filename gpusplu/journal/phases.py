@@ -143,10 +143,10 @@ class Told:
         sides = f"{show(columns)} right-hand side" + ("s" if columns > 1 else "")
         return self._timed("solve", partial(self.held.solve, b, trans), sides)
 
-    def refactor(self, values: Any, source: Any = None) -> Any:
+    def refactor(self, values: Any, source: Any = None, *checked: bool) -> Any:
         with heard_by(self._caller):
             before = self.held.stats() if self.counted else {}
-            bad = self._timed("refactor", partial(self.held.refactor, values, source))
+            bad = self._timed("refactor", partial(self.held.refactor, values, source, *checked))
             if self.counted:
                 mended(self.held, self._symbolic, before, self.held.stats())
         return bad

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..cuda.layout import record
 from ..engines.device.part import THREADS, VALUE_BYTES, VALUES, MatrixPart, address
-from ..engines.device.staging import STATUS
+from ..engines.device.staging import STATUS, Status, is_asymmetric
 from ..engines.device.unfinished import outliving
 from ..matrix import Pattern
 
@@ -40,16 +40,17 @@ class RowsOnDevice(MatrixPart):
         array.set(values)
         return array
 
-    def gathered(self, given: Any) -> Any:
-        """Canonical values from the caller's, an array on the device."""
-        values = self.device.array((self.pattern.nnz,), self.dtype)
+    def gathered(self, given: Any) -> tuple[Any, bool]:
+        """Canonical values from the caller's, an array on the device; False with them where they have to be symmetric
+        and are not."""
+        values, found = self.device.array((self.pattern.nnz,), self.dtype), np.zeros(1, STATUS)
         status = self.device.zeros(STATUS.itemsize)
         self.device.own_stream().synchronize()
         stream, pointer = self.device.caller_stream(), self.device.pointer
         self.launch_values(stream, "gather_values", pointer(given), pointer(values), 0, status.pointer)
         with outliving(self.device, status):
-            stream.synchronize()
-        return values
+            stream.read(found, status.pointer, found.nbytes)
+        return values, not is_asymmetric(Status._make(found[0].item()), self.dtype)
 
     def full(self, shape: tuple[int, ...], value: float, dtype: np.dtype) -> Any:
         """A new array on the device."""
@@ -90,10 +91,12 @@ class DeviceMatrix:
     rows : RowsOnDevice
     values : cupy.ndarray, shape (nnz,)
         Canonical.
+    is_symmetric : bool, optional
+        Or need not be.
     """
 
-    def __init__(self, rows: RowsOnDevice, values: Any):
-        self._rows, self._values = rows, values
+    def __init__(self, rows: RowsOnDevice, values: Any, is_symmetric: bool = True):
+        self._rows, self._values, self.is_symmetric = rows, values, is_symmetric
 
     def residual(self, b: Any, x: Any, trans: int) -> tuple[Any, Any]:
         sizes = self._rows.device.array(b.shape, REAL)

@@ -117,7 +117,7 @@ class MixedFactor:
         """Of the caller's values on the device."""
         from .device import DeviceMatrix
 
-        return DeviceMatrix(self._on_device, self._on_device.gathered(values))
+        return DeviceMatrix(self._on_device, *self._on_device.gathered(values))
 
     def _hold(self, A: DoubleMatrix) -> None:
         self._A, self._double_current = A, False
@@ -177,7 +177,7 @@ class MixedFactor:
             if self._double is None:
                 self._make_double()
             elif not self._double_current:
-                self._double.refactor(self._A.canonical())
+                self._double.refactor(self._A.canonical(), None, *self._checked)
                 self._double_current = True
                 self._counts["n_double"] += 1
             return self._double
@@ -191,21 +191,26 @@ class MixedFactor:
 
     # ---- refactor
 
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> int:
+    @property
+    def _checked(self) -> tuple[bool, ...]:
+        """For `refactor` of the factors: their values are symmetric where they have to be."""
+        return () if self._problem.kind == "lu" else (True,)
+
+    def refactor(self, values: Any, source: np.ndarray | None = None, *checked: bool) -> int:
         """Factor new values; see `Factor.refactor`. Waits for the device, which says at once what is wrong."""
         start = perf_counter()
         with self._device, self._lock:
             self._recover()
             if self._gone_over:
-                bad: int = self._double.refactor(values, source)
+                bad: int = self._double.refactor(values, source, *checked)
             else:
-                bad = self._refactor_single(values, source)
+                bad = self._refactor_single(values, source, *checked)
             if bad < 0:
                 self._counts["n_refactor"] += 1
                 self._seconds["refactor_seconds"] = perf_counter() - start
         return bad
 
-    def _refactor_single(self, values: Any, source: np.ndarray | None) -> int:
+    def _refactor_single(self, values: Any, source: np.ndarray | None, checked: bool = False) -> int:
         on_device, before = matrix.is_cupy_array(values), self._A
         if not on_device:
             values = values.copy() if source is None else values[source]
@@ -213,7 +218,8 @@ class MixedFactor:
 
         def refactor() -> None:
             self._left = True
-            self._single.refactor(values.astype(SINGLE[self._dtype]))
+            single = values.astype(SINGLE[self._dtype])
+            self._single.refactor(single, None, *self._checked)
             if self.device_array is not None:
                 self._single.check()
 
@@ -228,6 +234,8 @@ class MixedFactor:
                     if on_device:
                         raise matrix.non_finite(self._pattern, bad, canonical)
                     return bad
+            if self._checked and not checked:
+                self._must_be_symmetric(A, None if on_device else values)
             if why := self._attempt(refactor):
                 self._go_over(why)
         except BaseException:
@@ -235,6 +243,14 @@ class MixedFactor:
             raise
         self._left = False
         return -1
+
+    def _must_be_symmetric(self, A: Any, canonical: np.ndarray | None) -> None:
+        """Refuse new values of a matrix that Cholesky and LDL^T are not for; `canonical`: they are on the host."""
+        kind, hermitian = self._problem.kind, self._problem.options.hermitian
+        if canonical is not None:
+            matrix.check_new_values(self._pattern, canonical, kind, hermitian)
+        elif not A.is_symmetric:
+            raise matrix.not_hermitian(self._pattern, A.canonical(), kind, hermitian)
 
     def _recover(self) -> None:
         """A factor of the values held, where a call that was to change it was left before its end."""

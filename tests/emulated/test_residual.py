@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from gpusplu.cuda import layout
 from support import emulated
-from support.small_matrices import canonical
+from support.small_matrices import EPS, canonical
 from support.solve_driver import pointer
 
 
@@ -55,6 +55,29 @@ def test_values(dtype):
     assert np.isfinite(status["largest"])
 
 
+@pytest.mark.parametrize("conjugate", [0, 1])
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_values_are_compared(dtype, conjugate):
+    """Through a map with duplicates and conjugates, for entries with a counterpart, without one, and on their own."""
+    rng = np.random.default_rng(2)
+    given = random_values(rng, 900, dtype)
+    source = rng.integers(0, 900, 1500)
+    source = np.where(rng.random(1500) < 0.3, ~source, source)
+    source_ptr = np.unique(np.r_[0, 1500, rng.integers(0, 1500, 700)]).astype(np.int64)
+    count = len(source_ptr) - 1
+    values = np.add.reduceat(np.where(source < 0, given[~source].conj(), given[source]), source_ptr[:-1])
+    other = rng.integers(-2, count, count).astype(np.int32)  # -1: not compared; -2: with zero
+    counterpart = np.where(other >= 0, values[other], 0)
+    expected = abs(values - (counterpart.conj() if conjugate else counterpart))[other != -1].max()
+    file, out = "common/values.cu", np.zeros(count, dtype)
+    status = np.zeros((), layout.struct(file, "Status"))
+    arrays = {"from": given, "to": out, "source": source, "source_ptr": source_ptr, "other": other, "status": status}
+    args = filled(layout.arguments(file)["gather_values"], count=count, conjugate=conjugate, **arrays)
+    emulated.compile(file, dtype).launch("gather_values", 3, 256, 64, args, seed=3)
+    assert status["asymmetry"] == pytest.approx(expected, rel=1e-14 if dtype in "dD" else 1e-5)
+    assert status["not_finite"] == 0
+
+
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize("counts", [(0, 5), (4000, 0), (3001, 97), (3072, 6144)])
 def test_arrays_are_moved(dtype, counts):
@@ -71,10 +94,10 @@ def test_arrays_are_moved(dtype, counts):
 
 def test_status_is_moved():
     status, report = (np.zeros((), layout.struct("common/values.cu", "Status")) for _ in range(2))
-    status[()] = tuple(range(1, 10))
+    status[()] = tuple(range(1, 1 + len(status.dtype)))
     args = filled(layout.arguments("common/values.cu")["move_status"], status=status, report=report)
     emulated.compile("common/values.cu", "d").launch("move_status", 1, 32, 0, args)
-    assert report.item() == tuple(range(1, 10))
+    assert report.item() == tuple(range(1, 1 + len(status.dtype)))
     assert not any(status.item())
 
 
@@ -95,11 +118,17 @@ def test_a_tally_forgets_nothing():
     add(1, 1, n_tiny=2, not_finite=4, growth=np.nan)
     add(1, 1, n_perturbed=1, not_finite=1, growth=1e9)
     add(0, 1, n_tiny=1)
+    assert tally["asymmetric"] == 0
+    add(1, 0, asymmetry=9e2 * EPS["d"], largest=1.0)
+    assert tally["asymmetric"] == 0
+    add(1, 0, asymmetry=2.2e3 * EPS["d"], largest=2.0)
+    add(1, 1, asymmetry=1.0, largest=100.0, n_perturbed=1, n_tiny=1, not_finite=1, growth=1e9)
     worst, last = tally["worst"], tally["last"]
     assert [worst[name] for name in ("n_perturbed", "n_tiny", "not_finite")] == [3, 2, 4]
     assert np.isnan(worst["growth"])
     assert [last[name] for name in ("n_perturbed", "n_tiny", "not_finite", "growth")] == [1, 1, 1, 1e9]
-    counts = {"n_factored": 3, "n_solved": 4, "n_held": 1, "not_finite": 2, "worst_solve": 0, "error": 0}
+    counts = {"n_factored": 6, "n_solved": 5, "n_held": 1, "not_finite": 2, "worst_solve": 0, "error": 0}
+    counts["asymmetric"] = 5
     assert {name: tally[name] for name in counts} == counts
 
 

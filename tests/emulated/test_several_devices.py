@@ -13,6 +13,7 @@ from support.deals import random_deal
 from support.emulated_host import EmulatedHost
 from support.small_matrices import phased
 from support.solves import check_solves
+from support.symmetric_values import spoilt
 
 PARAMETERS = {"warp_rows": 4, "small_rows": 8, "block_rows": 12}  # put small matrices into all phases
 POISSON = gallery.poisson(12, 11)
@@ -98,6 +99,22 @@ def test_arrays_on_the_first_device(hosts, cupy):
     factor.refactor(values, check="later")
     np.testing.assert_array_equal(factor.solve(b, check="later").get(), x.get())
     assert factor.check() < 1e-12
+
+
+@pytest.mark.parametrize("peers", [True, False])
+@pytest.mark.parametrize("make", [gs.cholesky, gs.ldlt])
+def test_values_that_are_not_symmetric(hosts, cupy, make, peers):
+    hosts(2, peers=peers)
+    A, b = matrix(make, "d"), np.ones(POISSON.shape[0])
+    factor = made(make, A, 2)
+    for put in (np.asarray, cupy.asarray):
+        with pytest.raises(gs.NotHermitianError):
+            factor.refactor_solve(put(spoilt(A, "below")), put(b))
+        check_solves(A, factor)
+    factor.refactor(cupy.asarray(spoilt(A, "above")))
+    with pytest.raises(gs.NotHermitianError):
+        factor.solve(b)
+    check_solves(A, factor)
 
 
 def test_determinants_and_inertia_by_the_processor(hosts):

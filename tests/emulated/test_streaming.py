@@ -22,6 +22,7 @@ from support.emulated_device import EmulatedDevice, memory_at
 from support.small_matrices import EPS, phased, rhs
 from support.solves import check_launches, check_same_answers
 from support.streaming import limit_between
+from support.symmetric_values import spoilt
 
 
 @pytest.fixture
@@ -62,6 +63,17 @@ def test_ldlt_has_the_same_bits(device, plans):
     whole, factor = check_same_bits(device, plans, gs.ldlt, A)
     assert factor.inertia() == whole.inertia() is not None
     assert factor._core._cpu is not None and whole._core._cpu is None
+
+
+def test_values_that_are_not_symmetric(device, plans, cupy):
+    A, b = matrix(), rhs(256)
+    whole = gs.cholesky(A, engine="supernodal", ordering="nd")
+    factor = gs.cholesky(A, engine="supernodal", ordering="nd", device_memory=limit_of(whole, plans[-1], 0.05))
+    assert factor.stats.n_windows > 0
+    for put in (np.asarray, cupy.asarray):
+        with pytest.raises(gs.NotHermitianError):
+            factor.refactor_solve(put(spoilt(A, "below")), put(b))
+        assert backward_error(A, factor.solve(b), b) < 1e-14
 
 
 def check_same_bits(device, plans, make, A):

@@ -15,6 +15,7 @@ REPORT = np.dtype(
         ("n_tiny", "i4"),
         ("failed", "i4"),
         ("not_finite", "?"),
+        ("not_symmetric", "?"),
     ]
 )
 
@@ -31,7 +32,8 @@ class DenseBatch:
         self.held = (values if source is None else values[:, source]).copy()
         self.found[...] = 0
         for k in range(self.count):
-            self.found[k] = self.factor(self.matrix(k).toarray())
+            M = self.matrix(k).toarray()
+            self.found[k] = *self.factor(M.copy()), self.cholesky and not is_hermitian(M)
 
     def matrix(self, system):
         return sp.csc_array((self.held[system], self.pattern.ind, self.pattern.ptr), shape=(self.n, self.n))
@@ -96,3 +98,7 @@ def systems_like(A, count, seed=1):
     """Values of systems with the pattern of `A`, near its own."""
     rng = np.random.default_rng(seed)
     return (A.data * rng.uniform(0.8, 1.2, (count, A.nnz))).astype(A.dtype)
+
+
+def is_hermitian(M):
+    return not abs(M - M.conj().T).max() > 1e3 * np.finfo(M.dtype).eps * abs(M).max()

@@ -42,13 +42,20 @@ template <class T> FactorSummary summary_of(const FactorBinding<T>& self) {
 
 template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
                                                     In<T> values, double pivot_threshold, const std::string& pivoting,
-                                                    const std::string& refine, bool hermitian, bool any_values) {
+                                                    const std::string& refine, bool hermitian, bool any_values,
+                                                    const std::optional<In<idx>>& own_order) {
   const Canonical& given = nb::cast<const Canonical&>(canonical);
   const PatternView A = given.pattern.view();
   require_entries(values, A.nnz(), "values");
   require_analysis_of(A, *symbolic);
   require(pivot_threshold >= 0 && pivot_threshold <= 1, "pivot_threshold must be between 0 and 1");
-  const FactorOptions options{pivot_threshold, pivoting_of(pivoting), refine_of(refine), hermitian, any_values};
+  const bool compares = symbolic->one_triangle() && !any_values;
+  FactorOptions options{pivot_threshold, pivoting_of(pivoting),      refine_of(refine), hermitian,
+                        any_values,      compares ? &given : nullptr};
+  if (own_order) {
+    require_permutation(*own_order, A.n, "own_order");
+    options.own_order = to_vector(*own_order);
+  }
   auto factor =
       without_gil([&] { return std::make_unique<Factor<T>>(std::move(symbolic), A, values.data(), options); });
   const off nvalues = given.nvalues;
@@ -279,12 +286,15 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
   nb::class_<Self>(m, name)
       .def(
           "refactor",
-          [](Self& self, In<T> values, std::optional<In<off>> source) {
+          [](Self& self, In<T> values, std::optional<In<off>> source, bool checked) {
             require_entries(values, source ? self.nvalues : self.nnz, "values");
             if (source) require_entries(*source, self.nnz, "source");
-            return without_gil([&] { return self.factor->refactor(values.data(), source ? source->data() : nullptr); });
+            const off* const places = source ? source->data() : nullptr;
+            return without_gil([&] { return self.factor->refactor(values.data(), places, checked); });
           },
-          "values"_a, "source"_a = nb::none())
+          "values"_a, "source"_a = nb::none(), "checked"_a = false,
+          "Position of a NaN or Inf, or -1. Values that are not symmetric raise NotSymmetric where one triangle is "
+          "factored, unless the caller has `checked` them.")
       .def("solve", &solve_binding<T>, "b"_a, "trans"_a = 0)
       .def("update", &update_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "subtract"_a = false,
            "The Cholesky factor of A + C C^H, C in compressed columns; False if A's pattern has no room for that.")
@@ -298,7 +308,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def(
           "pivots",
           [](const Self& self) {
-            auto [d, e] = asked(self, [](const Factor<T>& f) { return std::pair(f.diagonal(), f.below_diagonal()); });
+            auto [d, e] = asked(self, [](const Factor<T>& f) { return f.pivots(); });
             return Tuple<NumPy<T>, NumPy<T>>(nb::make_tuple(to_numpy(std::move(d)), to_numpy(std::move(e))));
           },
           "D of LDL^T: its diagonal, and what is below.")
@@ -327,7 +337,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def_prop_ro("bytes", [](const Self& self) { return summary_of(self).bytes; });
   m.def("factor", &factor_binding<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), nb::kw_only(),
         "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto", "hermitian"_a = true,
-        "any_values"_a = false,
+        "any_values"_a = false, "own_order"_a = nb::none(),
         "Factor a matrix with this canonical pattern by what `analyze` found; see core/numeric/factor.hpp.");
   m.def(
       "factor_given", &factor_of_given<T>, nb::rv_policy::take_ownership, "symbolic"_a, "canonical"_a,
@@ -345,6 +355,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
 
 void bind_factor(nb::module_& m) {
   nb::exception<SingularError>(m, "SingularError", PyExc_RuntimeError);
+  nb::exception<NotSymmetric>(m, "NotSymmetric", PyExc_ValueError);
   nb::dict attributes;  // of one that is raised: the column and the pivot
   attributes["column"] = -1, attributes["pivot"] = 0.0;
   static PyObject* not_positive_definite =

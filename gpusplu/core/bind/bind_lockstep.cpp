@@ -36,7 +36,9 @@ template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, n
   require(count > 0, "count must be positive");
   const SupernodeCosts& merging = costs.lockstep.merging;
   const Ladder ladder(eps<T>, Pivoting::automatic, refine_of(refine), 0);
-  auto factor = without_gil([&] { return std::make_unique<LockstepFactor<T>>(symbolic, A, count, merging, ladder); });
+  const Canonical* const compared = symbolic.cholesky ? &given : nullptr;
+  auto factor =
+      without_gil([&] { return std::make_unique<LockstepFactor<T>>(symbolic, A, count, merging, ladder, compared); });
   const off nvalues = given.nvalues;
   return new LockstepBinding<T>{std::move(canonical), std::move(factor), nvalues};
 }

@@ -6,10 +6,12 @@
 #include "bind/checks.hpp"
 #include "matrix/canonical.hpp"
 #include "matrix/products.hpp"
+#include "matrix/symmetric_pairs.hpp"
 #include "matrix/symmetry.hpp"
 #include "matrix/triangle.hpp"
 #include "matrix/validate.hpp"
 #include "matrix/values.hpp"
+#include "shared/values.hpp"
 
 namespace gs {
 namespace {
@@ -118,13 +120,38 @@ void solve_triangle_array(bool lower, In<off> ptr, In<idx> ind, In<T> values, st
   });
 }
 
+// What Python holds: the canonical pattern stays alive with its pairs.
+struct PairsBinding {
+  nb::object canonical;
+  SymmetricPairs pairs;
+};
+
+PairsBinding make_pairs(nb::object canonical, bool hermitian, bool complex) {
+  const Canonical& given = nb::cast<const Canonical&>(canonical);
+  return {std::move(canonical), without_gil([&] { return SymmetricPairs(given, hermitian, complex); })};
+}
+
+template <class T> bool pairs_hold(const PairsBinding& self, In<T> values) {
+  const PatternView A = nb::cast<const Canonical&>(self.canonical).pattern.view();
+  require_entries(values, A.nnz(), "values");
+  return without_gil([&] { return are_symmetric(self.pairs, A, values.data(), largest_part(values.data(), A.nnz())); });
+}
+
+template <class T> bool symmetric_array(In<off> ptr, In<idx> ind, In<T> values, bool hermitian) {
+  const PatternView A = matrix_view(ptr, ind, values);
+  return without_gil([&] { return are_symmetric(A, values.data(), hermitian); });
+}
+
 template <class I> void bind_indices(nb::module_& m) {
   m.def("canonical_from_columns", &from_columns<I>, "n"_a, "ptr"_a.noconvert(), "ind"_a.noconvert());
   m.def("canonical_from_rows", &from_rows<I>, "n"_a, "ptr"_a.noconvert(), "ind"_a.noconvert());
   m.def("canonical_from_coordinates", &from_coordinates<I>, "n"_a, "row"_a.noconvert(), "col"_a.noconvert());
 }
 
-template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canonical) {
+template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canonical, nb::class_<PairsBinding>& pairs) {
+  pairs.def("hold", &pairs_hold<T>, "values"_a.noconvert(), "Whether canonical values, finite, are so up to rounding.");
+  m.def("are_symmetric", &symmetric_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "hermitian"_a,
+        "Whether both triangles are of a Hermitian or a symmetric matrix up to rounding.");
   canonical.def("gather", &gather<T>, "values"_a.noconvert(), "The canonical values from the caller's.");
   m.def(
       "all_finite",
@@ -171,7 +198,21 @@ void bind_matrix(nb::module_& m) {
       "residual"_a, "x"_a, "b"_a, "norm_of_A"_a, "Normwise, from largest moduli and the norm of op(A).");
   bind_indices<std::int32_t>(m);
   bind_indices<std::int64_t>(m);
-  for_scalars([&]<class T>(const char*) { bind_values<T>(m, canonical); });
+  nb::class_<PairsBinding> pairs(m, "SymmetricPairs",
+                                 "Entries of a pattern that have to be conjugates, or equal; see "
+                                 "core/matrix/symmetric_pairs.hpp.");
+  pairs
+      .def(
+          "__init__",
+          [](PairsBinding* self, nb::object canonical, bool hermitian, bool complex) {
+            new (self) PairsBinding(make_pairs(std::move(canonical), hermitian, complex));
+          },
+          "canonical"_a, "hermitian"_a, "complex"_a)
+      .def_prop_ro("first", &view_of<&PairsBinding::pairs, &SymmetricPairs::first>)
+      .def_prop_ro("second", &view_of<&PairsBinding::pairs, &SymmetricPairs::second>);
+  m.attr("NO_ENTRY") = SymmetricPairs::none;
+  m.attr("SYMMETRY_UNITS") = gpu::SYMMETRY_UNITS;
+  for_scalars([&]<class T>(const char*) { bind_values<T>(m, canonical, pairs); });
 }
 
 }  // namespace gs

@@ -111,7 +111,7 @@ template <class T> bool Factor<T>::scales_mislead() const {
 template <class T> void Factor<T>::decide_checks(bool fresh) {
   const PivotReport pivots = report();
   trust_ = ladder_.trust(pivots);
-  triangles_fit_ = false, triangles_.reset();
+  triangles_fit_ = false, triangles_.reset(), own_order_.clear();
   norms_[0] = norms_[1] = -1;
   for (Experience& seen : seen_)
     if (fresh || ladder_.is_outdated(seen, pivots.error_bound)) seen = {};
@@ -199,10 +199,11 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   by_columns.method = MethodChoice::column;
   by_columns.matching = matching;
   by_columns.keep_diagonal = false;
-  const bool own_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
-  if (own_order) by_columns.ordering = "user", by_columns.user_perm = symbolic_->col_perm.data();
+  const bool in_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
+  const std::vector<idx>& order = in_order ? symbolic_->col_perm : options_.own_order;
+  if (!order.empty()) by_columns.ordering = "user", by_columns.user_perm = order.data();
   Symbolic renewed = analyze(A_, values_.data(), by_columns);
-  if (own_order) renewed.ordering = symbolic_->ordering;
+  if (!order.empty()) renewed.ordering = symbolic_->ordering;
   return renewed;
 }
 
@@ -294,7 +295,14 @@ template <class T> void Factor<T>::factor_spare(double largest) {
   }
 }
 
-template <class T> off Factor<T>::refactor(const T* values, const off* source) {
+// The spare values, the largest part of which is given.
+template <class T> void Factor<T>::require_symmetric(double largest) {
+  const bool hermitian = symbolic_->cholesky || options_.hermitian;
+  if (!pairs_) pairs_ = std::make_unique<const SymmetricPairs>(*options_.compared, hermitian, is_complex<T>);
+  if (!are_symmetric(*pairs_, A_, spare_.data(), largest)) throw NotSymmetric();
+}
+
+template <class T> off Factor<T>::refactor(const T* values, const off* source, bool checked) {
   const UseLock::Exclusive own = use_.exclusive();
   const Stopwatch watch;
   const off nnz = (off)values_.size();
@@ -305,6 +313,7 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source) {
   const double largest = largest_part(spare_.data(), nnz);
   if (!std::isfinite(largest))
     return std::find_if(spare_.begin(), spare_.end(), [](const T& v) { return !all_finite(&v, 1); }) - spare_.begin();
+  if (options_.compared && !checked) require_symmetric(largest);
   factor_spare(largest);
   stats_.n_refactor++;
   stats_.refactor_seconds = watch.seconds();
@@ -380,6 +389,7 @@ template <class T> FactorSummary Factor<T>::summary() const {
   all.bytes = front_ ? front_->bytes() : column_->bytes();
   if (wide_.column && wide_.column != column_) all.bytes += wide_.column->bytes();
   if (triangles_) all.bytes += triangles_->bytes();
+  if (pairs_) all.bytes += pairs_->bytes();
   if (mirror_) all.bytes += mirror_->bytes();
   all.error_bound = error_bound();
   return all;

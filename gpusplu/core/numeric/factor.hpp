@@ -12,11 +12,14 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "analysis/symbolic.hpp"
 #include "base/fork.hpp"
 #include "certify/ladder.hpp"
 #include "certify/range.hpp"
+#include "matrix/symmetric_pairs.hpp"
 #include "matrix/symmetry.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/factor_info.hpp"
@@ -31,11 +34,19 @@ struct FactorOptions {
   bool hermitian = true;  // of LDL^T: A equals its conjugate transpose, else its transpose
   // LU is what is asked for: LDL^T is for values that are symmetric, either way, and as long as it is accurate.
   bool any_values = false;
+  // Of factorizations that read one triangle: the pattern, which outlives the factor, that new values are compared on.
+  const Canonical* compared = nullptr;
+  // A caller's order of the columns, gather: L, U and their permutations are of it (numeric/factor_triangles.cpp).
+  std::vector<idx> own_order = {};
 };
 
 struct SingularError : std::runtime_error {
   idx column;  // in A's numbering, -1 when unknown
   explicit SingularError(idx j) : std::runtime_error("Factor is exactly singular"), column(j) {}
+};
+
+struct NotSymmetric : std::runtime_error {
+  NotSymmetric() : std::runtime_error("values are not those of a Hermitian or symmetric matrix") {}
 };
 
 struct NotPositiveDefinite : std::runtime_error {
@@ -81,8 +92,8 @@ template <class T> class Factor {
 
   // Canonical entry k is values[source[k]]; a null source is the identity. Returns the canonical position of a NaN or
   // Inf, having changed nothing, or -1. Where it throws, the factor of the values before is restored, at once or when
-  // somebody asks for it.
-  off refactor(const T* values, const off* source);
+  // somebody asks for it. Unless the caller has `checked` that they are symmetric, it throws NotSymmetric of others.
+  off refactor(const T* values, const off* source, bool checked = false);
 
   // From the Cholesky factor of A to that of A + C C^H, or A - C C^H for sign -1: by the columns that change, or where
   // that takes longer or loses digits by a new factorization. C.pattern.n counts its columns. True if A's pattern has
@@ -136,6 +147,8 @@ template <class T> class Factor {
   int sign_of_permutations() const;
   std::vector<T> diagonal() const;        // of U (Cholesky: of L; LDL^T: of D)
   std::vector<T> below_diagonal() const;  // of D
+  // The diagonal of D and what is below, as `lower` goes with it.
+  std::pair<std::vector<T>, std::vector<T>> pivots() const;
 
  private:
   struct Factored {  // by one of the engines
@@ -153,6 +166,7 @@ template <class T> class Factor {
   void factor_by_method(bool fresh);
   void factor_front(bool fresh, bool renewed = false);
   void factor_spare(double largest);
+  void require_symmetric(double largest);
   bool factor_updated_anew();
   bool factor_first();
   void delay_perturbed_pivots(const PivotRule& rule);
@@ -176,6 +190,9 @@ template <class T> class Factor {
   template <class Ask> auto held_by(Ask&& ask) const;
   template <class Ask> auto taken_by(Ask&& ask) const;
   void fit_triangles();
+  void fit_own_order();
+  template <class Each> std::vector<Each> taken_out(const std::vector<Each>& each) const;
+  void fit_columns(double most_error);
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
   bool in_range(Trans trans, const T* b, const T* x) const;
   void solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const;
@@ -206,21 +223,23 @@ template <class T> class Factor {
   bool triangles_fit_ = false;  // L and U without scales have been looked into since the last factorization
   double triangles_error_ = 0;
   std::shared_ptr<const ColumnLU<T>> triangles_;  // that L and U are taken from instead of those held
+  std::vector<idx> own_order_;                    // that pivots of the fronts held are taken out in; empty: their own
   bool updated_ = false;                          // since the last factorization
   double largest_ = 0;                            // largest entry of A
   double norms_[2] = {-1, -1};                    // of A and its transpose in the infinity norm, -1 until asked for
   // Nothing is factored: memory was too short, or the call was asked to stop, before the factor of the values held was
   // restored.
   bool lost_ = false;
-  typename ColumnLU<T>::Origin origin_;   // of the numbers that are to be restored
-  Trust trust_ = Trust::none;             // in solves
-  ScaleRange scales_[2];                  // of rows, of columns
-  std::unique_ptr<const Mirror> mirror_;  // once LDL^T has to ask whether values are symmetric
-  int n_resorts_ = 0;                     // steps of use_partial_pivoting that were taken for these values
-  Factored wide_;                         // what the last of them found, put aside for solves that need it
-  Experience seen_[2];                    // of solves with A, with its transpose
-  mutable UseLock use_;                   // solves share it; refactor and the ladder own it
-  FactorStats stats_;                     // concurrent solves write it, norms_ and seen_ under use_.counts
+  typename ColumnLU<T>::Origin origin_;          // of the numbers that are to be restored
+  Trust trust_ = Trust::none;                    // in solves
+  ScaleRange scales_[2];                         // of rows, of columns
+  std::unique_ptr<const SymmetricPairs> pairs_;  // once values had to be compared
+  std::unique_ptr<const Mirror> mirror_;         // once LDL^T has to ask whether values are symmetric
+  int n_resorts_ = 0;                            // steps of use_partial_pivoting that were taken for these values
+  Factored wide_;                                // what the last of them found, put aside for solves that need it
+  Experience seen_[2];                           // of solves with A, with its transpose
+  mutable UseLock use_;                          // solves share it; refactor and the ladder own it
+  FactorStats stats_;                            // concurrent solves write it, norms_ and seen_ under use_.counts
 };
 
 }  // namespace gs

@@ -4,16 +4,23 @@
 // size, L and U without scales multiply to A but for errors as large as its largest entry, or leave the range. Solves
 // are refined; those who take L and U get what partial pivoting of A as it is finds, as from SuperLU, where that is
 // better.
+//
+// Fronts eliminate columns in a postorder. Where the caller gave an order of his own, factors of one triangle are taken
+// out in it: that is another numbering of the same pivots, but where they were exchanged inside of a front. Rows that
+// LU exchanges there could lead back to columns that come later in the caller's order, so that L and U come from a
+// factorization by columns in that order.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
+#include "analysis/graph.hpp"
 #include "base/scalars.hpp"
 #include "matrix/modulus.hpp"
 #include "numeric/factor.hpp"
 #include "numeric/known_answer.hpp"
+#include "numeric/nearest_order.hpp"
 
 namespace gs {
 namespace {
@@ -80,12 +87,31 @@ template <class T, class Engine, class Product> double error_of_triangles(Patter
   return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
 }
 
+// The same of the triangles of an engine for LU.
+template <class T, class Engine>
+double error_of_lu(PatternView A, const T* values, double largest_of_A, const Engine& engine) {
+  const Matrix<T> L = engine.lower(), U = engine.upper();
+  return error_of_triangles(A, values, largest_of_A, engine,
+                            [&](const auto&... given) { return product_of_lu(L, U, given...); });
+}
+
 }  // namespace
+
+// Of each pivot, in the order that they are taken out in.
+template <class T> template <class Each> std::vector<Each> Factor<T>::taken_out(const std::vector<Each>& each) const {
+  if (own_order_.empty()) return each;
+  std::vector<Each> out(each.size());
+  for (std::size_t k = 0; k < out.size(); k++) out[k] = each[own_order_[k]];
+  return out;
+}
 
 // Only where pivots were perturbed, the bound of errors is no good or multipliers may leave the range without scales
 // are they measured, once a factorization. For those who own the factor.
 template <class T> void Factor<T>::fit_triangles() {
   triangles_fit_ = true, triangles_error_ = 0;
+  const bool orders_columns = front_ && !options_.own_order.empty();
+  if (orders_columns && symbolic_->one_triangle()) fit_own_order();
+  if (orders_columns && !symbolic_->one_triangle()) return fit_columns(std::numeric_limits<double>::infinity());
   const double apart = scales_[0].largest / scales_[0].least;
   const bool in_range =
       (front_ || !column_->is_wide()) && apart < std::sqrt((double)std::numeric_limits<real_t<T>>::max());
@@ -99,13 +125,14 @@ template <class T> void Factor<T>::fit_triangles() {
     });
     return;
   }
-  const auto error = [&](const auto& engine) {
-    const Matrix<T> L = engine.lower(), U = engine.upper();
-    return error_of_triangles(A_, values_.data(), largest_, engine,
-                              [&](const auto&... given) { return product_of_lu(L, U, given...); });
-  };
-  triangles_error_ = front_ ? error(*front_) : error(*column_);
+  triangles_error_ =
+      front_ ? error_of_lu(A_, values_.data(), largest_, *front_) : error_of_lu(A_, values_.data(), largest_, *column_);
   if (ladder_.is_inverse(triangles_error_) || options_.pivoting == Pivoting::fixed) return;
+  fit_columns(triangles_error_);
+}
+
+// By partial pivoting of A as it is, if its error is less.
+template <class T> void Factor<T>::fit_columns(double most_error) {
   const Symbolic unscaled = unscaled_analysis();
   if (unscaled.structural_rank < unscaled.n) return;
   auto column = std::make_shared<ColumnLU<T>>(unscaled, A_);
@@ -113,8 +140,22 @@ template <class T> void Factor<T>::fit_triangles() {
   options.pivot_threshold = pivot_threshold_of(Resort::unscaled, options_.pivot_threshold);
   const FactorInfo info = column->factor(values_.data(), options);
   if (info.status != FactorInfo::ok) return;
-  const double other = error(*column);
-  if (other < triangles_error_) triangles_ = std::move(column), triangles_error_ = other;
+  const double error = error_of_lu(A_, values_.data(), largest_, *column);
+  if (error < most_error) triangles_ = std::move(column), triangles_error_ = error;
+}
+
+// In the caller's order, as near as pivots that were exchanged allow.
+template <class T> void Factor<T>::fit_own_order() {
+  const std::vector<idx> place = inverse_permutation(options_.own_order.data(), A_.n);
+  const std::vector<idx> wanted = gather(place, front_->col_perm());
+  if (symbolic_->cholesky) {
+    own_order_ = inverse_permutation(wanted.data(), A_.n);
+    return;
+  }
+  const std::vector<T> below = front_->below_diagonal();
+  std::vector<char> joined(A_.n);
+  for (idx k = 0; k < A_.n; k++) joined[k] = below[k] != T(0);
+  own_order_ = nearest_order(front_->lower().pattern.view(), wanted, joined);
 }
 
 // Of the engine that L and U are taken from. That these may be computed now is nothing that the caller of a const
@@ -136,26 +177,38 @@ template <class T> bool Factor<T>::has_accurate_triangles() const {
 }
 
 template <class T> std::vector<idx> Factor<T>::row_perm() const {
-  return taken_by([](const auto& engine) { return std::vector<idx>(engine.row_perm()); });
+  return taken_by([&](const auto& engine) { return taken_out(engine.row_perm()); });
 }
 
 template <class T> std::vector<idx> Factor<T>::col_perm() const {
-  return taken_by([](const auto& engine) { return std::vector<idx>(engine.col_perm()); });
+  return taken_by([&](const auto& engine) { return taken_out(engine.col_perm()); });
 }
 
 template <class T> Matrix<T> Factor<T>::lower() const {
-  return taken_by([](const auto& engine) { return engine.lower(); });
+  return taken_by([&](const auto& engine) {
+    Matrix<T> L = engine.lower();
+    return own_order_.empty() ? std::move(L) : in_order(L, own_order_);
+  });
+}
+
+template <class T> std::pair<std::vector<T>, std::vector<T>> Factor<T>::pivots() const {
+  return taken_by([&](const auto&) {
+    std::vector<T> none(A_.n);
+    if (!front_) return std::pair(column_->diagonal(), std::move(none));
+    return std::pair(taken_out(front_->diagonal()), taken_out(front_->below_diagonal()));
+  });
 }
 
 template <class T> Matrix<T> Factor<T>::upper() const {
   return taken_by([](const auto& engine) { return engine.upper(); });
 }
 
-#define GS_INSTANTIATE(T)                                  \
-  template bool Factor<T>::has_accurate_triangles() const; \
-  template std::vector<idx> Factor<T>::row_perm() const;   \
-  template std::vector<idx> Factor<T>::col_perm() const;   \
-  template Matrix<T> Factor<T>::lower() const;             \
+#define GS_INSTANTIATE(T)                                                       \
+  template bool Factor<T>::has_accurate_triangles() const;                      \
+  template std::vector<idx> Factor<T>::row_perm() const;                        \
+  template std::vector<idx> Factor<T>::col_perm() const;                        \
+  template Matrix<T> Factor<T>::lower() const;                                  \
+  template std::pair<std::vector<T>, std::vector<T>> Factor<T>::pivots() const; \
   template Matrix<T> Factor<T>::upper() const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

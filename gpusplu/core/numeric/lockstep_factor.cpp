@@ -30,8 +30,10 @@ idx longest_line(PatternView A, const std::vector<idx>& column) {
   return A.n == 0 ? 0 : std::max(std::ranges::max(rows), std::ranges::max(columns));
 }
 
+static_assert(no_entry == SymmetricPairs::none);
+
 LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const std::vector<idx>& column,
-                           const LockstepSums& sums) {
+                           const LockstepSums& sums, const SymmetricPairs* pairs) {
   const auto or_null = [](const auto& v) { return v.empty() ? nullptr : v.data(); };
   return {.n = plan.n,
           .nf = plan.nf,
@@ -40,6 +42,9 @@ LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const s
           .A = A,
           .longest = longest_line(A, column),
           .column = column.data(),
+          .first = pairs ? pairs->first.data() : nullptr,
+          .second = pairs ? pairs->second.data() : nullptr,
+          .n_pairs = pairs ? (off)pairs->first.size() : 0,
           .fronts = plan.fronts.data(),
           .below = plan.below.data(),
           .child = plan.child.data(),
@@ -59,15 +64,17 @@ LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const s
 
 }  // namespace
 
-template <class T> LockstepFactor<T>::LockstepFactor(const Symbolic& symbolic, PatternView A, idx count,
-                                                     const SupernodeCosts& merging, const Ladder& ladder)
+template <class T>
+LockstepFactor<T>::LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging,
+                                  const Ladder& ladder, const Canonical* compared)
     : A_(A),
       count_(count),
       plan_(gpu::make_lockstep_plan(symbolic, A, {merging})),
       ladder_(ladder),
       column_(columns_of_entries(A)),
+      pairs_(compared ? std::optional<SymmetricPairs>(std::in_place, *compared, true, is_complex<T>) : std::nullopt),
       sums_(make_lockstep_sums(plan_)),
-      program_(program_of(plan_, A, column_, sums_)),
+      program_(program_of(plan_, A, column_, sums_, pairs_ ? &*pairs_ : nullptr)),
       kernels_(lockstep_kernels<T>()),
       values_(n_groups() * A.nnz() * numbers),
       factor_(n_groups() * plan_.factor_size * numbers),
@@ -133,6 +140,7 @@ const typename LockstepFactor<T>::R* LockstepFactor<T>::load_group(idx group, co
   rows_of(group, values.begin, values.stride, rows);
   R *const held = values_of(group), *const to = values_room() ? room : held;
   kernels_.load(program_, rows, values.source, to, to == held ? nullptr : held, notes_of(group));
+  if (program_.n_pairs > 0) kernels_.compare(program_, to, notes_of(group));
   return to;
 }
 
@@ -310,6 +318,7 @@ template <class T> std::vector<LockstepReport> LockstepFactor<T>::report() const
       report.growth = note.largest_entry > 0 ? note.upper / note.largest_entry : 0;
     }
     report.n_perturbed = note.n_perturbed, report.n_tiny = note.n_tiny, report.not_finite = note.not_finite;
+    report.not_symmetric = note.not_symmetric;
     report.failed = note.failed < 0 ? -1 : plan_.col_perm[note.failed];
   }
   return reports;

@@ -7,11 +7,13 @@
 // on many. Groups are shared out over the threads.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "analysis/symbolic.hpp"
 #include "base/fork.hpp"
 #include "certify/ladder.hpp"
+#include "matrix/symmetric_pairs.hpp"
 #include "numeric/lockstep_sums.hpp"
 #include "plan/lockstep/plan.hpp"
 #include "simd/lockstep_kernels.hpp"
@@ -24,8 +26,9 @@ template <class T> class LockstepFactor {
  public:
   using R = real_t<T>;
   // What `A` points to must outlive it. Nothing is factored until `refactor` is called. Throws as make_lockstep_plan.
+  // Of Cholesky, values are compared on the pattern `compared`, if there is one.
   LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging,
-                 const Ladder& ladder);
+                 const Ladder& ladder, const Canonical* compared = nullptr);
 
   // Entry k of system s is values[s * stride + source[k]]; a null source is the identity. Where a call with new values
   // was asked to stop, what follows throws std::runtime_error until there are new values again.
@@ -99,6 +102,7 @@ template <class T> class LockstepFactor {
   gpu::LockstepPlan plan_;
   Ladder ladder_;
   std::vector<idx> column_;  // of each entry of A
+  std::optional<SymmetricPairs> pairs_;
   LockstepSums sums_;
   LockstepProgram program_;
   const LockstepKernels<T>& kernels_;

@@ -5,6 +5,7 @@
 
 #include "lockstep/assembly.hpp"
 #include "lockstep/eliminate.hpp"
+#include "shared/values.hpp"
 #include "simd/lockstep_lanes.hpp"
 
 namespace gs::GS_SIMD {
@@ -124,7 +125,8 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
         LockstepNotes& note = notes[part * width + l];
         note = {};
         note.failed = -1;
-        note.not_finite = !(from_bits<R>(largest.bits[l]) <= bound);
+        note.largest_part = from_bits<R>(largest.bits[l]);
+        note.not_finite = !(note.largest_part <= bound);
         note.norms[0] = note.norms[1] = -1;
       }
     }
@@ -134,6 +136,31 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
                    LockstepNotes* notes) {
     if (kept) load_as<true>(P, systems, source, values, kept, notes);
     else load_as<false>(P, systems, source, values, kept, notes);
+  }
+
+  // The larger part of a difference is a lower bound of its modulus, which is at most `corner` times as large, and the
+  // largest part one of the largest entry: nothing that is not symmetric is taken for it.
+  static void compare(const LockstepProgram& P, const R* values_, LockstepNotes* notes) {
+    constexpr double corner = is_complex<T> ? 1.4142135623730952 : 1, rounding = 1 - 1e-6;
+    constexpr double most = gpu::SYMMETRY_UNITS * std::numeric_limits<R>::epsilon() * rounding / corner;
+    for (int part = 0; part < parts; part++) {
+      const Entries<V> own = entries(const_cast<R*>(values_), part);
+      Largest difference;
+      for (off k = 0; k < P.n_pairs; k++) {
+        const V one = own[P.first[k]];
+        if (P.second[k] == no_entry) {
+          difference.see(one);
+          continue;
+        }
+        const V other = own[P.second[k]];
+        if constexpr (has_pairs<V>) difference.see({one.re - other.re, one.im + other.im});
+        else difference.see(one - other);
+      }
+      for (int l = 0; l < width; l++) {
+        LockstepNotes& note = notes[part * width + l];
+        note.not_symmetric = !((double)from_bits<R>(difference.bits[l]) <= most * note.largest_part);
+      }
+    }
   }
 
   template <bool cholesky> struct Factorization {

@@ -14,6 +14,8 @@ template <class T> constexpr int lockstep_numbers = 64 / (int)sizeof(real_t<T>) 
 constexpr int most_lockstep_lanes = 16;
 constexpr int lockstep_columns = 4;  // right-hand sides that are solved together, if there are several
 
+constexpr std::uint32_t no_entry = 0xffffffff;  // in place of the second of a pair
+
 // A plan and its matrix, as kernels read them.
 struct LockstepProgram {
   idx n, nf, n_entries;  // entries of A that fronts have
@@ -21,6 +23,9 @@ struct LockstepProgram {
   PatternView A;
   idx longest;        // entries of a row or a column of A, at most
   const idx* column;  // of each entry of A
+  // Pairs of entries that have to be conjugates, or the first of which has to be zero (matrix/symmetric_pairs.hpp)
+  const std::uint32_t *first, *second;
+  off n_pairs;
   const gpu::LockstepFront* fronts;
   const idx *below, *child, *entry_source;
   const std::uint16_t* place;
@@ -37,9 +42,11 @@ struct LockstepProgram {
 struct LockstepNotes {
   double largest_entry, multiplier, upper;  // of the scaled matrix, of L, of U
   idx n_perturbed, n_tiny;
-  idx failed;       // plan position of the first pivot that is tiny (Cholesky: not positive), or -1
-  bool not_finite;  // an entry of A is not, or a pivot, or a norm of A may not be
-  double norms[2];  // of A and its transpose in the infinity norm; -1: nobody has needed it yet
+  idx failed;           // plan position of the first pivot that is tiny (Cholesky: not positive), or -1
+  double largest_part;  // of entries of A as they are given
+  bool not_symmetric;   // by the pairs, or nearly so
+  bool not_finite;      // an entry of A is not, or a pivot, or a norm of A may not be
+  double norms[2];      // of A and its transpose in the infinity norm; -1: nobody has needed it yet
 };
 
 // Of a column of a solution in lanes, by lane: the largest entries by modulus; NaN where there is one.
@@ -53,6 +60,9 @@ template <class T> struct LockstepKernels {
   // identity. Begins the notes. Where `kept` is not null, they are written there too, past the caches.
   void (*load)(const LockstepProgram& program, const T* const* systems, const off* source, R* values, R* kept,
                LockstepNotes* notes);
+  // Compares pairs of values in lanes, and notes what is not symmetric, with some that are by a hair. Adds to the notes
+  // of `load`.
+  void (*compare)(const LockstepProgram& program, const R* values, LockstepNotes* notes);
   // blocks: memory of the plan's task and of what tasks share, one after the other. Adds to the notes of `load`.
   void (*factor)(const LockstepProgram& program, const R* values, R* factor, R* blocks, const PivotRule& rule,
                  LockstepNotes* notes);

@@ -35,7 +35,7 @@ from ...options import Options
 from ..processor import cpu_factor, cpu_refactor
 from .program import Program
 from .recorded import Recorded
-from .staging import Status
+from .staging import Status, is_asymmetric
 from .unfinished import Unfinished
 
 
@@ -113,7 +113,7 @@ class DeviceFactorization:
 
     # ---- refactor
 
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> int:
+    def refactor(self, values: Any, source: np.ndarray | None = None, checked: bool = False) -> int:
         """Factor new values; see `Factor.refactor`.
 
         Parameters
@@ -122,6 +122,8 @@ class DeviceFactorization:
             The caller's, in the order of A.data; without `source` and on the host: canonical.
         source : ndarray, optional
             Says that `values` are the caller's.
+        checked : bool, optional
+            Canonical values on the host are symmetric where they have to be.
 
         Returns
         -------
@@ -140,7 +142,7 @@ class DeviceFactorization:
                 self._give(stream, graph, False)
                 self._recorded.leave(stream)
             else:
-                self._refactor_from_host(stream, values, source is None)
+                self._refactor_from_host(stream, values, source is None, checked)
                 stream.synchronize()
                 bad = self._settle_host()
                 if bad >= 0:
@@ -148,10 +150,10 @@ class DeviceFactorization:
             self._seconds["refactor_seconds"] = perf_counter() - start
         return -1
 
-    def _refactor_from_host(self, stream: Stream, values: np.ndarray, canonical: bool) -> None:
+    def _refactor_from_host(self, stream: Stream, values: np.ndarray, canonical: bool, checked: bool) -> None:
         """Have new values factored, and the status reported."""
         recorded, buffers = self._recorded, self._recorded.buffers
-        if canonical and not self._pattern.core.identity:
+        if canonical and (checked or not self._pattern.core.identity):
             graph = recorded.graph("factor")
             stream.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
             self._undo = True
@@ -223,6 +225,7 @@ class DeviceFactorization:
                 self._restore()
                 return int(finite.argmin())
         try:
+            self._must_be_symmetric()
             self._accept()
         except Exception:
             self._restore()
@@ -231,6 +234,17 @@ class DeviceFactorization:
         self._events["n_refactor"] += 1
         self._pending = self._undo = self._asked = False
         return -1
+
+    def _must_be_symmetric(self) -> None:
+        """Refuse new values of both triangles that are not what LDL^T and Cholesky are for.
+
+        Raises
+        ------
+        NotHermitianError
+        """
+        if is_asymmetric(self._found, self._dtype):
+            hermitian = self._options.hermitian
+            raise matrix.not_hermitian(self._pattern, self._recorded.values(), self._symbolic.kind, hermitian)
 
     def _accept(self, canonical: np.ndarray | None = None) -> None:
         """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""

@@ -240,6 +240,7 @@ class LaterFactorization(DeviceFactorization):
                 finite = np.isfinite(values)
                 if not finite.all():
                     raise matrix.non_finite(self._pattern, int(finite.argmin()), values)
+            self._must_be_symmetric()
             self._accept()
         except Exception as error:
             error.add_note(GONE)
@@ -256,6 +257,11 @@ class LaterFactorization(DeviceFactorization):
                 f" first in refactorization {tally.not_finite:,} of {tally.n_factored:,}" if tally.not_finite else ""
             )
             found.append(f"NaN or Inf was met{first}")
+        elif tally.asymmetric:
+            found.append(
+                f"values were not those of a Hermitian or symmetric matrix, first in refactorization "
+                f"{tally.asymmetric:,} of {tally.n_factored:,}"
+            )
         elif any(self._is_unfit(each) for each in pivots):
             found.append("pivots were too small, or entries grew too much, in a factorization")
         mendable = self._measures and ladder.may_choose_pivots(0, True)

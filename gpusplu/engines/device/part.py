@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ... import _core
 from ...cuda.layout import constant, record
 from ...cuda.nvrtc import CHOLESKY, HERMITIAN, LU
 from ...cuda.stream import Buffer, Kernel, Stream
@@ -17,6 +18,7 @@ from ...matrix import Pattern
 #: Kernel files of every engine.
 RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"
 SHARED = "shared/values.hpp"
+NOT_COMPARED, COMPARED_WITH_ZERO = constant(SHARED, "NOT_COMPARED"), constant(SHARED, "COMPARED_WITH_ZERO")
 THREADS, VALUE_BYTES = constant(SHARED, "VALUE_THREADS"), constant(SHARED, "VALUE_SHARED_BYTES")
 WARP = constant(SHARED, "WARP_SIZE")
 
@@ -98,8 +100,23 @@ class MatrixPart(Part):
         return (None, None) if core.identity else (self.upload(core.source), self.upload(core.source_ptr))
 
     def launch_values(self, stream: Stream, name: str, given: int, to: int, previous: int, status: int) -> None:
-        """A kernel of common/values.cu that checks or gathers canonical values, over arrays at these addresses."""
-        self.launch_gather(stream, name, (given, to, previous, status), self._map, self.pattern.nnz)
+        """A kernel of common/values.cu that checks or gathers canonical values, over arrays at these addresses.
+
+        The latter also compares both triangles of what has to be symmetric.
+        """
+        self.launch_gather(stream, name, (given, to, previous, status), self._map, self.pattern.nnz, self._other)
+
+    @cached_property
+    def _other(self) -> Buffer | None:
+        """Of each canonical value, the one that it has to equal, if it is the first of the two."""
+        if not self.one_triangle:
+            return None
+        pairs = self.pattern.pairs(self.hermitian, self.dtype)
+        if not pairs.first.size:
+            return None
+        other = np.full(self.pattern.nnz, NOT_COMPARED, np.int32)
+        other[pairs.first] = np.where(pairs.second == _core.NO_ENTRY, COMPARED_WITH_ZERO, pairs.second)
+        return self.upload(other)
 
     def launch_gather(
         self,
@@ -108,6 +125,7 @@ class MatrixPart(Part):
         arrays: tuple[int, int, int, int],
         sources: tuple[Buffer | None, Buffer | None],
         count: int,
+        other: Buffer | None = None,
     ) -> None:
         """The same for any entries: `arrays` are from, to, previous and the status; `sources` where entries are."""
         kernel = self.kernel(VALUES, name)
@@ -117,6 +135,8 @@ class MatrixPart(Part):
             source=address(sources[0]),
             source_ptr=address(sources[1]),
             count=count,
+            other=address(other),
+            conjugate=self.hermitian,
         )
         stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, VALUE_BYTES, args)
 

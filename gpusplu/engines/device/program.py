@@ -107,7 +107,7 @@ class Program(MatrixPart, ABC):
 
     def ready_to_take_values(self) -> None:
         """The same for `take_values`, `move`, `report` and `add_up`."""
-        self._map  # noqa: B018
+        self._map, self._other  # noqa: B018
         self.load(VALUES)
 
     @abstractmethod

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import _core
 from ...cuda.layout import struct
+from ...matrix import EPS
 
 if TYPE_CHECKING:
     from .program import Program
@@ -24,6 +25,7 @@ class Status(NamedTuple):
     n_tiny: int
     not_finite: int
     largest: float
+    asymmetry: float
     growth: float
     residual: float
     x_norm: float
@@ -31,7 +33,12 @@ class Status(NamedTuple):
     a_norm: float
 
 
-NOTHING = Status(*([0] * 3), *([0.0] * 6))
+NOTHING = Status(*([0] * 3), *([0.0] * 7))
+
+
+def is_asymmetric(found: Status, dtype: np.dtype) -> bool:
+    """Whether new values of `dtype` differed by more than rounding from those that they have to equal."""
+    return bool(found.asymmetry > _core.SYMMETRY_UNITS * EPS[dtype] * found.largest)
 
 
 class Staging:

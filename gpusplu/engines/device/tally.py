@@ -21,6 +21,7 @@ class Tally(NamedTuple):
     n_solved: int = 0
     n_held: int = 0
     not_finite: int = 0
+    asymmetric: int = 0
     worst_solve: int = 0
 
 

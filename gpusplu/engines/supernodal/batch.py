@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ... import _core
 from ...cuda.devices import usable_bytes
 from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
+from ...matrix import EPS
 from ..device.determinants import outer_determinant
 from ..device.part import address
 from ..device.unfinished import Unfinished, outliving
@@ -126,6 +128,8 @@ class LockstepBatch:
         perm = self._program.core.col_perm
         found["failed"] = np.where(given["failed"] > 0, perm[np.minimum(position, self.n - 1)], -1)
         found["not_finite"] = given["not_finite"] > 0
+        most = _core.SYMMETRY_UNITS * EPS[self._dtype] * given["largest"]
+        found["not_symmetric"] = (given["asymmetric"] > 0) | (given["asymmetry"] > most)
         return found
 
     def errors(self) -> np.ndarray:

@@ -19,7 +19,7 @@ from ..device.buffers import Buffers, Memory
 from ..device.factorization import report_of
 from ..device.part import addresses
 from ..device.recorded import Recorded
-from ..device.staging import Status
+from ..device.staging import Status, is_asymmetric
 from ..device.unfinished import Unfinished
 from .memory import limits_of
 from .plan import Plan, make_plan
@@ -164,7 +164,7 @@ class DeviceComplement:
 
     def refactor(self, values: Any, entries: np.ndarray, beside: int) -> tuple[Any, Any, Any] | None:
         """The complement of values in the caller's order on the device, there; besides these canonical `entries`, and
-        all of them. None as `factor` has it, or where values are not finite."""
+        all of them. None as `factor` has it, or where values are not finite or not symmetric."""
         with self._device, self._lock, self._unfinished:
             recorded = self._room(beside)
             if recorded is None:
@@ -192,5 +192,7 @@ class DeviceComplement:
         return self._recorded
 
     def _are_fit(self, found: Status) -> bool:
+        if is_asymmetric(found, self._program.dtype):
+            return False
         pivots = report_of(found, self._program.plan, self._program.growth_bound)
         return bool(self._ladder.after_factorization(pivots, True) == _core.Verdict.accept)

@@ -56,8 +56,25 @@ class LaneCommands:
             size=size,
             stride=stride,
             reports=reports,
+            sizes=bool(reports) and program.one_triangle,
         )
         stream.launch(kernel, self._groups * -(-entries // MOVED), THREADS, self._tile_bytes(), args)
+
+    def _compare(self, stream: Stream, reports: int) -> None:
+        """Values in lanes with those that have to be their conjugates."""
+        pairs, count = self._program.pairs
+        if not count:
+            return
+        kernel = self._program.kernel(MOVE, "compare_lanes")
+        args = record(
+            kernel.arguments,
+            values=self._memory["values"].pointer,
+            pairs=address(pairs),
+            count=count,
+            entries=self.nnz,
+            reports=reports,
+        )
+        stream.launch(kernel, self._groups * -(-count // MOVED), THREADS, 0, args)
 
     def _tile_bytes(self) -> int:
         return LANES * (LANES + 1) * self._dtype.itemsize
@@ -67,6 +84,7 @@ class LaneCommands:
         factoring = self._memory["factoring"]
         stream.clear(factoring.pointer, factoring.nbytes)
         self._gather(stream, given, "values", self.nnz, size, 1, source, factoring.pointer)
+        self._compare(stream, factoring.pointer)
 
     def factor(self, stream: Stream) -> None:
         program, memory, groups = self._program, self._memory, self._groups

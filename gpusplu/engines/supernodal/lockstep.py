@@ -12,7 +12,7 @@ from ...cost.calibration import costs_of, packed
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer
 from ...matrix import Pattern
-from ..device.part import MatrixPart
+from ..device.part import COMPARED_WITH_ZERO, MatrixPart
 from .lanes import SHARED, Items, LanePlan
 
 MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "lockstep/determinants.cu"
@@ -114,11 +114,21 @@ class LockstepProgram(MatrixPart):
     def diagonal(self) -> Buffer | None:
         return self.upload(self.plan.diagonal)
 
+    @cached_property
+    def pairs(self) -> tuple[Buffer | None, int]:
+        """Entries that have to be conjugates, two by two, and how many pairs there are."""
+        if not self.one_triangle:
+            return None, 0
+        pairs = self.pattern.pairs(True, self.dtype)
+        second = np.where(pairs.second == _core.NO_ENTRY, COMPARED_WITH_ZERO, pairs.second)
+        both = np.stack([pairs.first, second], axis=1).astype(np.int32)
+        return self.upload(both), len(both)
+
     def prepare(self) -> None:
         """Compile, upload and load all that refactorizations and solves need."""
         self.device.prepare(FILES, self.dtype.char, self.kind)
         self.load(*FILES)
-        self.factor_arrays, self.solve_arrays, self._ways, self._columns, self._rows  # noqa: B018
+        self.factor_arrays, self.solve_arrays, self._ways, self._columns, self._rows, self.pairs  # noqa: B018
 
     def sizes(self, groups: int) -> dict[str, int]:
         """Bytes of what a batch of so many groups keeps."""

@@ -104,7 +104,8 @@ def needed_bytes(plan: Plan, pattern: Pattern) -> int:
     core = pattern.core
     sizes = [] if core.identity else [core.source.nbytes, core.source_ptr.nbytes]
     sizes += [8 * (n + 1), 4 * nnz]  # A by columns
-    sizes += [] if plan.one_triangle else [8 * (n + 1), 4 * nnz, 4 * nnz]  # by rows
+    # By rows, or which values are compared.
+    sizes += [4 * nnz] if plan.one_triangle else [8 * (n + 1), 4 * nnz, 4 * nnz]
     sizes += [nnz * itemsize, nnz * itemsize, pattern.size * itemsize, STATUS.itemsize]
     memory = factor_memory(plan)
     own = buffer_bytes([*sizes, *memory.empty.values(), *memory.zeros.values()])

@@ -28,10 +28,10 @@ class SharedFactor(DeviceFactor):
         program: Any = self._recorded.program
         return tuple(program.devices)
 
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> int:
+    def refactor(self, values: Any, source: np.ndarray | None = None, checked: bool = False) -> int:
         with self._device, self._lock, self._guarded(values, source):
             self._renew()
-            return super().refactor(values, source)
+            return super().refactor(values, source, checked)
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         with self._device, self._lock, self._guarded():

@@ -11,7 +11,14 @@ DEVICE void keep_largest(Status* to, const Status& by) {
   to->n_tiny = max(to->n_tiny, by.n_tiny);
   to->not_finite = max(to->not_finite, by.not_finite);
   to->largest = larger(to->largest, by.largest);
+  to->asymmetry = larger(to->asymmetry, by.asymmetry);
   to->growth = larger(to->growth, by.growth);
+}
+
+// Whether values differ by more than rounding from those that they have to equal.
+DEVICE bool is_asymmetric(double asymmetry, double largest) {
+  constexpr double precision = sizeof(Real) == 4 ? 1.1920928955078125e-7 : 2.220446049250313e-16;
+  return asymmetry > SYMMETRY_UNITS * precision * largest;
 }
 
 // By one thread: adds a status to a tally, and clears it for the next call.
@@ -25,6 +32,7 @@ DEVICE void add_up(Status* status, Tally* tally, bool factored, bool solved, dou
   keep_largest(&tally->worst, *status);
   tally->n_factored += factored;
   if (status->not_finite && !tally->not_finite) tally->not_finite = tally->n_factored;
+  if (is_asymmetric(status->asymmetry, status->largest) && !tally->asymmetric) tally->asymmetric = tally->n_factored;
   tally->n_solved += solved;
   tally->n_held += solved && !tally->n_factored;
   if (solved && !(error < 0)) {

@@ -2,10 +2,12 @@
 //
 // gather_values: to[k] = sum of from[source[p]], source_ptr[k] <= p < source_ptr[k + 1], in this order; a negative
 // source ~p is the conjugate of from[p]. Without source_ptr every entry has one source, without source it is its own.
-// What `to` held goes to `previous`. Also does what check_values does. check_values: counts the values of `to` that are
-// NaN or Inf into status->not_finite, and raises status->largest to the largest modulus of the others. Grid: any (2048
-// threads a multiprocessor are best); block: VALUE_THREADS, one value each at a time. Shared memory:
-// VALUE_SHARED_BYTES. Precondition: status->not_finite and largest are zero. Deterministic.
+// What `to` held goes to `previous`. Also does what check_values does, and with `other` compares values that have to be
+// conjugates of each other or equal: raises status->asymmetry to the largest modulus of their differences.
+// check_values: counts the values of `to` that are NaN or Inf into status->not_finite, and raises status->largest to
+// the largest modulus of the others. Grid: any (2048 threads a multiprocessor are best); block: VALUE_THREADS, one
+// value each at a time. Shared memory: VALUE_SHARED_BYTES. Precondition: status->not_finite, largest and asymmetry are
+// zero. Deterministic.
 //
 // move_arrays: copies one or two arrays, one side of which may be page-locked memory of the host: as a node of a graph
 // that is several microseconds faster than a copy. Any grid and block. move_status: a status to the host, and cleared;
@@ -19,6 +21,10 @@ struct ValuesArgs {
   Scalar* previous;                      // null: not kept
   const long long *source, *source_ptr;  // null: see above
   long long count;                       // of canonical values
+  // Canonical value k is compared with other[k], or with zero where that is COMPARED_WITH_ZERO, or with none where it
+  // is NOT_COMPARED. Null: none is compared.
+  const int* other;
+  int conjugate;  // they have to be conjugates
   Status* status;
 };
 
@@ -27,20 +33,35 @@ DEVICE Scalar source_value(const ValuesArgs& args, long long p) {
   return source < 0 ? conj(args.from[~source]) : args.from[source];
 }
 
+DEVICE Scalar canonical_value(const ValuesArgs& args, long long k) {
+  if (!args.source_ptr) return source_value(args, k);
+  long long p = args.source_ptr[k];
+  const long long end = args.source_ptr[k + 1];
+  Scalar value = source_value(args, p);
+  while (++p < end) value += source_value(args, p);
+  return value;
+}
+
+// How far value k is from the one that it is compared with; NaN, which no maximum keeps, if one is not finite.
+DEVICE double difference_of(const ValuesArgs& args, long long k, Scalar value) {
+  const int at = args.other[k];
+  if (at == NOT_COMPARED) return 0;
+  const Scalar other = at == COMPARED_WITH_ZERO ? Scalar(0) : canonical_value(args, at);
+  return modulus(widen(value - (args.conjugate ? conj(other) : other)));
+}
+
+DEVICE void raise_to(double* largest, double value) {
+  if (threadIdx.x == 0 && value > 0)
+    atomicMax((unsigned long long*)largest, (unsigned long long)__double_as_longlong(value));
+}
+
 template <bool GATHER> DEVICE void values(const ValuesArgs& args) {
   const long long step = (long long)gridDim.x * blockDim.x;
-  double largest = 0;
+  double largest = 0, asymmetry = 0;
   int bad = 0;
   for (long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x; k < args.count; k += step) {
-    Scalar value;
-    if (!GATHER) value = args.to[k];
-    else if (!args.source_ptr) value = source_value(args, k);
-    else {
-      long long p = args.source_ptr[k];
-      const long long end = args.source_ptr[k + 1];
-      value = source_value(args, p);
-      while (++p < end) value += source_value(args, p);
-    }
+    const Scalar value = GATHER ? canonical_value(args, k) : args.to[k];
+    if (GATHER && args.other) asymmetry = fmax(asymmetry, difference_of(args, k, value));
     if (GATHER && args.previous) args.previous[k] = args.to[k];
     if (GATHER) args.to[k] = value;
     const double size = modulus(widen(value));
@@ -48,9 +69,8 @@ template <bool GATHER> DEVICE void values(const ValuesArgs& args) {
     bad += !finite;
     if (finite) largest = fmax(largest, size);
   }
-  largest = block_max(largest, (double*)shared_memory);
-  if (threadIdx.x == 0 && largest > 0)
-    atomicMax((unsigned long long*)&args.status->largest, (unsigned long long)__double_as_longlong(largest));
+  raise_to(&args.status->largest, block_max(largest, (double*)shared_memory));
+  if (GATHER && args.other) raise_to(&args.status->asymmetry, block_max(asymmetry, (double*)shared_memory));
   if (bad) atomicAdd(&args.status->not_finite, bad);
 }
 

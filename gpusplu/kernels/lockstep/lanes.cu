@@ -3,13 +3,16 @@
 //
 // gather_lanes: entry k of a system is from[source[k]] of the caller's `size` numbers of that system (without source
 // from[k]), `stride` apart. Lanes behind the last system get its numbers again, so that they meet nothing that is not
-// in the batch. With `reports`: counts values that are NaN or Inf. scatter_lanes: back, of two arrays the one that
-// `errors` says is better; notes the errors and steps of all right-hand sides in `outcomes`. Grid: groups *
-// ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE * (WARP_SIZE + 1) scalars.
-// Deterministic.
+// in the batch. With `reports`: counts values that are NaN or Inf and, if `sizes`, notes the largest modulus of the
+// others. compare_lanes, behind it: of pairs of values that have to be conjugates the largest modulus of a difference;
+// the second may be COMPARED_WITH_ZERO. Grid: groups * ceil(count / MOVED_ENTRIES) blocks of LANE_THREADS.
+// scatter_lanes: back, of two arrays the one that `errors` says is better; notes the errors and steps of all right-hand
+// sides in `outcomes`. Grid: groups * ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE *
+// (WARP_SIZE + 1) scalars. Deterministic.
 //
 // tally_lanes, after a call that nobody waits for: adds what the call says of every system to its tally, and writes NaN
 // over the solutions of systems that have no factor. A block of LANE_THREADS a system.
+#include "common/reduce.cuh"
 #include "common/tally.cuh"
 #include "lockstep/lanes.cuh"
 
@@ -19,6 +22,14 @@ struct LaneGatherArgs {
   Scalar* to;
   int count, entries;  // systems; entries of each
   long long size, stride;
+  LaneReport* reports;
+  int sizes;
+};
+
+struct LaneCompareArgs {
+  const Scalar* values;
+  const int2* pairs;
+  int count, entries;  // pairs; entries of a system
   LaneReport* reports;
 };
 
@@ -31,6 +42,10 @@ struct LaneScatterArgs {
   LaneOutcome* outcomes;
   int first;  // right-hand side of a solve
 };
+
+DEVICE void raise_to(double* largest, double value) {  // positive doubles are ordered like their bits
+  atomicMax((unsigned long long*)largest, (unsigned long long)__double_as_longlong(value));
+}
 
 constexpr int LD = WARP_SIZE + 1, ROUNDS = WARP_SIZE / LANE_WARPS;
 
@@ -48,6 +63,7 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
   Scalar* tile = (Scalar*)shared_memory;
   Scalar* to = lane_entries(args.to, moved.group, args.entries);
   int bad = 0;
+  double largest = 0;
   for (int first = moved.begin; first < moved.end; first += WARP_SIZE) {
     const int entry = min(first + lane_of(), moved.end - 1);
     const long long at = (args.source ? args.source[entry] : entry) * args.stride;
@@ -67,10 +83,29 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
       if (first + k >= moved.end) continue;
       const Scalar v = tile[lane_of() * LD + k];
       to[(long long)(first + k) * WARP_SIZE] = v;
-      bad += magnitude_bits(v) >= NAN_BITS;
+      const bool finite = magnitude_bits(v) < NAN_BITS;
+      bad += !finite;
+      if (args.sizes && finite) largest = fmax(largest, modulus(widen(v)));
     }
   }
-  if (args.reports && bad) atomicAdd(&args.reports[moved.group * WARP_SIZE + lane_of()].not_finite, bad);
+  if (!args.reports) return;
+  LaneReport& report = args.reports[moved.group * WARP_SIZE + lane_of()];
+  if (bad) atomicAdd(&report.not_finite, bad);
+  if (largest > 0) raise_to(&report.largest, largest);
+}
+
+GPUSPLU_KERNEL(compare_lanes, LaneCompareArgs, LANE_THREADS, 4) {
+  const Moved moved(args.count);
+  const Scalar* values = lane_entries(args.values, moved.group, args.entries);
+  double asymmetry = 0;
+#pragma unroll 4
+  for (int k = moved.begin + warp_of(); k < moved.end; k += LANE_WARPS) {
+    const int2 pair = __ldg(args.pairs + k);
+    const Scalar one = values[(long long)pair.x * WARP_SIZE];
+    const Scalar other = pair.y == COMPARED_WITH_ZERO ? Scalar(0) : values[(long long)pair.y * WARP_SIZE];
+    asymmetry = fmax(asymmetry, modulus(widen(one - conj(other))));
+  }
+  if (asymmetry > 0) raise_to(&args.reports[moved.group * WARP_SIZE + lane_of()].asymmetry, asymmetry);
 }
 
 GPUSPLU_KERNEL(scatter_lanes, LaneScatterArgs, LANE_THREADS, 4) {
@@ -117,6 +152,7 @@ DEVICE void add_up(LaneTally* tally, const LaneReport& report, bool factored, bo
   worst.n_tiny = max(worst.n_tiny, report.n_tiny);
   worst.failed = max(worst.failed, report.failed);
   worst.not_finite = max(worst.not_finite, report.not_finite);
+  worst.asymmetric |= is_asymmetric(report.asymmetry, report.largest);
   tally->n_factored += factored, tally->n_solved += solved;
   if (solved) tally->error = larger(tally->error, error);
 }
@@ -124,7 +160,8 @@ DEVICE void add_up(LaneTally* tally, const LaneReport& report, bool factored, bo
 GPUSPLU_KERNEL(tally_lanes, LaneTallyArgs, LANE_THREADS, 4) {
   const int system = blockIdx.x;
   const LaneReport& report = args.reports[system];
-  const bool failed = report.failed || report.not_finite;  // a value or a pivot is none
+  const bool failed =  // a value or a pivot is none, or values are of no Hermitian matrix
+      report.failed || report.not_finite || is_asymmetric(report.asymmetry, report.largest);
   if (threadIdx.x == 0) {
     const double error = failed ? __longlong_as_double(0x7ff0000000000000ll) : args.outcomes[system].error;
     add_up(args.tallies + system, report, args.factored, args.x, error);

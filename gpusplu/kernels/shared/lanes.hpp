@@ -47,7 +47,9 @@ struct LaneReport {
   int n_tiny;           // of these, below `singular`
   int failed;           // n - position of the first pivot that is tiny or not positive; 0: none
   int not_finite;       // values that are NaN or Inf
-  int reserved;
+  int asymmetric;       // of a tally: 1 if values of some call were
+  double largest;       // Cholesky: entry of A in modulus
+  double asymmetry;     // and difference of two that have to be conjugates
 };
 
 // What a measured solve says of a system.

@@ -41,6 +41,8 @@ struct LockstepReport {
   int n_tiny;         // of these, small enough to mean a singular matrix
   int failed;         // column of A of the first tiny pivot (Cholesky: that is not positive), or -1
   int not_finite;     // 1: there is a NaN or Inf
+  int not_symmetric;  // 1: the values of a system for Cholesky are not Hermitian, or nearly so
+  int reserved;
 };
 
 }  // namespace gs::gpu

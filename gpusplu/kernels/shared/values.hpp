@@ -7,10 +7,12 @@ namespace gs::gpu {
 // What a factorization and a measured solve say about themselves. Whoever measures a solve moves it to the host and
 // clears it; after a factorization that nothing was solved with the engine does.
 struct Status {
-  int n_perturbed;  // LU: pivots that were too small and replaced; Cholesky: pivots that are not positive
-  int n_tiny;       // of these, below `singular`: A may be singular
-  int not_finite;   // values that are NaN or Inf
-  double largest;   // entry of A in modulus
+  int n_perturbed;   // LU: pivots that were too small and replaced; Cholesky: pivots that are not positive
+  int n_tiny;        // of these, below `singular`: A may be singular
+  int not_finite;    // values that are NaN or Inf
+  double largest;    // entry of A in modulus
+  double asymmetry;  // Cholesky, LDL^T of both triangles: the largest difference of entries that have to be conjugates
+                     // or equal, in modulus
   double growth;  // largest entry of a multiplier, of L or of A21 A11^-1 of fronts but large ones, if it is 64 or more
   double residual, x_norm, b_norm, a_norm;  // infinity norms of the last measured solve
 };
@@ -24,8 +26,15 @@ struct Tally {
   long long n_solved;     // solves
   long long n_held;       // of these, before the first of the factorizations
   long long not_finite;   // the first factorization that met NaN or Inf, from 1; 0: none
+  long long asymmetric;   // the first of values that were not symmetric, from 1; 0: none
   long long worst_solve;  // the solve with the largest backward error, from 1; 0: all are zero
 };
+
+// The largest difference of entries (i, j) and (j, i), beside the largest entry, of a matrix that is taken for
+// symmetric, in units of the precision: assembled matrices differ by rounding.
+constexpr double SYMMETRY_UNITS = 1e3;
+constexpr int NOT_COMPARED = -1;  // in the list of values that others have to equal
+constexpr int COMPARED_WITH_ZERO = -2;
 
 constexpr int VALUE_THREADS = 256;  // of a block
 constexpr int VALUE_WARPS = VALUE_THREADS / WARP_SIZE;

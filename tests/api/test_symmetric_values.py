@@ -1,0 +1,300 @@
+"""New values of matrices that cholesky and ldlt read one triangle of: those that are not symmetric are refused."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.engines import registry
+from gpusplu.engines.cpu.engine import CpuEngine
+from gpusplu.timing import backward_error
+from support.small_matrices import EPS, canonical, spd_matrix
+from support.symmetric_values import indefinite, made, nearly, off_diagonal, right_hand_side, spoilt, ways_to_spoil
+
+KINDS = pytest.mark.parametrize("kind", ["cholesky", "ldlt"])
+STATUS = gs.BatchStatus
+
+
+def check_refused(factor, A, bad, ask, match="differ by"):
+    """`ask` raises, with the message that a matrix of these values leads to; the factor stays what it was."""
+    b = right_hand_side(A)
+    before = factor.solve(b), factor.slogdet(), factor.L.toarray()
+    with pytest.raises(gs.NotHermitianError, match=match) as caught:
+        ask()
+    with pytest.raises(gs.NotHermitianError) as by_matrix:
+        factor.refactor(sp.csc_array((bad, A.indices, A.indptr), shape=A.shape))
+    assert str(caught.value) == str(by_matrix.value)
+    np.testing.assert_array_equal(factor.solve(b), before[0])
+    assert factor.slogdet() == before[1]
+    np.testing.assert_array_equal(factor.L.toarray(), before[2])
+
+
+@KINDS
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_refactor(kind, dtype):
+    make, A = made(kind, dtype)
+    factor = make(A)
+    factor.refactor(2 * A.data)
+    for how in ways_to_spoil(dtype):
+        bad = spoilt(A, how)
+        check_refused(factor, A, bad, lambda bad=bad: factor.refactor(bad), match=f"^{kind}: A.* so A is not Hermitian")
+        check_refused(factor, A, bad, lambda bad=bad: factor.refactor_solve(bad, right_hand_side(A)))
+        check_refused(factor, A, bad, lambda bad=bad: factor.refactor(bad[::-1][::-1]))
+    factor.refactor(3 * A.data)
+    assert factor.stats.n_refactor == 2
+    assert backward_error(3 * A, factor.solve(right_hand_side(A)), right_hand_side(A)) < 100 * EPS[dtype]
+
+
+def test_complex_symmetric():
+    A = indefinite("D", hermitian=False)
+    factor = gs.ldlt(A)
+    assert not factor.hermitian
+    for how in ways_to_spoil("D", hermitian=False):
+        bad = spoilt(A, how)
+        check_refused(factor, A, bad, lambda bad=bad: factor.refactor(bad), match="not symmetric")
+    turned = A.data * np.exp(1j)  # is still symmetric
+    factor.refactor(turned)
+    assert abs(factor.slogdet().sign - np.linalg.slogdet(np.exp(1j) * A.toarray()).sign) < 1e-12
+
+
+@KINDS
+def test_symbolic(kind):
+    _, A = made(kind)
+    symbolic = gs.analyze(A, cholesky=kind == "cholesky", ldlt=kind == "ldlt")
+    for one in (symbolic, pickle.loads(pickle.dumps(symbolic))):
+        one.factor(A.data)
+        for how in ("below", "above"):
+            for values in (spoilt(A, how), spoilt(A, how).astype("f"), spoilt(A, how).tolist()):
+                with pytest.raises(gs.NotHermitianError, match=f"^{kind}: "):
+                    one.factor(values)
+
+
+@KINDS
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_rounding_is_none_of_it(kind, dtype):
+    """Values that a matrix may have, by refactor and by making a factor."""
+    make, A = made(kind, dtype)
+    factor, symbolic = make(A), gs.analyze(A, cholesky=kind == "cholesky", ldlt=kind == "ldlt")
+    for units, is_fine in ((900, True), (1100, False)):
+        values = nearly(A, units)
+        matrix = sp.csc_array((values, A.indices, A.indptr), shape=A.shape)
+        asked = (make, matrix), (factor.refactor, matrix), (factor.refactor, values), (symbolic.factor, values)
+        for ask, given in asked:
+            if is_fine:
+                ask(given)
+            else:
+                with pytest.raises(gs.NotHermitianError):
+                    ask(given)
+
+
+def test_values_of_less_precision():
+    """What rounding in their own precision has left is no matter; what more than that has is."""
+    A = spd_matrix()
+    factor, single = gs.cholesky(A), canonical(A, "f")
+    factor.refactor(nearly(single, 900))
+    with pytest.raises(gs.NotHermitianError):
+        factor.refactor(nearly(single, 1100))
+
+
+def test_formats_and_duplicates():
+    A = spd_matrix()
+    rows, twice = sp.csr_array(A), sp.coo_array(A)
+    twice = sp.coo_array((np.r_[twice.data, twice.data], (np.r_[twice.row, twice.row], np.r_[twice.col, twice.col])))
+    for given in (rows, twice, sp.csc_array((A.data[::-1], A.indices, A.indptr), shape=A.shape) * 0 + A.tocsc()):
+        factor = gs.cholesky(given)
+        factor.refactor(2 * given.data)
+        bad = given.data.copy()
+        bad[1] += 5 * abs(A.data).max()
+        with pytest.raises(gs.NotHermitianError):
+            factor.refactor(bad)
+
+
+def test_entries_without_a_counterpart():
+    """A pattern that is not symmetric, of values that are: what has no counterpart has to be zero."""
+    full = gallery.poisson(4, 4).toarray()
+    pattern = full != 0
+    pattern[0, 15] = pattern[9, 2] = True
+    rows, columns = np.nonzero(pattern)
+    A = canonical(sp.coo_array((np.where(full == 0, 1.0, full)[rows, columns], (rows, columns)), shape=full.shape))
+    A.data = full[A.indices, np.repeat(np.arange(16), np.diff(A.indptr))]
+    assert A.nnz == np.count_nonzero(full) + 2
+    factor = gs.cholesky(A)
+    factor.refactor(2 * A.data)
+    for at in ((0, 15), (9, 2), (1, 0)):
+        bad = A.data.copy()
+        bad[np.flatnonzero((A.indices == at[0]) & (np.repeat(np.arange(16), np.diff(A.indptr)) == at[1]))] = 0.5
+        check_refused(factor, A, bad, lambda bad=bad: factor.refactor(bad))
+
+
+@pytest.mark.parametrize("triangle", [sp.tril, sp.triu])
+@KINDS
+def test_one_triangle_can_be_anything(kind, triangle):
+    make, A = made(kind, "D")
+    part = canonical(triangle(A))
+    factor = make(part)
+    values = part.data.copy()
+    values[off_diagonal(part, triangle is sp.tril)] *= 1j
+    factor.refactor(values)
+    assert backward_error(whole(part, values), factor.solve(right_hand_side(A)), right_hand_side(A)) < 1e-13
+    bad = spoilt(part, "imaginary diagonal")
+    with pytest.raises(gs.NotHermitianError, match="not Hermitian"):
+        factor.refactor(bad)
+    assert backward_error(whole(part, values), factor.solve(right_hand_side(A)), right_hand_side(A)) < 1e-13
+
+
+def whole(part, values):
+    one = sp.csc_array((values, part.indices, part.indptr), shape=part.shape)
+    return canonical(one + one.conj().T - sp.diags_array(one.diagonal()))
+
+
+@KINDS
+def test_what_is_not_finite_is_said_first(kind):
+    make, A = made(kind)
+    factor = make(A)
+    for value in (np.nan, np.inf):
+        bad = spoilt(A, "below")
+        bad[7] = value
+        with pytest.raises(gs.NonFiniteError):
+            factor.refactor(bad)
+        with pytest.raises(gs.NonFiniteError):
+            factor.refactor(sp.csc_array((bad, A.indices, A.indptr), shape=A.shape))
+        with pytest.raises(gs.NonFiniteError):
+            factor.symbolic.factor(bad)
+
+
+def test_schur_complements():
+    A = spd_matrix()
+    halves = gs.analyze(A, cholesky=True, schur=[3, 17, 30]).factor(A.data)
+    before = halves.schur.copy()
+    for how in ("below", "above"):
+        with pytest.raises(gs.NotHermitianError, match="cholesky: A"):
+            halves.refactor(spoilt(A, how))
+        with pytest.raises(gs.NotHermitianError, match="cholesky: A"):
+            halves.symbolic.factor(spoilt(A, how))
+        np.testing.assert_array_equal(halves.schur, before)
+
+
+@KINDS
+def test_mixed_precision(kind):
+    """By the precision of the values, not that of the factor."""
+    make, A = made(kind)
+    factor = make(A, precision="mixed")
+    assert factor.stats.precision == "mixed"
+    factor.refactor(nearly(A, 900))
+    before = factor.solve(right_hand_side(A))
+    for bad in (nearly(A, 1100), spoilt(A, "above")):
+        with pytest.raises(gs.NotHermitianError, match=f"^{kind}: "):
+            factor.refactor(bad)
+        np.testing.assert_array_equal(factor.solve(right_hand_side(A)), before)
+    factor.refactor(1e45 * A.data)  # beyond single precision: by a factor in double precision from now on
+    with pytest.raises(gs.NotHermitianError):
+        factor.refactor(nearly(A, 1100))
+
+
+def test_updated_factors_take_new_values():
+    A = spd_matrix()
+    factor = gs.cholesky(A)
+    factor.update(np.eye(50)[:, :3] + np.eye(50)[:, 10:13])
+    factor.refactor(2 * A.data)
+    with pytest.raises(gs.NotHermitianError):
+        factor.refactor(spoilt(A, "below"))
+    assert backward_error(2 * A, factor.solve(right_hand_side(A)), right_hand_side(A)) < 1e-14
+
+
+def test_copies_of_a_factor():
+    A = spd_matrix()
+    for factor in (copy.deepcopy(gs.cholesky(A)), pickle.loads(pickle.dumps(gs.cholesky(A)))):
+        with pytest.raises(gs.NotHermitianError):
+            factor.refactor(spoilt(A, "below"))
+
+
+class OneByOne(CpuEngine):
+    """The CPU engine without batches."""
+
+    name, batches = "one_by_one", False
+
+    def factor_batch(self, problem, analysis, count):
+        return None
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("engine", ["cpu", "one_by_one"])
+def test_batches(engine, dtype):
+    with registry.registered(OneByOne()):
+        check_batches(engine, dtype)
+
+
+def check_batches(engine, dtype):
+    A, count = spd_matrix(dtype=dtype), 21
+    values = np.stack([(1 + k / 8) * A.data for k in range(count)]).astype(dtype)
+    bad, hows = values.copy(), ways_to_spoil(dtype)
+    for system, how in enumerate(hows):
+        bad[3 + 5 * system] *= spoilt(A, how) / A.data
+    failed = [3 + 5 * system for system in range(len(hows))]
+    right = np.setdiff1d(np.arange(count), failed)
+    b = np.stack([right_hand_side(A)] * count)
+    batch = gs.cholesky_batch(A, values, engine=engine)
+    expected = batch.solve(b)
+    symbolic = gs.analyze(A, cholesky=True, engine=engine)
+    for ask in (
+        lambda: gs.cholesky_batch(A, bad, engine=engine),
+        lambda: symbolic.factor(bad),
+        lambda: batch.refactor(bad) or batch,
+    ):
+        found = ask()
+        assert np.flatnonzero(found.status == STATUS.NOT_HERMITIAN).tolist() == failed
+        assert (found.status[right] <= STATUS.REFINED).all()
+        for x in (found.solve(b), found.refactor_solve(bad, b)):
+            assert np.isnan(x[failed]).all()
+            np.testing.assert_array_equal(x[right], expected[right])
+        assert np.isnan(found.slogdet().logabsdet[failed]).all()
+        assert found.stats["not_hermitian"] == len(failed)
+        with pytest.raises(gs.NotHermitianError):
+            found[failed[0]]
+        found.refactor(values)
+        np.testing.assert_array_equal(found.solve(b), expected)
+        with pytest.raises(gs.BatchError, match="not hermitian: 3") as caught:
+            gs.cholesky_batch(A, bad, engine=engine, errors="raise")
+        assert caught.value.indices.tolist() == failed
+    strict = gs.cholesky_batch(A, values, engine=engine, errors="raise")
+    for ask in (lambda: strict.refactor(bad), lambda: strict.refactor_solve(bad, b)):
+        with pytest.raises(gs.BatchError, match="not hermitian"):
+            ask()
+
+
+@pytest.mark.parametrize("dtype", "dF")
+def test_batches_are_as_strict_as_factors(dtype):
+    A = spd_matrix(dtype=dtype)
+    values = np.stack([nearly(A, units) for units in (0, 900, 1100, 0, 900)])
+    batch = gs.cholesky_batch(A, values, engine="cpu")
+    assert np.flatnonzero(batch.status == STATUS.NOT_HERMITIAN).tolist() == [2]
+
+
+def test_batches_of_one_triangle():
+    part = canonical(sp.tril(spd_matrix(dtype="D")))
+    values = np.stack([part.data, spoilt(part, "imaginary diagonal"), 2 * part.data])
+    batch = gs.cholesky_batch(part, values, engine="cpu")
+    assert batch.status.tolist() == [STATUS.RIGHT, STATUS.NOT_HERMITIAN, STATUS.RIGHT]
+
+
+def test_splu_takes_any_values():
+    """Also where it had LDL^T in place of LU, because the values before were symmetric."""
+    A = canonical(gallery.helmholtz(24, 24))
+    b = right_hand_side(A)
+    bad = spoilt(A, "below")
+    M = sp.csc_array((bad, A.indices, A.indptr), shape=A.shape)
+    lu, symbolic = gs.splu(A), gs.splu(A).symbolic
+    lu.refactor(bad)
+    assert backward_error(M, lu.solve(b), b) < 1e-13
+    assert abs(lu.slogdet().logabsdet - np.linalg.slogdet(M.toarray()).logabsdet) < 1e-9
+    assert backward_error(M, lu.refactor_solve(bad, b), b) < 1e-13
+    assert backward_error(M, symbolic.factor(bad).solve(b), b) < 1e-13
+    x = symbolic.factor(np.stack([A.data, bad])).solve(np.stack([b, b]))
+    assert backward_error(A, x[0], b) < 1e-13
+    assert backward_error(M, x[1], b) < 1e-13
+    lu.refactor(A.data)
+    assert backward_error(A, lu.solve(b), b) < 1e-13

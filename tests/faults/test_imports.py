@@ -70,7 +70,7 @@ def of_child(last):
 
 count, core = of_child(-1)
 near = {moment + k for moment in core for k in range(-1, 6)}
-for moment in sorted(near | set(range(1, count, max(1, count // 20)))):
+for moment in sorted(near | set(range(1, count, max(1, count // 10)))):
     of_child(moment)
 print(count)
 """

@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ._core import uninterrupted
 from .counting import factorization_count
 from .install import enabled, install, uninstall
 from .threads import register_with_threadpoolctl
@@ -157,7 +158,9 @@ if not TYPE_CHECKING:  # else every name would be one
     def __getattr__(name: str) -> Any:
         if name not in LAZY:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module = import_module(f".{LAZY[name]}", __name__)
+        # A handler that uses what it interrupts the import of would find half of it, and one that raises would leave
+        # NumPy behind such that it cannot be imported again.
+        module = uninterrupted(import_module, f".{LAZY[name]}", __name__)
         value = module if name == LAZY[name] else getattr(module, name)
         globals()[name] = value
         return value

@@ -33,11 +33,13 @@ def namespace() -> dict[str, Any]:
     return object.__getattribute__(module, "__dict__") if isinstance(module, ModuleType) else {}
 
 
-def wait_for_import() -> None:
-    """Return when no other thread is in the middle of importing the module."""
-    if getattr(namespace().get("__spec__"), "_initializing", False):
-        with suppress(Exception):  # that thread's, too
-            import_module(MODULE)
+def wait_for_import() -> bool:
+    """Return when no other thread is in the middle of importing the module, and whether one was."""
+    if not getattr(namespace().get("__spec__"), "_initializing", False):
+        return False
+    with suppress(Exception):  # that thread's, too
+        import_module(MODULE)
+    return True
 
 
 class Watch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any, overload
 
-from numpy import ndarray
+from numpy import int32, ndarray, zeros
 from numpy.typing import NDArray
 
 from . import _core, later, matrix
@@ -22,6 +22,9 @@ from .typing import ArrayT, Check, Later, Now, Trans
 UNKNOWN = (-2,)
 # Of the values that factors hold: no two are the same.
 VERSIONS = count(1)
+
+# nanobind looks for NumPy where the core returns its first array: too late in a __del__ when the interpreter ends.
+_core.canonical_from_columns(0, zeros(1, int32), zeros(0, int32)).ptr  # noqa: B018
 
 
 class Calls(Triangles):

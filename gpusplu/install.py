@@ -10,24 +10,61 @@ is active in the calling context. CuPy's get theirs once somebody else has impor
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import weakref
+from collections.abc import Callable
+from contextlib import ContextDecorator
 from contextvars import ContextVar
-from functools import partial
 from threading import RLock
 from types import FunctionType
 from typing import Any
 
 from . import _cupyx, _scipy
+from ._core import Uninterrupted, uninterrupted
+
+
+class Scope:
+    """What holds in a context while this object lives and is not over: calls reach gpusplu, or do not.
+
+    A context knows its scopes by weak references. A generator may be closed in another context than it was entered in,
+    where the variable of the first cannot be set, and whoever is interrupted may never come to close anything.
+    """
+
+    __slots__ = ("__weakref__", "active", "over")
+
+    def __init__(self, active: bool):
+        self.active, self.over = active, False
+
+    def begin(self) -> None:
+        """From now on, in this context."""
+        _scopes.set((weakref.ref(self), without_ended(_scopes.get())))
+
+    def end(self) -> None:
+        """In all contexts. This one forgets it, if it is the same."""
+        self.over = True
+        _scopes.set(without_ended(_scopes.get()))
+
+
+#: Scopes of a context, the innermost first: a reference and those outside.
+Scopes = tuple[weakref.ref[Scope], Any] | None
+
+
+def without_ended(scopes: Scopes) -> Scopes:
+    """From the innermost scope on that holds."""
+    while scopes is not None:
+        scope = scopes[0]()
+        if scope is not None and not scope.over:
+            break
+        scopes = scopes[1]
+    return scopes
+
 
 if "_holders" not in globals():  # else this module is loaded again, and what it did before still holds
-    # True inside enabled(), False inside a function of others that we left a call to; else install() says.
-    _enabled_here: ContextVar[bool | None] = ContextVar("gpusplu_enabled", default=None)
+    _scopes: ContextVar[Scopes] = ContextVar("gpusplu_enabled", default=None)
     _lock = RLock()
     _installed = False
-    _holders = 0
+    _holders: weakref.WeakSet[Enabled] = weakref.WeakSet()
     _replaced: list[FunctionType] = []
-    _watch = _cupyx.Watch(lambda: _replace_cupyx())
+    _watch = _cupyx.Watch(lambda: _replace_now())
 
 
 def _renew_lock() -> None:
@@ -57,12 +94,7 @@ def install() -> None:
     True
     >>> gs.uninstall()
     """
-    global _installed
-    with _lock:
-        if not _installed:
-            _hold()
-            _installed = True
-    _catch_up()
+    uninterrupted(_install, True)
 
 
 def uninstall() -> None:
@@ -80,15 +112,10 @@ def uninstall() -> None:
     >>> type(scipy.sparse.linalg.splu(gs.gallery.poisson(10, 10))).__name__
     'SuperLU'
     """
-    global _installed
-    with _lock:
-        if _installed:
-            _installed = False
-            _release()
+    uninterrupted(_install, False)
 
 
-@contextmanager
-def enabled() -> Iterator[None]:
+def enabled() -> Enabled:
     """Like :func:`install` within a ``with`` block, for the current thread or task only.
 
     See Also
@@ -103,44 +130,99 @@ def enabled() -> Iterator[None]:
     >>> isinstance(lu, gs.LUFactor)
     True
     """
-    with _lock:
-        _hold()
-    token = _enabled_here.set(True)
-    try:
-        _catch_up()
-        yield
-    finally:
-        _enabled_here.reset(token)
-        with _lock:
-            _release()
+    return Enabled()
+
+
+class Enabled(Uninterrupted, ContextDecorator):
+    """What enabled() returns: for one ``with`` block, or to decorate a function with."""
+
+    _scope: Scope | None = None  # within the block
+
+    def _recreate_cm(self) -> Enabled:
+        """For each call of a function that is decorated."""
+        return Enabled()
+
+    def begin(self) -> None:
+        """Hold SciPy's functions."""
+        if self._scope is not None:
+            raise RuntimeError("this enabled() is in use: call it again for another with block")
+        self._scope, self.dropped = Scope(True), _restore_free
+        _holders.add(self)
+        try:
+            _replace_held()
+            self._scope.begin()
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """In any context and thread, once or more often."""
+        if self._scope is not None:
+            self._scope.end()
+            _holders.discard(self)
+            _restore_free()
+            self._scope = self.dropped = None
 
 
 def is_active() -> bool:
     """Whether a call made here and now through SciPy's or CuPy's names would reach gpusplu."""
-    here = _enabled_here.get()
-    return _installed if here is None else here
+    scopes = _scopes.get()
+    while scopes is not None:
+        scope = scopes[0]()
+        if scope is not None and not scope.over:
+            return scope.active
+        scopes = scopes[1]
+    return _installed
 
 
-def _hold() -> None:
-    global _holders
-    if _holders == 0:
-        from . import compat
-
-        _replace_all(_scipy.functions(), partial(getattr, compat))
-        _watch.begin()
-    _holders += 1
-
-
-def _catch_up() -> None:
-    """CuPy's functions may have been imported before we watched, or by a thread that is not done."""
-    _cupyx.wait_for_import()  # without the lock, which that thread may need
-    _replace_cupyx()
+def _install(installed: bool) -> None:
+    global _installed
+    before, _installed = _installed, installed
+    try:
+        _replace_held() if installed else _restore_free()
+    except BaseException:
+        _installed = before
+        raise
 
 
-def _replace_cupyx() -> None:
+def _is_held() -> bool:
+    return _installed or len(_holders) > 0
+
+
+def _replace_held() -> None:
+    """Give functions that somebody holds our bodies; those that have them keep them."""
+    _replace_now()
+    if _cupyx.wait_for_import():  # of another thread, which began before we watched
+        _replace_now()
+
+
+def _replace_now() -> None:
+    if not _is_held():
+        return
+    # Without the lock: a thread that imports may collect garbage, Enabled among it.
+    from . import compat
+
+    ours: dict[FunctionType, Callable[..., Any]] = {
+        **{function: getattr(compat, name) for name, function in _scipy.functions().items()},
+        **{function: _later(name) for name, function in _cupyx.functions().items()},
+    }
     with _lock:
-        if _holders > 0:
-            _replace_all(_cupyx.functions(), _later)
+        if _is_held():
+            _watch.begin()
+            for function in ours:
+                if function not in _replaced:
+                    original = _scipy.original_of(function)
+                    _replaced.append(function)
+                    _replace(function, original, ours[function])
+
+
+def _restore_free() -> None:
+    """Give all functions their bodies back if nobody holds them."""
+    with _lock:
+        if not _is_held():
+            for function in _replaced:
+                _restore(function, _scipy.original_of(function))
+            _replaced.clear()
 
 
 def _later(name: str) -> Callable[..., Any]:
@@ -152,22 +234,6 @@ def _later(name: str) -> Callable[..., Any]:
         return getattr(compat_cupyx, name)(*args, **kwargs)
 
     return ours
-
-
-def _replace_all(functions: dict[str, FunctionType], ours: Callable[[str], Callable[..., Any]]) -> None:
-    for name, function in functions.items():
-        if function not in _replaced:
-            _replace(function, _scipy.original_of(function), ours(name))
-            _replaced.append(function)
-
-
-def _release() -> None:
-    global _holders
-    _holders -= 1
-    if _holders == 0:
-        for function in _replaced:
-            _restore(function, _scipy.original_of(function))
-        _replaced.clear()
 
 
 def _body(*args: Any, _gpusplu: tuple[Callable[..., Any], ...], **kwargs: Any) -> Any:
@@ -182,11 +248,12 @@ def _alone(original: Callable[..., Any]) -> Callable[..., Any]:
     """`original`, and what it calls as it was made too: CuPy's splu wraps what SciPy's returns, and nothing else."""
 
     def theirs(*args: Any, **kwargs: Any) -> Any:
-        token = _enabled_here.set(False)
+        scope = Scope(False)
+        scope.begin()
         try:
             return original(*args, **kwargs)
         finally:
-            _enabled_here.reset(token)
+            scope.end()
 
     return theirs
 

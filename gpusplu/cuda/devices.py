@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import uninterrupted
 from ..errors import ON_HOST, DeviceMemoryError, EngineUnavailableError
 from ..installed import install_hint
 from . import cache as compiled
@@ -344,7 +345,7 @@ def count_devices() -> int:
         No CuPy, no driver, or a process forked from one that uses CUDA.
     """
     try:
-        cupy = import_module("cupy")
+        cupy = uninterrupted(import_module, "cupy")
         use_cuda()
         return int(cupy.cuda.runtime.getDeviceCount())
     except ImportError as error:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import get_args
 
+from .._core import uninterrupted
 from ..typing import BuiltIn
 from .interface import Engine
 
@@ -34,7 +35,7 @@ def named(name: str) -> Engine:
     """
     engine = _engines[name]
     if engine is None:
-        engine = import_module(f".{name}.engine", __package__).ENGINE
+        engine = uninterrupted(import_module, f".{name}.engine", __package__).ENGINE
         _engines[name] = engine
     return engine
 

@@ -6,6 +6,7 @@ import contextvars
 import importlib
 import importlib.util
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -133,6 +134,156 @@ def test_enabled_is_for_this_task_only():
         return await asyncio.gather(inside(entered, leave), outside(entered, leave))
 
     assert asyncio.run(both()) == [True, False]
+
+
+def scipy_is_untouched():
+    return not any(hasattr(getattr(spla, name), "__wrapped__") for name in CALLS)
+
+
+def switched():
+    """A generator that is ours from its first step to its end."""
+    with gs.enabled():
+        while True:
+            yield is_ours()
+
+
+def in_thread(call, *arguments):
+    thread = threading.Thread(target=call, args=arguments)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("close", ["another thread", "another context", "collected", "thrown into"])
+def test_a_generator_may_be_closed_anywhere(close):
+    generator = switched()
+    assert contextvars.copy_context().run(next, generator)
+    if close == "another thread":
+        in_thread(generator.close)
+    elif close == "another context":
+        contextvars.copy_context().run(generator.close)
+    elif close == "thrown into":
+        with pytest.raises(KeyError):
+            generator.throw(KeyError)
+    del generator
+    assert scipy_is_untouched() and not is_ours()
+
+
+def test_what_is_closed_elsewhere_ends_where_it_began_and_nothing_else():
+    outer, inner = switched(), switched()
+    assert next(outer) and next(inner)
+    in_thread(outer.close)
+    assert is_ours() and next(inner)
+    with gs.enabled():
+        in_thread(inner.close)
+        assert is_ours()
+    assert scipy_is_untouched() and not is_ours()
+    assert next(switched())
+
+
+@pytest.mark.parametrize("close", ["aclose", "collected"])
+def test_an_asynchronous_generator_may_be_closed_in_another_task(close):
+    async def switched_later():
+        with gs.enabled():
+            while True:
+                yield is_ours()
+
+    async def begin(generators):
+        assert await anext(generators[0])
+
+    async def end(generators):
+        if close == "aclose":
+            await generators[0].aclose()
+        generators.clear()
+        await asyncio.sleep(0)
+
+    async def all_of_it():
+        generators = [switched_later()]
+        await asyncio.create_task(begin(generators))
+        await asyncio.create_task(end(generators))
+        await asyncio.sleep(0.01)
+        assert scipy_is_untouched() and not is_ours()
+
+    asyncio.run(all_of_it())
+
+
+def test_whoever_is_dropped_without_an_end_holds_nothing():
+    context = gs.enabled()
+    context.__enter__()
+    assert is_ours()
+    del context
+    assert scipy_is_untouched() and not is_ours()
+
+
+def test_enabled_decorates_functions_and_can_be_used_again_but_not_at_once():
+    assert gs.enabled()(is_ours)() and not is_ours()
+    context = gs.enabled()
+    for _ in range(2):
+        with context:
+            with pytest.raises(RuntimeError, match="in use"), context:
+                pass
+            assert is_ours()
+        assert scipy_is_untouched()
+
+
+class Interrupt(BaseException):
+    pass
+
+
+def interrupt(*_):
+    raise Interrupt
+
+
+def interrupted(call, last):
+    """Call it, with a signal whose handler raises, at this one of the moments in which the interpreter looks for them:
+    where functions begin, and after calls. How many moments there were until then."""
+    moments = 0
+
+    def count(frame, event, argument):
+        nonlocal moments
+        if event in ("call", "c_return"):
+            moments += 1
+            if moments == last:
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGUSR1)
+
+    profiled, handled = sys.getprofile(), signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        sys.setprofile(count)
+        call()
+    except Interrupt:
+        pass
+    finally:
+        sys.setprofile(profiled)
+        signal.signal(signal.SIGUSR1, handled)
+    return moments
+
+
+def test_a_signal_in_enabled_leaves_nothing_behind(monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # pytest's keeps what is raised where generators end
+
+    def use():
+        with gs.enabled():
+            spla.spsolve(A, np.ones(3))
+            next(switched())
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(gs.enabled())
+
+    use()
+    for last in range(1, interrupted(use, 0)):
+        interrupted(use, last)
+        assert scipy_is_untouched() and not is_ours(), last
+
+
+def test_a_signal_in_install_leaves_all_or_nothing():
+    def use():
+        gs.install()
+        gs.uninstall()
+
+    for last in range(1, interrupted(use, 0)):
+        interrupted(use, last)
+        assert is_ours() != scipy_is_untouched()
+        gs.uninstall()
+        assert scipy_is_untouched() and not is_ours()
 
 
 def test_install_is_for_all_threads():

@@ -172,12 +172,13 @@ bool is_badly_scaled(const Symbolic& s) {
 }
 
 const std::vector<std::string_view>& ordering_names() {
-  static const std::vector<std::string_view> names = [] {
-    std::vector<std::string_view> all{"auto"};
-    for (const NamedOrdering& known : orderings) all.push_back(known.name);
+  // Never destroyed: threads may be in here while the process ends.
+  static const auto* names = [] {
+    auto* all = new std::vector<std::string_view>{"auto"};
+    for (const NamedOrdering& known : orderings) all->push_back(known.name);
     return all;
   }();
-  return names;
+  return *names;
 }
 
 Ordered choose_ordering(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {

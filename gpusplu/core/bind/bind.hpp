@@ -75,7 +75,9 @@ template <class Bind> void for_scalars(Bind&& bind) {
   bind.template operator()<std::complex<double>>("D");
 }
 
+bool find_main_thread();  // runs Python code; false: that raised
 void bind_interrupts(nb::module_&);
+void bind_held_signals(nb::module_&);
 void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
 void bind_symbolic(nb::module_&);

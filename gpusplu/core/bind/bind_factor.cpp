@@ -179,7 +179,7 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& sel
   nb::capsule owner(x, [](void* p) noexcept { delete[] static_cast<T*>(p); });
   const bool finite =
       nrhs == 0 || without_gil([&] { return self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x); });
-  if (!finite && PyErr_WarnEx(PyExc_RuntimeWarning, inaccurate_solve, 1) < 0) throw nb::python_error();
+  if (!finite) warn(inaccurate_solve);
   const size_t shape[] = {(size_t)n, nrhs};
   const int64_t strides[] = {1, n};
   return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner, strides);
@@ -208,7 +208,7 @@ template <class T> bool update_binding(FactorBinding<T>& self, In<off> ptr, In<i
 template <class T>
 typename Factor<T>::InverseEntries inverse_of(FactorBinding<T>& self, const typename Factor<T>::InverseOf& of = {}) {
   auto entries = without_gil([&] { return self.factor->inverse(of); });
-  if (!entries.accurate && PyErr_WarnEx(PyExc_RuntimeWarning, inaccurate_inverse, 1) < 0) throw nb::python_error();
+  if (!entries.accurate) warn(inaccurate_inverse);
   return entries;
 }
 

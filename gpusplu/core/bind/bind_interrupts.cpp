@@ -1,13 +1,16 @@
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/call.hpp"
 #include "bind/checks.hpp"
+#include "bind/held_signals.hpp"
 
 namespace gs {
 namespace {
@@ -56,53 +59,84 @@ int poll(std::uintptr_t query, std::uintptr_t handle, int pending) {
 
 std::int64_t Call::time_between() { return between; }
 
-bool Call::in_main_thread() { return PyThread_get_thread_ident() == main_thread; }
+bool Call::in_main_thread() { return handlers_run_here(); }
+
+void sleep_forever() noexcept {
+  for (;;) pause();
+}
+
+void warn(const char* message) {
+  if (enter_python([&] { return PyErr_WarnEx(PyExc_RuntimeWarning, message, 1); }) < 0) throw nb::python_error();
+}
 
 void Call::released(void (*work)(void*), void* context) {
   std::exception_ptr failure;
+  state_ = PyEval_SaveThread();
   try {
-    nb::gil_scoped_release release;
     work(context);
   } catch (const Interrupted&) {
-  } catch (const std::exception&) {
+  } catch (...) {
     failure = std::current_exception();
   }
+  lock_again();
   tell_the_end();
   if (raised_) throw nb::python_error(std::move(*raised_));
   if (failure) std::rethrow_exception(failure);
+}
+
+void Call::lock_again() {
+  PyThreadState* const state = std::exchange(state_, nullptr);
+  enter_python([&] { PyEval_RestoreThread(state); });
 }
 
 // A signal that came after the last look has its handler run here, in the callback. What that raises is not lost.
 void Call::tell_the_end() {
   if (!told_ || !callback) return;
   told_ = false;
-  try {
-    nb::borrow(callback)("", 0.0, 0.0);
-  } catch (nb::python_error& error) {
-    if (!raised_) raised_.emplace(std::move(error));
-  }
+  call_back("", 0.0, 0.0);
 }
 
 bool Call::is_heard() const { return main_ || callback; }
 
 bool Call::look() noexcept {
-  if (!is_heard()) return true;
-  nb::gil_scoped_acquire acquire;
-  try {
-    if (main_ && PyErr_CheckSignals() < 0) throw nb::python_error();
-    if (callback && *phase() != '\0') {
-      told_ = true;
-      nb::borrow(callback)(phase(), done(), total());
-    }
-    return true;
-  } catch (nb::python_error& error) {
-    raised_.emplace(std::move(error));
-    return false;
+  if (!is_heard() || !state_) return true;  // with the lock: called by a handler or callback that a look has called
+  lock_again();
+  if (main_ && PyErr_CheckSignals() < 0) {
+    raised_.emplace();
+  } else if (callback && *phase() != '\0') {
+    told_ = true;
+    call_back(phase(), done(), total());
   }
+  state_ = PyEval_SaveThread();
+  return !raised_;
 }
 
+// What it raises is kept, unless something was raised before.
+void Call::call_back(const char* phase, double done, double total) {
+  PyObject* const called = callback;  // which may replace itself
+  Py_INCREF(called);
+  PyObject* const result = enter_python([&] { return PyObject_CallFunction(called, "sdd", phase, done, total); });
+  if (result) {
+    Py_DECREF(result);
+  } else {
+    nb::python_error error;
+    if (!raised_) raised_.emplace(std::move(error));
+  }
+  Py_DECREF(called);
+}
+
+bool find_main_thread() {
+  PyObject* threading = PyImport_ImportModule("threading");
+  PyObject* thread = threading ? PyObject_CallMethod(threading, "main_thread", nullptr) : nullptr;
+  PyObject* ident = thread ? PyObject_GetAttrString(thread, "ident") : nullptr;
+  if (ident) main_thread = PyLong_AsUnsignedLong(ident);
+  Py_XDECREF(ident), Py_XDECREF(thread), Py_XDECREF(threading);
+  return !PyErr_Occurred();
+}
+
+bool handlers_run_here() { return PyThread_get_thread_ident() == main_thread; }
+
 void bind_interrupts(nb::module_& m) {
-  main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
   m.def("watch", &watch, "callback"_a.none(), "seconds"_a = 0.05,
         "Have callback(phase, done, total) called in this thread every so many seconds that calls of the core take, "
         "which then look for signals too, and once with ('', 0, 0) when such a call has ended; None: no longer. "

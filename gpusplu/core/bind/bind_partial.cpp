@@ -82,7 +82,7 @@ void expand_binding(const PartialBinding<T>& self, InColumns<T> b, InColumns<T> 
   const idx n = self.factor->n(), nrhs = (idx)b.shape(1);
   require_rows(b, n, nrhs), require_rows(halfway, n, nrhs), require_rows(x, n, nrhs);
   const bool good = without_gil([&] { return self.factor->expand(nrhs, b.data(), halfway.data(), x.data()); });
-  if (!good && PyErr_WarnEx(PyExc_RuntimeWarning, inaccurate_solve, 1) < 0) throw nb::python_error();
+  if (!good) warn(inaccurate_solve);
 }
 
 template <class T> void bind_partial_of(nb::module_& m, const char* name) {

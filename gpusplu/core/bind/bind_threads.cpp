@@ -26,8 +26,9 @@ Tuple<nb::object, NumPy<idx>, NumPy<idx>, NumPy<double>, NumPy<double>> with_fro
   nb::object made;
   {
     const Recording recording(&spans);
-    made = make();
+    made = nb::steal(enter_python([&] { return PyObject_CallNoArgs(make.ptr()); }));
   }
+  if (!made.is_valid()) throw nb::python_error();
   std::vector<idx> rank, front;
   std::vector<double> begin, end;
   for (const FrontSpan& span : spans) {

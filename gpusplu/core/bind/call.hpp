@@ -1,5 +1,6 @@
 // Calls of the core without the lock of the interpreter, which Python can interrupt all the same.
 #pragma once
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 
 #include <optional>
@@ -10,6 +11,27 @@
 namespace gs {
 
 namespace nb = nanobind;
+
+[[noreturn]] void sleep_forever() noexcept;
+
+// Runs work that waits for the interpreter's lock: work that takes it, or that runs Python code, which may release it
+// and take it again. Before version 3.14 Python calls pthread_exit in a thread that does so while the interpreter
+// ends. glibc then unwinds the stack of the thread, and std::terminate is called at the first function that is
+// noexcept, which destructors are. So the thread sleeps here instead, until the process has ended; Python 3.14 does the
+// same. Objects with destructors must not be made in `work`: these would run without the lock.
+template <class F> auto enter_python(F&& work) {
+#ifdef __GLIBCXX__
+  try {
+    return work();
+  } catch (const abi::__forced_unwind&) {
+    sleep_forever();
+  }
+#else
+  return work();
+#endif
+}
+
+void warn(const char* message);  // a RuntimeWarning
 
 // Looks around every 50 ms of a call, or as `watch` was told: in Python's main thread it lets handlers of signals run,
 // as the interpreter does between any two lines of Python, and in every thread the callback that `watch` was given.
@@ -39,7 +61,11 @@ class Call : public Operation {
   bool look() noexcept override;
   void tell_the_end();  // the callback, where it was called
 
+  void lock_again();
+  void call_back(const char* phase, double done, double total);
+
   const bool main_ = in_main_thread();
+  PyThreadState* state_ = nullptr;  // while the lock is released
   bool told_ = false;
   std::optional<nb::python_error> raised_;
   static bool in_main_thread();

@@ -1,17 +1,14 @@
-#include <stdexcept>
-
 #include "base/simd_there.hpp"
 #include "bind/bind.hpp"
+#include "bind/held_signals.hpp"
 
-NB_MODULE(_core, m) {
-  if (!gs::simd_is_there())
-    throw std::runtime_error(
-        "gpusplu was compiled for a processor with other instructions than this one; install it again here, or for all "
-        "processors: pip install --no-cache-dir --force-reinstall . -C cmake.define.GPUSPLU_LEVELS=all");
+// Defines PyInit__core_bindings, which PyInit__core calls.
+NB_MODULE(_core_bindings, m) {
   // Factors that a script keeps in globals are alive when the interpreter ends: no reason for a report on stderr.
   nb::set_leak_warnings(false);
   m.doc() = "C++ core of gpusplu: analysis and the CPU engine.";
   gs::bind_interrupts(m);
+  gs::bind_held_signals(m);
   gs::bind_threads(m);
   gs::bind_matrix(m);
   gs::bind_symbolic(m);
@@ -28,4 +25,55 @@ NB_MODULE(_core, m) {
   gs::bind_solve_schedule(m);
   gs::bind_column_groups(m);
   gs::bind_trailing_terms(m);
+}
+
+namespace gs {
+namespace {
+
+int (*register_bindings)(PyObject*) = nullptr;  // nanobind's
+bool begun = false;                             // types can be registered once in a process
+PyObject* finished = nullptr;                   // what is in the module then
+
+int fail(const char* message) {
+  PyErr_SetString(PyExc_ImportError, message);
+  return -1;
+}
+
+// An import may fail or be undone when this has succeeded: a handler of a signal raises in importlib, or somebody takes
+// the module out of sys.modules. The next one gets another module with the same objects. What may raise comes first,
+// when nothing is registered. nanobind would replace the state of the main interpreter by that of another.
+int fill(PyObject* module) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
+    return fail("gpusplu can be imported in the main interpreter only, not in subinterpreters");
+  if (finished) {
+    PyObject* const names = PyModule_GetDict(module);
+    PyDict_DelItemString(names, "__doc__");  // None; what importlib has set stays
+    return PyDict_Merge(names, finished, 0);
+  }
+  if (begun)
+    return fail("an import of gpusplu failed before in this process, and another is not possible: start again");
+  if (!simd_is_there())
+    return fail(
+        "gpusplu was compiled for a processor with other instructions than this one; install it again here, or for all "
+        "processors: pip install --no-cache-dir --force-reinstall . -C cmake.define.GPUSPLU_LEVELS=all");
+  if (!find_main_thread()) return -1;
+  const HeldSignals held;
+  begun = true;
+  if (register_bindings(module) < 0) return -1;
+  finished = PyDict_Copy(PyModule_GetDict(module));
+  return finished ? 0 : -1;
+}
+
+}  // namespace
+}  // namespace gs
+
+extern "C" NB_EXPORT PyObject* PyInit__core() {
+  PyObject* made = PyInit__core_bindings();
+  if (!made || gs::register_bindings) return made;
+  for (PyModuleDef_Slot* slot = reinterpret_cast<PyModuleDef*>(made)->m_slots; slot->slot != 0; slot++)
+    if (slot->slot == Py_mod_exec) {
+      gs::register_bindings = reinterpret_cast<int (*)(PyObject*)>(slot->value);
+      slot->value = reinterpret_cast<void*>(gs::fill);
+    }
+  return made;
 }

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "matrix/modulus.hpp"
 #include "numeric/factor.hpp"
@@ -23,7 +24,8 @@ template <class T> using Wide = std::conditional_t<is_complex<T>, std::complex<d
 // y += scale M x, and with `moduli` y += |scale| |M| x.
 template <class T, class X>
 void add_product(const PatternView& M, const T* values, double scale, bool moduli, const X* x, X* y) {
-  for (idx j = 0; j < M.n; j++)
+  Pace pace;
+  for (idx j = 0; j < M.n; pace.go_on(1 + M.ptr[j + 1] - M.ptr[j]), j++)
     for (off p = M.ptr[j]; p < M.ptr[j + 1]; p++) {
       const X v = scaled(X(values[p]), scale);
       y[M.ind[p]] += (moduli ? X(std::abs(v)) : v) * x[j];
@@ -47,7 +49,8 @@ template <class T> std::vector<Wide<T>> product_of_ldlt(const Matrix<T>& L, cons
   const auto taken = [&](X value) { return moduli ? X(std::abs(value)) : value; };
   const PatternView pattern = L.pattern.view();
   std::vector<X> right(v.size()), of_D(v.size()), of_L(v.size());
-  for (idx j = 0; j < pattern.n; j++)
+  Pace pace;
+  for (idx j = 0; j < pattern.n; pace.go_on(1 + pattern.ptr[j + 1] - pattern.ptr[j]), j++)
     for (off p = pattern.ptr[j]; p < pattern.ptr[j + 1]; p++)
       right[j] += taken(conj_if(X(L.values[p]), hermitian)) * v[pattern.ind[p]];
   for (idx k = 0; k < pattern.n; k++) {
@@ -85,7 +88,7 @@ template <class T, class Engine, class Product> double error_of_triangles(Patter
 // Only where pivots were perturbed, the bound of errors is no good or multipliers may leave the range without scales
 // are they measured, once a factorization. For those who own the factor.
 template <class T> void Factor<T>::fit_triangles() {
-  triangles_fit_ = true, triangles_error_ = 0;
+  triangles_.reset(), triangles_error_ = 0;  // again from the start, where a call before was left halfway
   const double apart = scales_[0].largest / scales_[0].least;
   const bool in_range =
       (front_ || !column_->is_wide()) && apart < std::sqrt((double)std::numeric_limits<real_t<T>>::max());
@@ -127,7 +130,9 @@ template <class T> template <class Ask> auto Factor<T>::taken_by(Ask&& ask) cons
     }
     const UseLock::Exclusive own = use_.exclusive();
     const_cast<Factor*>(this)->recover();
+    if (triangles_fit_) continue;  // as another thread found meanwhile
     const_cast<Factor*>(this)->fit_triangles();
+    const_cast<Factor*>(this)->triangles_fit_ = true;
   }
 }
 
@@ -144,10 +149,12 @@ template <class T> std::vector<idx> Factor<T>::col_perm() const {
 }
 
 template <class T> Matrix<T> Factor<T>::lower() const {
+  begin_phase("extract");
   return taken_by([](const auto& engine) { return engine.lower(); });
 }
 
 template <class T> Matrix<T> Factor<T>::upper() const {
+  begin_phase("extract");
   return taken_by([](const auto& engine) { return engine.upper(); });
 }
 

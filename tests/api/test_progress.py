@@ -136,7 +136,7 @@ def test_tqdm_where_it_is_installed(clock, monkeypatch):
 
 def test_a_function_is_told_how_far_it_is():
     seen = []
-    lu = gs.splu(LONG, ordering="nd", progress=lambda *step: seen.append(step))
+    gs.splu(LONG, ordering="nd", progress=lambda *step: seen.append(step))
     assert {phase for phase, _, _ in seen} <= {"canonicalize", "matching", "ordering", "symbolic", "factor", "solve"}
     shares = [done / total for phase, done, total in seen if phase == "factor" and total]  # 0: not known yet
     assert shares == sorted(shares) and 0 < shares[-1] <= 1

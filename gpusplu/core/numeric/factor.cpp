@@ -104,8 +104,7 @@ template <class T> PivotReport Factor<T>::report() const {
 template <class T> bool Factor<T>::scales_mislead() const {
   const double half_precision = std::sqrt(eps<T>);
   const Symbolic& s = *symbolic_;
-  if (options_.pivoting == Pivoting::fixed || triangular_ || s.row_scale.empty() || error_bound() < half_precision)
-    return false;
+  if (options_.pivoting == Pivoting::fixed || s.row_scale.empty() || error_bound() < half_precision) return false;
   return !(eps<T> * spread_of_rows(A_, values_.data(), s.row_scale, s.col_scale) < half_precision);
 }
 

@@ -375,6 +375,7 @@ def fronts_like(
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
 ) -> Symbolic: ...
+def is_triangular(canonical: Canonical) -> bool: ...
 
 ORDERINGS: tuple[str, ...] = ("auto", "amd", "nd", "natural")
 

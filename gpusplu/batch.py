@@ -24,6 +24,7 @@ from .engines.pieces import make_batch
 from .errors import require
 from .factor import CholeskyFactor, LUFactor
 from .journal import phases
+from .journal.listeners import caller
 from .options import one_of
 from .results import SlogDet
 from .stats import Stats
@@ -65,6 +66,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         self._at_once = systems if isinstance(systems, FactorsAndSolves) else None
         self._begin(count)
         self._held = self._waiting = None
+        self._caller = caller()
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
         phases.batch_factored(count, systems is not None, self._seconds["refactor"])

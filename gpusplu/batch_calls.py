@@ -14,6 +14,8 @@ from .batch_later import LaterBatch
 from .batch_watch import BatchStatus
 from .counting import FACTORIZATIONS
 from .engines.interface import FactorsAndSolves
+from .journal.listeners import Caller
+from .journal.progress import shown_to
 from .rhs import copied, solve_batch_as_given
 from .typing import ArrayT, Check, Later, Now, Trans
 
@@ -22,6 +24,7 @@ class BatchCalls(LaterBatch):
     """Refactorizations and solves of all systems, for `BatchedFactor` to inherit."""
 
     _at_once: FactorsAndSolves | None  # the engine's batch, if it can
+    _caller: Caller  # that the batch was made for
     _waiting: tuple[Any, np.ndarray | None] | None  # values and source, to be factored by a solve
     _seconds: dict[str, float]
 
@@ -66,7 +69,7 @@ class BatchCalls(LaterBatch):
         if self._is_later(check, None, {"values": values}):
             self._ask_later(values)
             return
-        with self._lock:
+        with self._lock, shown_to(self._caller):
             self._forget_what_was_told()
             self._look()
             self._refactor(self._read(values))
@@ -168,7 +171,7 @@ class BatchCalls(LaterBatch):
         if self._is_later(check, out, {"rhs": rhs, "out": out}):
             return self._ask_later(None, rhs, trans, out)
         start = perf_counter()
-        with self._lock:
+        with self._lock, shown_to(self._caller):
             self._forget_what_was_told()
             self._look()
             x = solve_batch_as_given(self._solve, rhs, trans, (len(self), self._problem.n), self._dtype)
@@ -247,7 +250,7 @@ class BatchCalls(LaterBatch):
         """
         if self._is_later(check, out, {"values": values, "rhs": rhs, "out": out}):
             return self._ask_later(values, rhs, trans, out)
-        with self._lock:
+        with self._lock, shown_to(self._caller):
             self._forget_what_was_told()
             self._look()
             self._load(self._read(values), at_once=True)

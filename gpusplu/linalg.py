@@ -90,7 +90,8 @@ def splu(
         every refactorization and solve, too. The logger "gpusplu" has the same, at levels INFO and DEBUG.
     progress : bool or callable, optional
         Whether there is a bar on standard error, or a function that is called as ``progress(phase, done, total)`` while
-        calls last; what it raises stops them. Unless given, terminals have a bar in calls of more than two seconds.
+        this call, and later refactorizations and solves by the factor, last; what it raises stops them. Unless given,
+        terminals have a bar in calls of more than two seconds.
 
     Returns
     -------

@@ -161,9 +161,16 @@ class Problem:
             cholesky=self.cholesky,
             ldlt=self.kind == "ldlt",
             symmetric=self.kind == "lu" and self.options.symmetric,
-            method="column" if self.options.pivoting == "partial" else "front" if self.request.systems else "auto",
+            method=self._method(),
             refactorizations=self.request.refactorizations,
         )
+
+    def _method(self) -> str:
+        """Systems side by side are factored by fronts; but those that are triangular by columns, which keep them so."""
+        by_columns = self.options.pivoting == "partial"
+        if self.request.systems and self.kind == "lu":
+            by_columns = by_columns or _core.is_triangular(self.pattern.core)
+        return "column" if by_columns else "front" if self.request.systems else "auto"
 
     def for_fronts(self) -> list[Any]:
         """An analysis for fronts with every ordering worth considering.

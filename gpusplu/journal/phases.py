@@ -13,7 +13,8 @@ from ..cost.scale import size
 from ..engines import registry
 from ..report import entries_text, events_of, method_text, ordering_text, predictions_of, stored_text
 from ..stats import duration, show
-from .listeners import EACH, UNASKED, caller, heard_by, listens, tell
+from .listeners import EACH, UNASKED, caller, listens, tell
+from .progress import shown_to
 
 
 def took(phase: str, seconds: float, text: str = "", predicted: float | None = None, level: int | None = None) -> None:
@@ -93,9 +94,10 @@ def at_once(symbolic: Any) -> None:
 
 
 def told(core: Any, symbolic: Any) -> Any:
-    """The engine's factor, of which has been told; where somebody listens, one that goes on telling."""
+    """The engine's factor, of which has been told; where somebody listens or asked for progress, one that goes on
+    telling."""
     if not listens():
-        return core
+        return core if caller().progress is None else Told(core, symbolic, None)
     stats, expected = core.stats(), prediction_of(symbolic)
     phase = "refactor" if stats["n_refactor"] else "factor"  # one that was left by somebody else
     text = f"{stored_text(core.nnz, core.method)}, {size(stats['bytes'])}"
@@ -118,7 +120,8 @@ def mended(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping[s
 
 
 class Told:
-    """An engine's factor whose refactorizations and solves are told of, to whom listened when it was made.
+    """An engine's factor whose refactorizations and solves are told of, to whom listened when it was made, and whose
+    progress is shown to whom asked for that then.
 
     Parameters
     ----------
@@ -144,10 +147,11 @@ class Told:
         return self._timed("solve", partial(self.held.solve, b, trans), sides)
 
     def refactor(self, values: Any, source: Any = None, *checked: bool) -> Any:
-        with heard_by(self._caller):
-            before = self.held.stats() if self.counted else {}
+        with shown_to(self._caller):
+            counted = self.counted and listens()
+            before = self.held.stats() if counted else {}
             bad = self._timed("refactor", partial(self.held.refactor, values, source, *checked))
-            if self.counted:
+            if counted:
                 mended(self.held, self._symbolic, before, self.held.stats())
         return bad
 
@@ -155,7 +159,7 @@ class Told:
         return self._timed("refactor_solve", partial(self.held.refactor_solve, values, b, trans))
 
     def _timed(self, phase: str, work: Callable[[], Any], text: str = "") -> Any:
-        with heard_by(self._caller):
+        with shown_to(self._caller):
             start = perf_counter()
             result = work()
             if listens(EACH):

@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import perf_counter
 from typing import Any, ParamSpec, TypeVar
 
 from .. import _core
 from ..typing import Progress
 from .bars import Line, TqdmBar, is_terminal, of_tqdm
-from .listeners import Caller, caller, heard_by, listens, read_caller, tell
+from .listeners import NOBODY, Caller, caller, heard_by, listens, read_caller, tell
 
 INTERVAL = 0.05  # between looks of the core [s]
 LONG = 2.0  # what phases are expected to take that have a bar unasked [s]
@@ -90,14 +91,29 @@ def seen(work: Callable[P, R], verbose: int, progress: Progress) -> Callable[P, 
     one = read_caller(verbose, progress)
 
     def seen_work(*arguments: P.args, **named: P.kwargs) -> R:
-        before = _core.watch(tick)
-        try:
-            with heard_by(one):
-                return work(*arguments, **named)
-        finally:
-            _core.watch(before)
+        with _shown(one):
+            return work(*arguments, **named)
 
     return seen_work
+
+
+def shown_to(one: Caller) -> AbstractContextManager[None]:
+    """Calls inside are shown to a caller as the keyword arguments of an earlier call said; where that had none, this
+    does nothing."""
+    return _NOTHING if one is NOBODY else _shown(one)
+
+
+@contextmanager
+def _shown(one: Caller) -> Iterator[None]:
+    before = _core.watch(tick)
+    try:
+        with heard_by(one):
+            yield
+    finally:
+        _core.watch(before)
+
+
+_NOTHING = nullcontext()
 
 
 if threading.current_thread() is threading.main_thread():

@@ -3,6 +3,7 @@
 import io
 import logging
 import sys
+import threading
 import types
 
 import numpy as np
@@ -135,13 +136,82 @@ def test_tqdm_where_it_is_installed(clock, monkeypatch):
 
 def test_a_function_is_told_how_far_it_is():
     seen = []
-    lu = gs.splu(LONG, ordering="nd", progress=lambda *step: seen.append(step))
+    gs.splu(LONG, ordering="nd", progress=lambda *step: seen.append(step))
     assert {phase for phase, _, _ in seen} <= {"canonicalize", "matching", "ordering", "symbolic", "factor", "solve"}
     shares = [done / total for phase, done, total in seen if phase == "factor" and total]  # 0: not known yet
     assert shares == sorted(shares) and 0 < shares[-1] <= 1
-    count = len(seen)
-    lu.refactor(LONG.data)
-    assert len(seen) == count  # it was asked for that call
+
+
+class Progress:
+    """Phases that a function was told of, called often; how long calls last is a matter of the machine."""
+
+    def __init__(self):
+        self.phases = []
+
+    def __call__(self, phase, done, total):
+        self.phases.append(phase)
+
+    def of(self, call):
+        """What `call` tells."""
+        self.phases.clear()
+        call()
+        return set(self.phases)
+
+
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky, gs.ldlt])
+def test_a_function_is_told_of_later_calls_of_the_factor_too(make):
+    told = Progress()
+    lu = make(LONG, ordering="nd", engine="cpu", progress=told)
+    assert "factor" in told.of(lambda: lu.refactor(2 * LONG.data))
+    assert "factor" in told.of(lambda: lu.refactor(2 * LONG))
+    b = np.ones((LONG.shape[0], 30), order="F")
+    assert "factor" in told.of(lambda: lu.refactor_solve(LONG.data, b[:, 0]))
+    assert "solve" in told.of(lambda: lu.solve(b))
+    np.testing.assert_allclose(LONG @ lu.solve(b), b, atol=1e-9)
+
+
+def test_later_calls_tell_in_whatever_thread_makes_them():
+    told = Progress()
+    lu = gs.cholesky(LONG, ordering="nd", engine="cpu", progress=told)
+    told.phases.clear()
+    thread = threading.Thread(target=lu.refactor, args=(2 * LONG.data,))
+    thread.start()
+    thread.join()
+    assert "factor" in told.phases
+
+
+@pytest.mark.parametrize("make", [gs.splu_batch, gs.cholesky_batch])
+def test_a_function_is_told_of_later_calls_of_a_batch(make):
+    A, told = gallery.poisson(14, 14, 14), Progress()
+    values = np.repeat(A.data[None], 600, axis=0)
+    batch = make(A, values, engine="cpu", progress=told)
+    assert "factor" in told.of(lambda: batch.refactor(2 * values))
+    assert "factor" in told.of(lambda: batch.refactor_solve(values, np.ones(A.shape[0])))
+
+
+def test_a_function_can_stop_a_refactorization():
+    def stop(phase, done, total):
+        if stopping:
+            raise TimeoutError(phase)
+
+    stopping = []
+    lu, b = gs.splu(LONG, ordering="nd", engine="cpu", progress=stop), np.ones(LONG.shape[0])
+    before = lu.solve(b)
+    stopping.append(True)
+    with pytest.raises(TimeoutError):
+        lu.refactor(2 * LONG.data)
+    stopping.clear()
+    np.testing.assert_array_equal(lu.solve(b), before)
+
+
+def test_nobody_is_told_of_calls_of_a_factor_that_was_made_without():
+    """Nor of those of the calls after it, which may take over what spsolve leaves of its factor."""
+    told = Progress()
+    gs.spsolve(LONG, np.ones(LONG.shape[0]), progress=told)
+    told.phases.clear()
+    gs.spsolve(LONG, np.ones(LONG.shape[0]))
+    gs.splu(LONG).refactor(LONG.data)
+    assert told.phases == []
 
 
 def test_a_function_can_stop_a_call():

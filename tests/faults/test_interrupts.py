@@ -376,3 +376,46 @@ def test_a_batch_that_was_interrupted_says_so():
     batch.refactor(2 * values)
     x = batch.solve(np.ones(A.shape[0]))
     np.testing.assert_allclose(2 * (A @ x[3]), np.ones(A.shape[0]), atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def factors():
+    """By columns, by fronts and of Cholesky, of 40,000 unknowns."""
+    A = gallery.named("poisson:200x200")
+    return {
+        "columns": gs.splu(sp.triu(A, format="csc") + 0.1 * sp.tril(A, -1, format="csc"), engine="cpu"),
+        "fronts": gs.splu(A + 1e-3 * sp.triu(A, 1, format="csc"), ordering="nd", engine="cpu"),
+        "cholesky": gs.cholesky(A, engine="cpu"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "arguments"),
+    [
+        ("fronts", "solve_L", ("N",)),
+        ("fronts", "solve_U", ("N",)),
+        ("fronts", "solve_U", ("T",)),
+        ("cholesky", "solve_L", ()),
+        ("cholesky", "solve_Lt", ()),
+        ("cholesky", "sample", ()),
+    ],
+)
+def test_solves_with_one_triangle(factors, kind, name, arguments):
+    factor = factors[kind]
+    solve, b = getattr(factor, name), np.ones((factor.shape[0], 60), order="F")
+    before = solve(b[:, :1], *arguments)
+    interrupted(lambda: solve(b, *arguments), "solve")
+    np.testing.assert_array_equal(solve(b[:, :1], *arguments), before)
+
+
+@pytest.mark.parametrize("kind", ["columns", "fronts", "cholesky"])
+@pytest.mark.parametrize("name", ["lower", "upper"])
+def test_extraction_of_triangles(factors, kind, name):
+    factor = factors[kind]
+    core, _ = factor.parts()
+    b = np.ones(factor.shape[0])
+    before, solution = getattr(core, name)(), factor.solve(b)
+    interrupted(getattr(core, name), "extract")
+    for array, expected in zip(getattr(core, name)(), before, strict=True):
+        np.testing.assert_array_equal(array, expected)
+    np.testing.assert_array_equal(factor.solve(b), solution)

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/operation.hpp"
+
 namespace gs {
 namespace {
 
@@ -96,6 +98,36 @@ class Components {
 BlockTriangular block_triangular(PatternView A, const idx* row_of_col) {
   if (A.n == 0) return {{}, {0}};
   return Components(A, row_of_col).run();
+}
+
+// A column with a single entry is the first of an upper triangle; then the same of what is left without it and its row.
+bool is_triangular(PatternView A) {
+  std::vector<idx> single;
+  std::vector<off> left(A.n);
+  for (idx j = 0; j < A.n; j++)
+    if ((left[j] = A.ptr[j + 1] - A.ptr[j]) == 1) single.push_back(j);
+  if (A.n > 0 && single.empty()) return false;
+  std::vector<off> row_ptr(A.n + 1);
+  std::vector<idx> column(A.nnz());  // of the entries by rows
+  for (off p = 0; p < A.nnz(); p++) row_ptr[A.ind[p]]++;
+  for (idx i = 0; i < A.n; i++) row_ptr[i + 1] += row_ptr[i];
+  for (idx j = 0; j < A.n; j++)
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) column[--row_ptr[A.ind[p]]] = j;
+  std::vector<char> taken(A.n);
+  idx found = 0;
+  Pace pace;
+  while (!single.empty()) {
+    const idx j = single.back();
+    single.pop_back();
+    const idx* row = A.ind + A.ptr[j];
+    while (row < A.ind + A.ptr[j + 1] && taken[*row]) row++;
+    if (row == A.ind + A.ptr[j + 1]) return false;  // another column had the same row
+    taken[*row] = true, found++;
+    for (off p = row_ptr[*row]; p < row_ptr[*row + 1]; p++)
+      if (--left[column[p]] == 1) single.push_back(column[p]);
+    pace.go_on(1 + A.ptr[j + 1] - A.ptr[j] + row_ptr[*row + 1] - row_ptr[*row]);
+  }
+  return found == A.n;
 }
 
 }  // namespace gs

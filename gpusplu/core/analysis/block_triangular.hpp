@@ -15,4 +15,8 @@ struct BlockTriangular {
 // row_of_col: a permutation, null for the identity. Cost: O(n + nnz).
 BlockTriangular block_triangular(PatternView A, const idx* row_of_col);
 
+// Whether A is triangular in some order of its rows and of its columns. Cost: O(n), or O(n + nnz) where a column has a
+// single entry.
+bool is_triangular(PatternView A);
+
 }  // namespace gs

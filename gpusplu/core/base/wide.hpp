@@ -6,9 +6,17 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/quotient.hpp"
 #include "base/types.hpp"
 
 namespace gs {
+
+inline double quotient(double a, double b) { return a / b; }
+inline float quotient(float a, float b) { return a / b; }
+template <class R> inline std::complex<R> quotient(std::complex<R> a, std::complex<R> b) {
+  const DoublePair q = quotient_of(a.real(), a.imag(), b.real(), b.imag());
+  return {(R)q.re, (R)q.im};
+}
 
 // mantissa times 2^exponent, S a double or a complex of it. The larger part of a mantissa that is not zero is in
 // [1, 2): no operation on two mantissas leaves the range of a double, and a part that underflows beside the other, or
@@ -42,7 +50,8 @@ template <class S> struct Wide {
   }
   friend Wide operator-(Wide a, Wide b) { return a + -b; }
   friend Wide operator*(Wide a, Wide b) { return Wide(a.mantissa * b.mantissa, a.exponent + b.exponent); }
-  friend Wide operator/(Wide a, Wide b) { return Wide(a.mantissa / b.mantissa, a.exponent - b.exponent); }
+  friend Wide operator/(Wide a, Wide b) { return Wide(quotient(a.mantissa, b.mantissa), a.exponent - b.exponent); }
+  friend Wide quotient(Wide a, Wide b) { return a / b; }
   friend Wide operator*(double a, Wide b) { return Wide(scaled(b.mantissa, a), b.exponent); }  // a moderate
   Wide& operator-=(Wide b) { return *this = *this - b; }
   Wide& operator*=(Wide b) { return *this = *this * b; }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/analyze.hpp"
+#include "analysis/block_triangular.hpp"
 #include "analysis/selection.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/at_once.hpp"
@@ -139,6 +140,10 @@ void bind_analyze(nb::module_& m) {
       },
       "columns"_a, "canonical"_a, "costs"_a, nb::kw_only(), "ordering"_a = "auto", "perm"_a = nb::none(),
       "Fronts, by the matching and the scales of an analysis by columns; see core/analysis/analyze.hpp.");
+  m.def(
+      "is_triangular",
+      [](const Canonical& canonical) { return without_gil([&] { return is_triangular(canonical.pattern.view()); }); },
+      "canonical"_a, "Whether the matrix is triangular in some order of its rows and of its columns.");
   nb::list orderings;
   for (const std::string_view known : ordering_names()) orderings.append(nb::str(known.data(), known.size()));
   m.attr("ORDERINGS") = nb::tuple(orderings);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 
 namespace gs {
@@ -9,8 +10,10 @@ namespace gs {
 template <class T> std::optional<std::vector<EntryChange<T>>> outer_products(PatternView A, const T* values,
                                                                              const Matrix<T>& C, int sign) {
   std::vector<EntryChange<T>> changes;  // `after`: what is added
+  Pace pace;
   for (idx r = 0; r < C.pattern.n; r++)
     for (off q = C.pattern.ptr[r]; q < C.pattern.ptr[r + 1]; q++) {
+      pace.go_on(1 + C.pattern.ptr[r + 1] - C.pattern.ptr[r]);
       const idx column = C.pattern.ind[q];
       const T factor = real_t<T>(sign) * conj_if(C.values[q], true);
       const idx *begin = A.ind + A.ptr[column], *end = A.ind + A.ptr[column + 1];

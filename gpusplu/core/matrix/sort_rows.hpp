@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/operation.hpp"
 #include "base/types.hpp"
 
 namespace gs {
@@ -13,8 +14,10 @@ template <class T> void sort_rows(Matrix<T>& A) {
   std::vector<std::pair<idx, off>> order;
   std::vector<T> sorted;
   auto& [pattern, values] = A;
+  Pace pace;
   for (idx j = 0; j < pattern.n; j++) {
     const off begin = pattern.ptr[j], end = pattern.ptr[j + 1];
+    pace.go_on(end - begin);
     if (std::is_sorted(pattern.ind.begin() + begin, pattern.ind.begin() + end)) continue;
     order.clear(), sorted.clear();
     for (off p = begin; p < end; p++) order.emplace_back(pattern.ind[p], p);

@@ -2,6 +2,7 @@
 
 #include <complex>
 
+#include "base/operation.hpp"
 #include "base/require.hpp"
 #include "base/scalars.hpp"
 #include "matrix/modulus.hpp"
@@ -46,10 +47,13 @@ void solve_triangle(TriangleSide side, PatternView triangle, const T* values, Tr
   const Columns<T> columns{side == TriangleSide::lower, triangle, values};
   columns.check();
   const bool ascending = columns.lower == (op == Trans::none);
-  for (idx r = 0; r < nrhs; r++, x += triangle.n)
+  begin_phase("solve", nrhs);
+  Pace pace;
+  for (idx r = 0; r < nrhs; r++, x += triangle.n, have_done(1))
     for_columns(triangle.n, ascending, [&](idx j) {
       if (op == Trans::none) columns.subtract(j, x);
       else columns.gather(j, op == Trans::conj_transpose, x);
+      pace.go_on(triangle.ptr[j + 1] - triangle.ptr[j]);
     });
 }
 

@@ -13,6 +13,7 @@
 //
 // Outside the diagonal blocks (k, i) of B lies above them and Z_ik below: those are zero.
 #include "analysis/graph.hpp"
+#include "base/operation.hpp"
 #include "base/parts.hpp"
 #include "base/scalars.hpp"
 #include "numeric/column_lu.hpp"
@@ -56,7 +57,10 @@ template <class T> class ColumnInverse {
   template <class Column> void run(Column&& column) {
     for (idx i = (idx)z_.size(); i-- > 0;) {
       start(i);
-      eliminated_with(i, [&](idx j, T u) { step(j, u); });
+      eliminated_with(i, [&](idx j, T u) {
+        step(j, u);
+        pace_.go_on(1 + nodes_.node[node_of_[j]].n_lower);
+      });
       column(i, z_.data());
       LowerColumn<T>(nodes_, node_of_[i], i).each([&](idx k, off) { z_[k] = T(0); });
       eliminated_with(i, [&](idx j, T) { z_[j] = T(0); });
@@ -112,6 +116,7 @@ template <class T> class ColumnInverse {
   std::vector<idx> node_of_;
   std::vector<T> sums_;
   std::vector<T> z_;
+  Pace pace_;
 };
 
 }  // namespace
@@ -133,10 +138,13 @@ template <class T> std::vector<char> ColumnLU<T>::has_places(PatternView P) cons
   std::vector<idx> column_of(n_, -1);  // the last that has a row
   const ColumnInverse<T> columns(*nodes_);
   std::vector<char> has(P.nnz());
+  Pace pace;
   for (idx i = 0; i < n_; i++) {
     const off begin = P.ptr[col_perm_[i]], end = P.ptr[col_perm_[i] + 1];
     if (begin == end) continue;
-    columns.rows_of(i, [&](idx k) { column_of[k] = i; });
+    off visited = end - begin;
+    columns.rows_of(i, [&](idx k) { column_of[k] = i, visited++; });
+    pace.go_on(visited);
     for (off p = begin; p < end; p++) {
       const idx k = place[P.ind[p]];
       has[p] = column_of[k] == i || block_of[k] < block_of[i];

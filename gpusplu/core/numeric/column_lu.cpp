@@ -90,7 +90,16 @@ template <class T> FactorInfo ColumnLU<T>::describe(FactorInfo info, const std::
   nnz_upper_ = (off)nodes_->upper_row.size() + n_;
   flops_ = info.flops;
   n_off_diagonal_ = info.n_off_diagonal;
+  decide_division(info.max_pivot);
   return info;
+}
+
+// Products with reciprocals of pivots are faster than quotients, and as good where L and U have rounding errors anyway.
+// U of a matrix that is triangular, in whatever order, has none: there quotients are exact where x is a number of few
+// digits, and a rounding error of x may grow in the unknowns that follow until it is all that is left. A reciprocal
+// below the normal numbers has lost digits itself.
+template <class T> void ColumnLU<T>::decide_division(double max_pivot) {
+  divides_ = nnz_lower_ == n_ || max_pivot > largest_with_reciprocal<T>;
 }
 
 template <class T> off ColumnLU<T>::bytes() const {

@@ -87,6 +87,7 @@ template <class T> class ColumnLU {
 
  private:
   FactorInfo describe(FactorInfo info, const std::vector<idx>& row_order);
+  void decide_division(double max_pivot);
   double row_scale(idx k) const { return scale_row_.empty() ? 1.0 : scale_row_[k]; }
   double col_scale(idx k) const { return scale_col_.empty() ? 1.0 : scale_col_[k]; }
 
@@ -103,6 +104,7 @@ template <class T> class ColumnLU {
   off nnz_lower_ = 0, nnz_upper_ = 0;
   double flops_ = 0, bound_ = 0;
   idx n_off_diagonal_ = 0;
+  bool divides_ = false;  // solves, by pivots
   Origin origin_;
 };
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <queue>
 
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "matrix/sort_rows.hpp"
 #include "numeric/column_lu.hpp"
@@ -59,6 +60,7 @@ template <class T> class OuterSolve {
       for_lower(nodes_, node_of_[row], row, [&](idx below, T l) {
         if (l != T(0)) add(below, -l * v);
       });
+      pace_.go_on(kOfRow + nodes_.node[node_of_[row]].n_lower);
     }
   }
 
@@ -66,6 +68,8 @@ template <class T> class OuterSolve {
   const ColumnNodes<T>& nodes_;
   const std::vector<idx>& node_of_;
   std::vector<T> x_;
+  static constexpr off kOfRow = 16;  // entries that take as long as to take a row from the queue
+  Pace pace_;
   std::vector<char> queued_;
   std::priority_queue<idx, std::vector<idx>, std::greater<idx>> queue_;
 };
@@ -81,8 +85,10 @@ template <class T> Matrix<T> ColumnLU<T>::lower() const {
   Matrix<T> out;
   out.pattern.n = n_;
   out.pattern.ptr.push_back(0);
+  Pace pace;
   for (idx s = 0; s < nodes_->n_nodes(); s++)
     for (idx k = nodes_->node[s].first; k < nodes_->node[s + 1].first; k++) {
+      pace.go_on(1 + nodes_->node[s].n_lower);
       append(out, k, T(1));
       for_lower(*nodes_, s, k, [&](idx row, T v) {
         if (v != T(0)) append(out, row, unscaled(v, row_scale(k), 1 / row_scale(row)));
@@ -103,7 +109,10 @@ template <class T> Matrix<T> ColumnLU<T>::upper() const {
   Matrix<T> out;
   out.pattern.n = n_;
   out.pattern.ptr.push_back(0);
+  Pace pace;
   for (idx k = 0; k < n_; k++) {
+    const ColumnNode* const node = nodes_->node.data() + node_of[k];
+    pace.go_on(1 + node[1].upper_row - node[0].upper_row);
     const auto emit = [&](idx row, T v) { append(out, row, unscaled(v, 1 / row_scale(row), 1 / col_scale(k))); };
     for_upper(*nodes_, node_of[k], k, [&](idx row, T v) {
       if (v == T(0)) return;

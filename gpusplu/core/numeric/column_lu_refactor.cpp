@@ -145,6 +145,7 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values) {
   info.pivot_growth = monitor.max_entry > 0 ? monitor.max_upper / monitor.max_entry : 0;
   info.n_off_diagonal = n_off_diagonal_;
   info.flops = flops_;
+  decide_division(info.max_pivot);
   return info;
 }
 

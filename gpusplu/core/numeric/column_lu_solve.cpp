@@ -13,10 +13,11 @@ namespace gs {
 namespace {
 
 template <class Real>
-void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex) {
-#define GS_CASE(number, level) \
-  case number:                 \
-    return level::solve_columns(program, task, is_complex);
+void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex, bool divide) {
+#define GS_CASE(number, level)                                               \
+  case number:                                                               \
+    return divide ? level::solve_columns_dividing(program, task, is_complex) \
+                  : level::solve_columns(program, task, is_complex);
   switch (simd_level()) { GS_LEVELS(GS_CASE) }
 #undef GS_CASE
 }
@@ -54,7 +55,7 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
         y[(off)k * width + q] = scale_in ? v * scale_in[k] : v;
       }
     }
-    solve_columns(program, {reinterpret_cast<Real*>(y), width, transpose}, is_complex<T>);
+    solve_columns(program, {reinterpret_cast<Real*>(y), width, transpose}, is_complex<T>, divides_);
     for (int q = 0; q < width; q++) {
       T* column = x + (done + q) * ldx;
       for (idx k = 0; k < n_; k++) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 
 namespace gs {
 namespace {
@@ -213,6 +214,11 @@ template <class T> class Pivoting {
     return true;
   }
 
+  static bool must_divide(const T& pivot) {
+    if constexpr (std::is_floating_point_v<Real>) return abs1(pivot) > largest_with_reciprocal<T>;
+    else return false;
+  }
+
   bool column(idx k, idx block_begin, idx block_end) {
     grow(out_.lower_row, out_.lower, lower_end_ + block_end - block_begin);
     const Given column = given(k);
@@ -299,12 +305,16 @@ template <class T> class Pivoting {
       if (size > Real(0) && size >= options_.pivot_threshold * largest) best = on_diagonal;
     }
     if (!take_pivot(k, out_.lower[best])) return false;
-    const T inverse = out_.inverse_pivot[k];
+    const T pivot = out_.pivot[k], inverse = out_.inverse_pivot[k];
     const idx row = out_.lower_row[best];
     out_.lower_row[best] = out_.lower_row[--lower_end_];
     out_.lower[best] = out_.lower[lower_end_];
     Real multiplier(0);
-    for (off p = begin; p < lower_end_; p++) multiplier = std::max(multiplier, abs1(out_.lower[p] *= inverse));
+    if (must_divide(pivot))
+      for (off p = begin; p < lower_end_; p++)
+        multiplier = std::max(multiplier, abs1(out_.lower[p] = quotient(out_.lower[p], pivot)));
+    else
+      for (off p = begin; p < lower_end_; p++) multiplier = std::max(multiplier, abs1(out_.lower[p] *= inverse));
     info_.flops += lower_end_ - begin;
     info_.max_multiplier = std::max(info_.max_multiplier, (double)multiplier);
     if (row != diagonal) {  // the displaced diagonal row becomes the diagonal of the column that loses its own

@@ -1,10 +1,14 @@
 // Left-looking LU with partial pivoting: fills nodes of one column each. The algorithm is in column_pivot.cpp.
 #pragma once
+#include <limits>
 #include <vector>
 
 #include "numeric/column_nodes.hpp"
 
 namespace gs {
+
+// Above, the reciprocal of a pivot is below the normal numbers, or nearly, and has lost digits.
+template <class T> constexpr double largest_with_reciprocal = 1 / (16.0 * std::numeric_limits<real_t<T>>::min());
 
 // Factors the diagonal blocks of B = Dr A Dc permuted; row_scale, col_scale: by B's rows and columns, may be null.
 // row_order (out, gather): row k after pivoting is row row_order[k] of B. A column in the result is one of B.

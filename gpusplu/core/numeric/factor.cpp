@@ -35,6 +35,7 @@ template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, P
 template <class T> void Factor<T>::take(std::shared_ptr<const Symbolic> symbolic) {
   symbolic_ = std::move(symbolic);
   if (symbolic_->ldlt) ldlt_ = symbolic_;
+  triangular_ |= symbolic_->method == Method::column && (off)symbolic_->block_ptr.size() == off(A_.n) + 1;
   scales_[0] = range_of(symbolic_->row_scale), scales_[1] = range_of(symbolic_->col_scale);
 }
 
@@ -185,19 +186,22 @@ template <class T> bool Factor<T>::zeros_are_harmless() const {
   return info_.max_entry / spread > bound * std::max(1.0, info_.max_entry);
 }
 
-// Whether the factor can be left to the checks of solve().
+// Whether the factor can be left to the checks of solve(). What is triangular is its own factor, without errors, and
+// has no other pivots. A system with a known answer would say how its entries grow.
 template <class T> bool Factor<T>::certified() {
+  if (triangular_ && info_.status == FactorInfo::ok) return true;
   const Verdict verdict = ladder_.after_factorization(report(), false);
   if (verdict != Verdict::solve_known_system) return verdict == Verdict::accept;
   norms_[0] = norms_[1] = -1;
   return solve_known_system(Trans::none).accurate;
 }
 
-// For column LU, of the values at hand; the order of columns stays where it is the caller's.
+// For column LU, of the values at hand; the order of columns stays where it is the caller's. It takes a matching to see
+// that a matrix is triangular in another order.
 template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const {
   AnalyzeOptions by_columns(symbolic_->costs);
   by_columns.method = MethodChoice::column;
-  by_columns.matching = matching;
+  by_columns.matching = matching || triangular_;
   by_columns.keep_diagonal = false;
   const bool in_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
   const std::vector<idx>& order = in_order ? symbolic_->col_perm : options_.own_order;
@@ -207,10 +211,11 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   return renewed;
 }
 
-// Without matching, as SuperLU has it. One scale for all keeps numbers away from the ends of the range: sums of two
+// Without scales, as SuperLU has it. One scale for all keeps numbers away from the ends of the range: sums of two
 // parts overflow at one, reciprocals at the other.
 template <class T> Symbolic Factor<T>::unscaled_analysis() const {
   Symbolic renewed = analysis_by_columns(false);
+  renewed.row_scale.clear(), renewed.col_scale.clear();
   constexpr int top = std::numeric_limits<real_t<T>>::max_exponent - 16,
                 bottom = std::numeric_limits<real_t<T>>::min_exponent + 32;
   const int exponent = largest_ > 0 ? std::ilogb(largest_) : 0;

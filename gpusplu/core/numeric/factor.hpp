@@ -214,6 +214,7 @@ template <class T> class Factor {
   std::shared_ptr<const Symbolic> symbolic_;
   std::shared_ptr<const Symbolic> ldlt_;  // the last analysis for LDL^T, if that is wanted: LU is for single values
   PatternView A_;
+  bool triangular_ = false;  // A is, in some order: pivots are what they are
   RawVector<T> values_, spare_;
   FactorOptions options_;
   Ladder ladder_;

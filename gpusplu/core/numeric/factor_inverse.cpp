@@ -7,6 +7,7 @@
 // the same values with partial pivoting, and if nothing else helps from solves.
 #include <algorithm>
 
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "matrix/products.hpp"
 #include "matrix/spread_of_rows.hpp"
@@ -64,9 +65,10 @@ double solve_missed(PatternView A, const T* values, PatternView P, T* inverse, c
 template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine, PatternView A, bool one_triangle) {
   const std::vector<idx>&row_perm = engine.row_perm(), &col_perm = engine.col_perm();
   const Matrix<T> lower = engine.lower(), upper = one_triangle ? Matrix<T>() : engine.upper();
+  Pace pace;
   const auto each = [&](auto&& visit) {  // visit(row, column)
     for (const PatternView factor : {lower.pattern.view(), upper.pattern.view()})
-      for (idx b = 0; b < factor.n; b++)
+      for (idx b = 0; b < factor.n; pace.go_on(1 + factor.ptr[b + 1] - factor.ptr[b]), b++)
         for (off p = factor.ptr[b]; p < factor.ptr[b + 1]; p++) {
           visit(row_perm[factor.ind[p]], col_perm[b]);
           if (one_triangle && factor.ind[p] != b) visit(row_perm[b], col_perm[factor.ind[p]]);
@@ -85,6 +87,7 @@ template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine
   off begin = 0, end = 0;
   for (idx j = 0; j < A.n; j++) {
     const auto first = all.ind.begin() + begin, last = all.ind.begin() + next[j];
+    pace.go_on(1 + next[j] - begin);
     std::sort(first, last);
     end = std::copy(first, std::unique(first, last), all.ind.begin() + end) - all.ind.begin();
     begin = next[j];

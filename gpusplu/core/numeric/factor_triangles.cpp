@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "analysis/graph.hpp"
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "matrix/modulus.hpp"
 #include "numeric/factor.hpp"
@@ -30,7 +31,8 @@ template <class T> using Wide = std::conditional_t<is_complex<T>, std::complex<d
 // y += scale M x, and with `moduli` y += |scale| |M| x.
 template <class T, class X>
 void add_product(const PatternView& M, const T* values, double scale, bool moduli, const X* x, X* y) {
-  for (idx j = 0; j < M.n; j++)
+  Pace pace;
+  for (idx j = 0; j < M.n; pace.go_on(1 + M.ptr[j + 1] - M.ptr[j]), j++)
     for (off p = M.ptr[j]; p < M.ptr[j + 1]; p++) {
       const X v = scaled(X(values[p]), scale);
       y[M.ind[p]] += (moduli ? X(std::abs(v)) : v) * x[j];
@@ -54,7 +56,8 @@ template <class T> std::vector<Wide<T>> product_of_ldlt(const Matrix<T>& L, cons
   const auto taken = [&](X value) { return moduli ? X(std::abs(value)) : value; };
   const PatternView pattern = L.pattern.view();
   std::vector<X> right(v.size()), of_D(v.size()), of_L(v.size());
-  for (idx j = 0; j < pattern.n; j++)
+  Pace pace;
+  for (idx j = 0; j < pattern.n; pace.go_on(1 + pattern.ptr[j + 1] - pattern.ptr[j]), j++)
     for (off p = pattern.ptr[j]; p < pattern.ptr[j + 1]; p++)
       right[j] += taken(conj_if(X(L.values[p]), hermitian)) * v[pattern.ind[p]];
   for (idx k = 0; k < pattern.n; k++) {
@@ -108,7 +111,8 @@ template <class T> template <class Each> std::vector<Each> Factor<T>::taken_out(
 // Only where pivots were perturbed, the bound of errors is no good or multipliers may leave the range without scales
 // are they measured, once a factorization. For those who own the factor.
 template <class T> void Factor<T>::fit_triangles() {
-  triangles_fit_ = true, triangles_error_ = 0;
+  triangles_.reset(), own_order_.clear(),
+      triangles_error_ = 0;  // again from the start, where a call before was left halfway
   const bool orders_columns = front_ && !options_.own_order.empty();
   if (orders_columns && symbolic_->one_triangle()) fit_own_order();
   if (orders_columns && !symbolic_->one_triangle()) return fit_columns(std::numeric_limits<double>::infinity());
@@ -168,7 +172,9 @@ template <class T> template <class Ask> auto Factor<T>::taken_by(Ask&& ask) cons
     }
     const UseLock::Exclusive own = use_.exclusive();
     const_cast<Factor*>(this)->recover();
+    if (triangles_fit_) continue;  // as another thread found meanwhile
     const_cast<Factor*>(this)->fit_triangles();
+    const_cast<Factor*>(this)->triangles_fit_ = true;
   }
 }
 
@@ -185,6 +191,7 @@ template <class T> std::vector<idx> Factor<T>::col_perm() const {
 }
 
 template <class T> Matrix<T> Factor<T>::lower() const {
+  begin_phase("extract");
   return taken_by([&](const auto& engine) {
     Matrix<T> L = engine.lower();
     return own_order_.empty() ? std::move(L) : in_order(L, own_order_);
@@ -200,6 +207,7 @@ template <class T> std::pair<std::vector<T>, std::vector<T>> Factor<T>::pivots()
 }
 
 template <class T> Matrix<T> Factor<T>::upper() const {
+  begin_phase("extract");
   return taken_by([](const auto& engine) { return engine.upper(); });
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/graph.hpp"
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "matrix/sort_rows.hpp"
 #include "numeric/front_factor.hpp"
@@ -75,12 +76,14 @@ template <class T> Matrix<T> FrontFactor<T>::lower() const {
   const bool unit = !symbolic_->cholesky;
   const std::vector<idx> new_row = gather(inverse_permutation(perm.data(), symbolic_->n), symbolic_->row_perm);
   Columns<T> columns(symbolic_->n);
+  Pace pace;
   for (const bool last : {false, true}) {
     for (idx s = 0; s < symbolic_->nsuper(); s++) {
       const auto [W, H, R] = shape(s);
       const idx start = symbolic_->super_ptr[s];
       const idx* rows = symbolic_->row_ind.data() + symbolic_->row_ptr[s];
       for (idx k = 0; k < W; k++) {
+        pace.go_on(R);
         const T* column = panel(s) + off(k) * R;
         const idx j = start + k;
         columns.add(j, j, unit ? T(1) : column[k]);
@@ -99,6 +102,7 @@ template <class T> Matrix<T> FrontFactor<T>::upper() const {
   const std::vector<double> row_scale = gathered(symbolic_->row_scale, row_perm());
   const std::vector<double> col_scale = gathered(symbolic_->col_scale, symbolic_->col_perm);
   Columns<T> columns(symbolic_->n);
+  Pace pace;
   for (const bool last : {false, true}) {
     for (idx s = 0; s < symbolic_->nsuper(); s++) {
       const auto [W, H, R] = shape(s);
@@ -109,6 +113,7 @@ template <class T> Matrix<T> FrontFactor<T>::upper() const {
         if (keep || v != T(0)) columns.add(j, i, unscaled(v, 1 / row_scale[i], 1 / col_scale[j]));
       };
       for (idx k = 0; k < W; k++) {
+        pace.go_on(R);
         for (idx j = k; j < W; j++) add(start + k, start + j, panel(s)[k + off(j) * R], j == k);
         for (idx h = 0; h < H; h++) add(start + k, rows[h], Ut[h + off(k) * H], false);
       }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/operation.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/values.hpp"
 
@@ -19,7 +20,9 @@ void judge_ones(PatternView A, const T* values, PatternView P, const T* inverse,
   using Wide = std::conditional_t<is_complex<T>, std::complex<double>, double>;
   std::vector<Wide> row_sum(A.n);
   std::vector<double> row_size(A.n, 1.0);
+  Pace pace;
   for (idx j = 0; j < A.n; j++) {
+    pace.go_on(1 + P.ptr[j + 1] - P.ptr[j]);
     Wide sum(0);
     double size = 1;
     off p = P.ptr[j];

@@ -11,6 +11,8 @@ namespace gs {
   void refactor_columns(const ColumnProgram<double>&, const ColumnTask<double>&, bool, ColumnMonitor<double>&); \
   void solve_columns(const ColumnProgram<float>&, const ColumnSolve<float>&, bool);                             \
   void solve_columns(const ColumnProgram<double>&, const ColumnSolve<double>&, bool);                           \
+  void solve_columns_dividing(const ColumnProgram<float>&, const ColumnSolve<float>&, bool);                    \
+  void solve_columns_dividing(const ColumnProgram<double>&, const ColumnSolve<double>&, bool);                  \
   }
 GS_LEVELS(GS_COLUMN_KERNELS)
 #undef GS_COLUMN_KERNELS

@@ -261,7 +261,7 @@ template <class Real, bool Complex> class Worker {
     out[0] = inverse[0];
     if constexpr (Complex) out[1] = inverse[1];
     const Real finite = absolute(inverse[0]) * size + (Complex ? absolute(inverse[numbers - 1]) * size : Real(0));
-    if (finite * 0 == 0 && finite > 0) return true;
+    if (finite * 0 == 0 && finite >= std::numeric_limits<Real>::min()) return true;  // else it has lost digits
     fail(size * 0 == 0 ? 1 : 3, k);
     return false;
   }

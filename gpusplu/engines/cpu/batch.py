@@ -57,11 +57,14 @@ class CpuBatch:
 def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> CpuBatch | None:
     """Room for `count` systems; None where each is better off with a factor of its own.
 
-    That is where pivots have to be sought, where there are no scales that say which are large enough, and where a
-    system is so large that its fronts fill vectors and threads by themselves.
+    That is where pivots have to be sought, where there are no scales that say which are large enough, where a
+    system is so large that its fronts fill vectors and threads by themselves, and where it is triangular: columns keep
+    it so, and divide by its pivots.
     """
     options, symbolic = problem.options, analysis.core
     if options.pivoting == "partial" or symbolic.structural_rank < problem.n or symbolic.kind == "ldlt":
+        return None
+    if symbolic.method == "column" and symbolic.lnz == problem.n:
         return None
     if symbolic.method == "column":
         orders: dict[str, Any] = {"ordering": options.ordering, "perm": options.perm}

@@ -1,0 +1,16 @@
+// Triangular solves with the nodes of a column LU by the arithmetic of SciPy: for factors without rounding errors.
+// Compiled without fused multiply-adds: what two rounded products cancel to is zero.
+#include "simd/column_solve.hpp"
+
+namespace gs {
+namespace GS_SIMD {
+
+void solve_columns_dividing(const ColumnProgram<float>& program, const ColumnSolve<float>& task, bool is_complex) {
+  solve_interleaved<float, true>(program, task, is_complex);
+}
+void solve_columns_dividing(const ColumnProgram<double>& program, const ColumnSolve<double>& task, bool is_complex) {
+  solve_interleaved<double, true>(program, task, is_complex);
+}
+
+}  // namespace GS_SIMD
+}  // namespace gs

@@ -1,0 +1,194 @@
+// Triangular solves with the nodes of a column LU, for 1, 2, 4 or 8 interleaved right-hand sides.
+//
+// Diagonal blocks from the last to the first: L forwards, U backwards, and the entries above the blocks on the way
+// (they are stored with U). Transposed: from the first to the last, U^T forwards, L^T backwards, by dot products.
+//
+// Divide: by pivots in place of products with their reciprocals, and products are rounded before they are subtracted,
+// where the file that includes this is compiled without fused multiply-adds (column_division.cpp).
+#pragma once
+#include "base/quotient.hpp"
+#include "simd/column_kernels.hpp"
+#include "simd/column_row.hpp"
+
+namespace gs {
+namespace GS_SIMD {
+namespace {
+
+template <class Real, bool Complex, int Rhs, bool Divide> class Solver {
+ public:
+  Solver(const ColumnProgram<Real>& program, Real* y) : P(program), y_(y) {}
+
+  void solve() {
+    for (idx i = P.n_phases - 1; i >= 0; i--) {
+      const ColumnPhase& phase = P.phase[i];
+      if (phase.has_lower)
+        for (idx s = phase.begin; s < phase.end; s++)
+          with_width(P.node + s, [&](auto w) { forward<w.value>(P.node + s); });
+      for (idx s = phase.end - 1; s >= phase.begin; s--)
+        with_width(P.node + s, [&](auto w) { backward<w.value>(P.node + s); });
+    }
+  }
+
+  void solve_transposed() {
+    for (idx i = 0; i < P.n_phases; i++) {
+      const ColumnPhase& phase = P.phase[i];
+      for (idx s = phase.begin; s < phase.end; s++)
+        with_width(P.node + s, [&](auto w) { forward_transposed<w.value>(P.node + s); });
+      if (phase.has_lower)
+        for (idx s = phase.end - 1; s >= phase.begin; s--)
+          with_width(P.node + s, [&](auto w) { backward_transposed<w.value>(P.node + s); });
+    }
+  }
+
+ private:
+  using R = Row<Real, Complex, Rhs>;
+  using V = typename R::Vector;
+  static constexpr int numbers = Complex ? 2 : 1;
+  template <int W> struct Constant { static constexpr int value = W; };
+  const ColumnProgram<Real>& P;
+  Real* y_;
+
+  template <class F> static void with_width(const ColumnNode* node, F&& body) {
+    switch (node[1].first - node[0].first) {
+      case 1:
+        body(Constant<1>());
+        break;
+      case 2:
+        body(Constant<2>());
+        break;
+      case 4:
+        body(Constant<4>());
+        break;
+      default:
+        body(Constant<8>());
+    }
+  }
+
+  Real* at(idx row) const { return y_ + (off)row * R::size; }
+  template <int Width> const Real* lower_panel(const ColumnNode* node) const {
+    return P.lower + (node->lower_value + (Width > 1 ? Width * Width : 0)) * numbers;
+  }
+  const Real* block(const ColumnNode* node, int i, int c, int width) const {
+    return P.lower + (node->lower_value + i * width + c) * numbers;
+  }
+  inline __attribute__((always_inline)) V over_pivot(idx k, V v) const {
+    const Real *inverse = P.inverse_pivot + (off)k * numbers, *pivot = P.pivot + (off)k * numbers;
+    if constexpr (Divide && Complex) {
+      for (int q = 0; q < Rhs; q++) {
+        const DoublePair x = quotient_of(v[2 * q], v[2 * q + 1], pivot[0], pivot[1]);
+        v[2 * q] = (Real)x.re, v[2 * q + 1] = (Real)x.im;
+      }
+      return v;
+    } else if constexpr (Divide) return v / pivot[0];
+    else if constexpr (Complex) return inverse[0] * v + inverse[1] * R::rotate(v);
+    else return inverse[0] * v;
+  }
+
+  // acc - l v, with `turned` = i v
+  static inline __attribute__((always_inline)) V minus_product(V acc, const Real* l, V v, V turned) {
+    if constexpr (Divide && Complex) return acc - (l[0] * v + l[1] * turned);
+    else return R::subtract(acc, l, v, turned);
+  }
+
+  // y[row] -= sum_c panel[row][c] v[c]
+  template <int Width> void update(const idx* row, const idx* end, const Real* panel, const V* v) {
+    V turned[Width];
+    for (int c = 0; c < Width; c++) turned[c] = R::rotate(v[c]);
+#pragma GCC unroll 2
+    for (; row < end; row++, panel += Width * numbers) {
+      V acc = R::load(at(*row));
+#pragma GCC unroll 8
+      for (int c = 0; c < Width; c++) acc = minus_product(acc, panel + c * numbers, v[c], turned[c]);
+      R::store(at(*row), acc);
+    }
+  }
+  // v[c] -= sum_row panel[row][c] y[row]
+  template <int Width> void gather(const idx* row, const idx* end, const Real* panel, V* v) {
+    V sum[Width];
+    for (int c = 0; c < Width; c++) sum[c] = v[c];
+    for (; row < end; row++, panel += Width * numbers) {
+      const V x = R::load(at(*row)), turned = R::rotate(x);
+#pragma GCC unroll 8
+      for (int c = 0; c < Width; c++) sum[c] = minus_product(sum[c], panel + c * numbers, x, turned);
+    }
+    for (int c = 0; c < Width; c++) v[c] = sum[c];
+  }
+
+  template <int Width> void forward(const ColumnNode* node) {
+    if (Width == 1 && node->n_lower == 0) return;
+    V v[Width];
+    for (int i = 0; i < Width; i++) {
+      v[i] = R::load(at(node->first + i));
+      for (int c = 0; c < i; c++) v[i] = minus_product(v[i], block(node, i, c, Width), v[c], R::rotate(v[c]));
+      R::store(at(node->first + i), v[i]);
+    }
+    const idx* row = P.lower_row + node->lower_row;
+    update<Width>(row, row + node->n_lower, lower_panel<Width>(node), v);
+  }
+
+  template <int Width> void backward(const ColumnNode* node) {
+    V v[Width];
+    for (int i = Width - 1; i >= 0; i--) {
+      v[i] = R::load(at(node->first + i));
+      for (int c = i + 1; c < Width; c++) v[i] = minus_product(v[i], block(node, i, c, Width), v[c], R::rotate(v[c]));
+      v[i] = over_pivot(node->first + i, v[i]);
+      R::store(at(node->first + i), v[i]);
+    }
+    update<Width>(P.upper_row + node[0].upper_row, P.upper_row + node[1].upper_row,
+                  P.upper + node->upper_value * numbers, v);
+  }
+
+  template <int Width> void forward_transposed(const ColumnNode* node) {
+    V v[Width];
+    for (int c = 0; c < Width; c++) v[c] = R::load(at(node->first + c));
+    gather<Width>(P.upper_row + node[0].upper_row, P.upper_row + node[1].upper_row,
+                  P.upper + node->upper_value * numbers, v);
+    for (int c = 0; c < Width; c++) {
+      for (int i = 0; i < c; i++) v[c] = minus_product(v[c], block(node, i, c, Width), v[i], R::rotate(v[i]));
+      v[c] = over_pivot(node->first + c, v[c]);
+      R::store(at(node->first + c), v[c]);
+    }
+  }
+
+  template <int Width> void backward_transposed(const ColumnNode* node) {
+    if (Width == 1 && node->n_lower == 0) return;
+    V v[Width];
+    for (int c = 0; c < Width; c++) v[c] = R::load(at(node->first + c));
+    const idx* row = P.lower_row + node->lower_row;
+    gather<Width>(row, row + node->n_lower, lower_panel<Width>(node), v);
+    for (int c = Width - 1; c >= 0; c--) {
+      for (int i = c + 1; i < Width; i++) v[c] = minus_product(v[c], block(node, i, c, Width), v[i], R::rotate(v[i]));
+      R::store(at(node->first + c), v[c]);
+    }
+  }
+};
+
+template <class Real, bool Complex, int Rhs, bool Divide>
+void solve_with(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task) {
+  Solver<Real, Complex, Rhs, Divide> solver(program, task.y);
+  if (task.transpose) solver.solve_transposed();
+  else solver.solve();
+}
+
+template <class Real, bool Complex, bool Divide>
+void solve_by(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task) {
+  switch (task.n_rhs) {
+    case 1:
+      return solve_with<Real, Complex, 1, Divide>(program, task);
+    case 2:
+      return solve_with<Real, Complex, 2, Divide>(program, task);
+    case 4:
+      return solve_with<Real, Complex, 4, Divide>(program, task);
+    default:
+      return solve_with<Real, Complex, 8, Divide>(program, task);
+  }
+}
+
+template <class Real, bool Divide>
+void solve_interleaved(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex) {
+  is_complex ? solve_by<Real, true, Divide>(program, task) : solve_by<Real, false, Divide>(program, task);
+}
+
+}  // namespace
+}  // namespace GS_SIMD
+}  // namespace gs

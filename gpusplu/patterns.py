@@ -99,8 +99,8 @@ def cache_limit(entries: int | None = None, bytes: int | None = None) -> None:
         Patterns, 64 unless set; 0 for none: every call then analyses its matrix.
     bytes : int, optional
         Memory that they hold; 512 MiB or a sixteenth of the machine's memory, whichever is less, unless set. A pattern
-        that is larger by itself is not remembered. Factors of ``gpusplu.jax`` that wait for the adjoint of a solve have
-        a limit of the same size of their own, on the host and on devices each; there are at most 1,024 of them.
+        that is larger by itself is not remembered. Factors of ``gpusplu.jax`` that adjoints of solves need have a limit
+        of the same size of their own, on the host and on devices each; there are at most 1,024 of them.
 
     Raises
     ------

@@ -172,7 +172,7 @@ class DeviceStore(Store):
             x = factored_again(spare.factored, values, b, op)  # or it raises, and the factor is what it was
             spare.values[...] = values
             spare.written = Written(device)
-            spare.waits = ONCE
+            spare.waits, spare.swept = ONCE, False
             return spare, x
         finally:
             with self.lock:

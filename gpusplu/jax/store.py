@@ -7,8 +7,9 @@ what is remembered.
 
 A solve that is going to be differentiated keeps its factor until the adjoint has used it. Other factors, and those that
 an adjoint has used, give their memory to the next values of the pattern: a loop over new values refactors one factor.
-Factors that nothing waits for any more are freed, but for one of each pattern, as soon as no object holds them. An
-adjoint that never comes is waited for within bounds: of bytes (`cache_limit`), and of factors (`MOST`).
+Factors that nothing waits for any more are freed, but for one of each pattern, as soon as no object holds them. Those
+that wait for an adjoint, which may never come, and those that adjoints have used, as many of which the next sweep
+through a loop needs, are bounded in bytes (`cache_limit`) and in number (`MOST`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
-from weakref import WeakSet, WeakValueDictionary, finalize
+from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 import numpy as np
 
@@ -78,18 +79,20 @@ class Entry:
     factored : Factored
     waits : int
         `ONCE`, `AGAIN` or `ADJOINT`: for what it is kept.
+    swept : bool
+        An adjoint has used it. A next sweep through as many values needs as many factors.
     users : int
         Threads that solve with it.
     holders : WeakSet
         Objects that want it kept as long as they live.
     """
 
-    __slots__ = ("factored", "holders", "key", "nbytes", "transpose", "users", "values", "waits")
+    __slots__ = ("factored", "holders", "key", "nbytes", "swept", "transpose", "users", "values", "waits")
 
     def __init__(self, key: tuple[Hashable, ...], values: np.ndarray, factored: Factored, nbytes: int):
         self.key, self.values, self.factored = key, values.copy(), factored
         self.nbytes = nbytes + values.nbytes + OVERHEAD
-        self.waits, self.transpose, self.users = ONCE, False, 0
+        self.waits, self.swept, self.transpose, self.users = ONCE, False, False, 0
         self.holders: WeakSet[Any] = WeakSet()
 
     @property
@@ -106,6 +109,7 @@ class Entry:
         if kept > self.waits:
             self.waits, self.transpose = kept, transpose
         elif kept == ONCE and transpose != self.transpose:
+            self.swept = self.swept or self.waits == ADJOINT
             self.waits = ONCE
 
 
@@ -116,7 +120,7 @@ class Store:
         self.entries: OrderedDict[tuple[Hashable, ...], Entry] = OrderedDict()
         self.lock = Lock()
         self.nbytes = 0
-        self.structures: WeakValueDictionary[Structure, Structure] = WeakValueDictionary()
+        self.structures: WeakKeyDictionary[Structure, ref[Structure]] = WeakKeyDictionary()
 
     @contextmanager
     def factor(
@@ -154,7 +158,11 @@ class Store:
 
     def the(self, structure: Structure) -> Structure:
         """The one object that stands for all equal structures: entries do not keep copies."""
-        return self.structures.setdefault(structure, structure)
+        known = self.structures.get(structure)
+        found = None if known is None else known()
+        if found is None:
+            found, self.structures[structure] = structure, ref(structure)
+        return found
 
     def find(self, structure: Structure, values: np.ndarray) -> Entry:
         group = self.the(structure), values.dtype.char, values.shape
@@ -172,7 +180,7 @@ class Store:
                 self.keep(spare)
                 raise
             np.copyto(spare.values, values)
-            spare.key, spare.waits = key, ONCE
+            spare.key, spare.waits, spare.swept = key, ONCE, False
             return self.keep(spare)
         return self.keep(Entry(key, values, *first_factored(group[0], values)))
 
@@ -204,13 +212,14 @@ class Store:
             seen[last.key[:-1], last.waits] = 1
         kept = []
         for entry in free:
-            group = ADJOINT if entry.waits == ADJOINT else (entry.key[:-1], entry.waits)
+            sweep = entry.waits == ADJOINT or entry.swept
+            group = ADJOINT if sweep else (entry.key[:-1], entry.waits)
             seen[group] += 1
-            if seen[group] > MOST[entry.waits]:
+            if seen[group] > MOST[ADJOINT if sweep else entry.waits]:
                 self.forget(entry)
             else:
                 kept.append(entry)
-        while kept and self.nbytes > patterns.STORE.max_bytes:
+        while len(kept) > (last is None) and self.nbytes > patterns.STORE.max_bytes:
             self.forget(kept.pop())
 
     def cached_bytes(self) -> int:

@@ -90,7 +90,8 @@ def test_adjoints_that_never_come_are_waited_for_within_bounds(monkeypatch):
 
 
 def test_what_is_kept_is_counted():
-    """Within what the memory of the process shows; held factors are the caller's and are not counted."""
+    """At least what the process grows by, which may have memory left from before; held factors are the caller's and are
+    not counted."""
     A, matrix = matrices(60)
     b = jnp.ones(A.shape[0])
     held = gj.factorized(matrix(0))
@@ -103,6 +104,6 @@ def test_what_is_kept_is_counted():
     pulls = [jax.vjp(lambda b, k=k: gj.spsolve(matrix(k), b), b) for k in range(20, 120)]
     del pulls
     counted, memory = gs.cache_info().bytes - counted, resident() - memory
-    assert 0.75 < counted / memory < 1.35
+    assert memory < 1.25 * counted < 400e6
     gs.cache_clear()
     assert gs.cache_info().bytes == 0

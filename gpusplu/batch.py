@@ -19,7 +19,7 @@ from . import _core, matrix
 from .batch_calls import BatchCalls
 from .batch_watch import BatchStatus
 from .engines import registry
-from .engines.interface import AsksLater, FactorsAndSolves
+from .engines.interface import AsksLater, FactorsAndSolves, SolvesBeside
 from .engines.pieces import make_batch
 from .errors import require
 from .factor import CholeskyFactor, LUFactor
@@ -64,6 +64,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         systems: Any = make_batch(engine, self._problem, self._analysis, count)
         self._systems, self._later = systems, systems if isinstance(systems, AsksLater) else None
         self._at_once = systems if isinstance(systems, FactorsAndSolves) else None
+        self._beside = systems if isinstance(systems, SolvesBeside) else None
         self._begin(count)
         self._held = self._waiting = None
         self._caller = caller()
@@ -140,8 +141,8 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
             sign, logabsdet = np.ones(len(self), self._dtype), np.zeros(len(self))
             if self._systems is not None:
                 sign[...], logabsdet[...] = self._side_by_side.slogdet()
-            for system, core in self._alone.items():
-                sign[system], logabsdet[system] = core.slogdet()
+            for system in self._of_their_own():
+                sign[system], logabsdet[system] = self._alone[system].slogdet()
             singular, failed = self._factored == BatchStatus.SINGULAR, self._factored > BatchStatus.SINGULAR
             sign[singular], logabsdet[singular] = 0, -np.inf
             sign[failed], logabsdet[failed] = np.nan, np.nan
@@ -175,7 +176,8 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
                 told = map(ladder.ones_tell, report["multiplier"].tolist(), report["growth"].tolist())
                 fit = [seen and ladder.is_inverse(error) for seen, error in zip(told, errors.tolist(), strict=True)]
                 self._separate(~np.array(fit) & (self._factored == BatchStatus.RIGHT))
-            for system in np.flatnonzero(self._factored).tolist() if self._systems else range(len(self)):
+            entries[self._factored >= BatchStatus.SINGULAR] = np.nan
+            for system in self._of_their_own():
                 of_one = self._asked_alone(system, "inverse_on_pattern")
                 entries[system] = np.nan if of_one is None else of_one
             return entries

@@ -13,7 +13,7 @@ from .arrays import takes_arrays
 from .batch_later import LaterBatch
 from .batch_watch import BatchStatus
 from .counting import FACTORIZATIONS
-from .engines.interface import FactorsAndSolves
+from .engines.interface import FactorsAndSolves, SolvesBeside
 from .journal.listeners import Caller
 from .journal.progress import shown_to
 from .rhs import copied, solve_batch_as_given
@@ -24,6 +24,7 @@ class BatchCalls(LaterBatch):
     """Refactorizations and solves of all systems, for `BatchedFactor` to inherit."""
 
     _at_once: FactorsAndSolves | None  # the engine's batch, if it can
+    _beside: SolvesBeside | None  # likewise
     _caller: Caller  # that the batch was made for
     _waiting: tuple[Any, np.ndarray | None] | None  # values and source, to be factored by a solve
     _seconds: dict[str, float]
@@ -97,11 +98,12 @@ class BatchCalls(LaterBatch):
             host = matrix.to_host(values)
             values = host.copy() if canonical else np.stack([self._problem.pattern.gather(one) for one in host])
             source = None
+        self._own = {}
         if self._systems is not None:
-            self._alone, self._pending = {}, True
+            self._pending = True
             FACTORIZATIONS.add(len(self))
             self._waiting = (values, source)
-            if not (at_once and self._at_once):
+            if not (at_once and (self._at_once or (self._beside and self._alone))):
                 self._factor_those_that_wait()
             return
         self._held, self._pending = values, True
@@ -191,19 +193,25 @@ class BatchCalls(LaterBatch):
         if self._systems is None:
             self._settle()
             x = np.full(b.shape, np.nan, self._dtype)
-            self._solve_alone(list(range(len(self))), b, x, trans)
+            self._solve_alone(b, x, trans, {})
             return x
-        if self._waiting is not None and self._at_once:
-            (values, source), self._waiting = self._waiting, None
+        solved: dict[int, Any] = {}
+        waiting, self._waiting = self._waiting, None
+        if self._beside and self._alone:
+            x = self._beside.solve_beside(waiting, b, trans, self._host_work(trans, solved))
+        elif self._at_once and waiting is not None:
+            values, source = waiting
             x = self._at_once.refactor_solve(values, b, trans, source)
         else:
+            if waiting is not None:
+                self._side_by_side.refactor(*waiting)
             x = self._side_by_side.solve(b, trans)
         self._settle()
         self._error[...] = self._systems.errors()
         refined = (self._systems.steps > 0) & (self._factored == BatchStatus.RIGHT)
         self._separate(self._inaccurate(b))
         self._status[...] = np.where(refined & (self._factored == 0), BatchStatus.REFINED, self._factored)
-        self._solve_alone(np.flatnonzero(self._factored).tolist(), b, x, trans)
+        self._solve_alone(b, x, trans, solved)
         return x
 
     @overload

@@ -89,7 +89,7 @@ class LaterBatch(WatchedSystems):
             return
         self._forget_what_was_told()
         if tally.n_factored:
-            self._alone, self._pending = {}, True
+            self._own, self._pending = {}, True
         if tally.n_solved:
             self._largest, self._error[:] = np.fmax(self._largest, tally.error), tally.error
             self._doubted |= self._doubts_of(tally)

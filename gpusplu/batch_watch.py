@@ -1,7 +1,14 @@
-"""What became of each system of a batch, and ordinary factors for those that the common pivots do not suit."""
+"""What became of each system of a batch, and ordinary factors for those that the common pivots do not suit.
+
+Such a system keeps its own factor for as long as it needs one: the next values are refactored with the pivots that it
+has. A device works on all systems while the host does so for the systems that needed their own factors last time;
+whether they need them this time is known afterwards, and decides which solution is returned.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from enum import IntEnum
 from threading import RLock
 from typing import Any
@@ -10,11 +17,13 @@ import numpy as np
 
 from . import _core, matrix
 from .engines import registry
-from .engines.interface import EngineBatch
+from .engines.interface import EngineBatch, HostWork
 from .errors import BatchError, NotPositiveDefiniteError, is_singular
 from .journal.listeners import listens, tell
 from .problem import Problem
 from .symbolic import Symbolic
+
+MOST_AT_ONCE = 64  # systems that the host works on while a device does: their values take page-locked memory
 
 
 class BatchStatus(IntEnum):
@@ -56,6 +65,7 @@ class WatchedSystems:
     _ladder: _core.Ladder
     _systems: EngineBatch | None
     _alone: dict[int, Any]  # ordinary factors by system
+    _own: dict[int, BatchStatus]  # what came of those that were asked to factor the values held
     _held: np.ndarray | None  # canonical values, where the engine holds none
     _pending: bool  # nobody has looked at the last factorization, or to the end
 
@@ -63,7 +73,7 @@ class WatchedSystems:
         self._factored = np.zeros(count, np.int8)  # status as the factorization left it
         self._status = np.zeros(count, np.int8)
         self._error = np.full(count, np.nan)
-        self._alone, self._pending = {}, False
+        self._alone, self._own, self._pending = {}, {}, False
         self._doubted = np.zeros(count, bool)  # some solution that nobody waited for cannot be trusted
         self._largest = np.full(count, np.nan)  # backward errors of such solutions
         self._told = False  # the caller knows of both
@@ -89,8 +99,31 @@ class WatchedSystems:
 
     def _separate(self, which: np.ndarray) -> None:
         """Give the systems of a mask factors of their own."""
-        for system in np.flatnonzero(which).tolist():
-            self._factored[system] = self._own_factor(system, self._values(system))
+        systems = np.flatnonzero(which).tolist()
+        missing = {system: self._values(system) for system in systems if system not in self._own}
+        self._on_host(lambda system: self._own_factor(system, missing[system]), missing)
+        for system in systems:
+            self._factored[system] = self._own[system]
+
+    def _on_host(self, work: Callable[[int], Any], systems: Iterable[int]) -> list[Any]:
+        """``work(system)`` of each, by several threads where the CPU engine made their factors.
+
+        Where it raises in such a thread, the next call makes these factors again.
+        """
+        systems = list(systems)
+        count = min(len(systems), _core.num_threads()) if self._systems is not None else 1
+        if count <= 1:
+            return [work(system) for system in systems]
+        pool = ThreadPoolExecutor(count, "gpusplu batch")
+        try:
+            asked = [pool.submit(work, system) for system in systems]
+            wait(asked)  # signals get through
+            return [one.result() for one in asked]
+        except BaseException:
+            self._alone, self._own = {}, {}  # threads may still work on these factors
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _unfit(self, report: np.ndarray) -> np.ndarray:
         """Which systems need pivots of their own, by what the ladder says of each."""
@@ -110,6 +143,10 @@ class WatchedSystems:
 
     def _own_factor(self, system: int, canonical: np.ndarray) -> BatchStatus:
         """Give a system an ordinary factor of these values, or refactor the one it has; what came of it."""
+        self._own[system] = found = self._own_factored(system, canonical)
+        return found
+
+    def _own_factored(self, system: int, canonical: np.ndarray) -> BatchStatus:
         if not _core.all_finite(canonical):
             return BatchStatus.NOT_FINITE
         cholesky = self._problem.cholesky
@@ -163,20 +200,65 @@ class WatchedSystems:
     def _may_mend(self, b: Any) -> bool:
         return bool(self._ladder.may_choose_pivots(0, bool(np.isfinite(matrix.to_host(b)).all())))
 
-    def _solve_alone(self, systems: list[int], b: Any, x: Any, trans: int) -> None:
-        """Solve with systems' own factors, where they have one of the values held."""
-        before = self._factored.copy()
-        for system in systems:
-            of_one = np.asfortranarray(matrix.to_host(b[system]))
-            solved = self._asked_alone(system, "solve", of_one, trans)
-            if solved is None:
-                x[system], self._error[system] = np.nan, np.nan
-                continue
-            x[system] = matrix.to_device(solved) if matrix.is_cupy_array(x) else solved
-            error = self._alone[system].backward_error
-            self._error[system] = error if error >= 0 else np.nan
-        if not np.array_equal(before, self._factored):
+    def _host_work(self, trans: int, solved: dict[int, Any]) -> HostWork:
+        """Factor and solve with systems' own factors, as far as they have one; the solutions go to `solved`."""
+        systems = list(self._alone)[:MOST_AT_ONCE]
+        stale = [system for system in systems if system not in self._own]
+
+        def work(values: np.ndarray, rhs: np.ndarray) -> None:
+            canonical, b = dict(zip(stale, values, strict=True)), dict(zip(systems, rhs, strict=True))
+
+            def of_one(system: int) -> Any:
+                if system in canonical:
+                    self._own_factor(system, canonical[system])
+                failed = self._own[system] >= BatchStatus.SINGULAR
+                return None if failed else self._own_solution(system, b[system], trans)
+
+            solved.update(zip(systems, self._on_host(of_one, systems), strict=True))
+
+        return HostWork(systems, stale, work)
+
+    def _own_solution(self, system: int, b: np.ndarray, trans: int) -> tuple[np.ndarray, float] | None:
+        """The solution by a system's own factor and its error; None where this finds that the values are singular."""
+        factor = self._alone[system]
+        try:
+            x = factor.solve(np.asfortranarray(b), trans)
+        except RuntimeError as error:
+            if not is_singular(error):
+                raise
+            return None
+        return x, factor.backward_error
+
+    def _solve_alone(self, b: Any, x: Any, trans: int, solved: dict[int, Any]) -> None:
+        """Solve with systems' own factors, where they have one of the values held; some have been `solved`."""
+        systems = np.flatnonzero(self._factored).tolist() if self._systems is not None else range(len(self._factored))
+        good = [system for system in systems if self._factored[system] < BatchStatus.SINGULAR]
+        rhs = {system: matrix.to_host(b[system]) for system in good if system not in solved}
+        found = self._on_host(lambda system: self._own_solution(system, rhs[system], trans), rhs)
+        solved = solved | dict(zip(rhs, found, strict=True))
+        singular = [system for system in good if solved[system] is None]
+        self._factored[singular] = self._status[singular] = BatchStatus.SINGULAR
+        failed = [system for system in systems if self._factored[system] >= BatchStatus.SINGULAR]
+        right = [system for system in good if solved[system] is not None]
+        if failed:
+            x[failed], self._error[failed] = np.nan, np.nan
+        if right:
+            whole = np.stack([solved[system][0] for system in right])
+            x[right] = matrix.to_device(whole) if matrix.is_cupy_array(x) else whole
+            errors = np.array([solved[system][1] for system in right])
+            self._error[right] = np.where(errors >= 0, errors, np.nan)
+        if singular:
             self._raise_flagged()
+        if self._systems is not None:
+            kept = {system: self._alone[system] for system in right}
+            self._alone, self._own = kept, {system: self._own[system] for system in kept}
+
+    def _of_their_own(self) -> list[int]:
+        """Systems that have an own factor of the values held, which their results are by."""
+        which = self._factored < BatchStatus.SINGULAR
+        if self._systems is not None:
+            which &= self._factored != BatchStatus.RIGHT
+        return np.flatnonzero(which).tolist()
 
     def _asked_alone(self, system: int, method: str, *arguments: Any) -> Any:
         """What a method of a system's own factor returns; None where it has none of the values held, or finds that they

@@ -21,6 +21,8 @@ from .options import Options
 STORE = _core.Patterns()
 #: What else of this process is forgotten with them.
 FORGET_ALSO: list[Callable[[], None]] = []
+#: What else is counted, in bytes.
+COUNT_ALSO: list[Callable[[], int]] = []
 # Memory that remembered patterns hold at most, unless the caller says otherwise [bytes].
 MOST_BYTES, SHARE_OF_MEMORY = 512 << 20, 16
 STORE.set_limits(bytes=min(MOST_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE_OF_MEMORY))
@@ -50,7 +52,8 @@ def cache_info() -> CacheInfo:
     -------
     CacheInfo
         Named tuple of `hits` and `misses` (calls, since the last :func:`cache_clear`), `maxsize` and `currsize`
-        (patterns), `bytes` and `maxbytes` (of the patterns, their analyses and factors that ``spsolve`` uses again).
+        (patterns), `bytes` and `maxbytes` (of the patterns, their analyses, factors that ``spsolve`` uses again, and
+        factors of ``gpusplu.jax`` that no object holds).
 
     See Also
     --------
@@ -66,7 +69,8 @@ def cache_info() -> CacheInfo:
     (1, 1, 1)
     """
     store = STORE
-    return CacheInfo(store.hits, store.misses, store.max_entries, len(store), store.bytes, store.max_bytes)
+    held = store.bytes + sum(count() for count in COUNT_ALSO)
+    return CacheInfo(store.hits, store.misses, store.max_entries, len(store), held, store.max_bytes)
 
 
 def cache_clear() -> None:
@@ -95,7 +99,8 @@ def cache_limit(entries: int | None = None, bytes: int | None = None) -> None:
         Patterns, 64 unless set; 0 for none: every call then analyses its matrix.
     bytes : int, optional
         Memory that they hold; 512 MiB or a sixteenth of the machine's memory, whichever is less, unless set. A pattern
-        that is larger by itself is not remembered.
+        that is larger by itself is not remembered. Factors of ``gpusplu.jax`` that adjoints of solves need have a limit
+        of the same size of their own, on the host and on devices each; there are at most 1,024 of them.
 
     Raises
     ------

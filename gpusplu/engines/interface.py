@@ -192,6 +192,31 @@ class AsksLater(Protocol):
         """What these have said since it was asked last, None if there were none; waits."""
 
 
+class HostWork(NamedTuple):
+    """What the host does with some systems of a batch while a device solves with all.
+
+    Attributes
+    ----------
+    systems, stale : list of int
+        Whose right-hand sides the host needs, and whose values.
+    work : callable
+        ``work(values, rhs)`` for these, shapes (len(stale), nnz) and (len(systems), n) or (len(systems), n, k), which
+        the next call overwrites.
+    """
+
+    systems: list[int]
+    stale: list[int]
+    work: Callable[[np.ndarray, np.ndarray], None]
+
+
+@runtime_checkable
+class SolvesBeside(Protocol):
+    """An `EngineBatch` whose device works while the host does."""
+
+    def solve_beside(self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, beside: HostWork) -> Any:
+        """`refactor` where values and source are given, then `solve`; calls ``beside.work`` meanwhile."""
+
+
 @runtime_checkable
 class FactorsAndSolves(Protocol):
     """An `EngineBatch` that gains by doing both at once."""

@@ -33,7 +33,7 @@ from ..pipeline import factored_lu, within_memory
 from ..selection.request import AUTO, read_request
 from .foreign import DeviceSite, lower
 from .host import INDEX_ARRAYS, each_structure
-from .store import Entry, Store
+from .store import ONCE, Entry, Store
 from .structure import Structure
 
 #: Refactorizations and solves that the choice of an engine counts on: what was worth compiling is run often.
@@ -80,7 +80,7 @@ class DeviceEntry(Entry):
 class DeviceStore(Store):
     """Factors on devices: `solve` and `hold` are in the current stream what `factor` is on the host."""
 
-    def solve(self, structure: Structure, values: Any, b: Any, op: str, kept: bool, guess: Guess) -> Any:
+    def solve(self, structure: Structure, values: Any, b: Any, op: str, kept: int, guess: Guess) -> Any:
         """The solution of ``op(A) x = b`` for vectors that are rows.
 
         Raises
@@ -90,7 +90,7 @@ class DeviceStore(Store):
         NonFiniteError
         """
         device, values, transpose = devices.open_device(), entries_of(structure, values), op == "T"
-        group = structure, values.dtype.char, values.shape, device.index
+        group = self.the(structure), values.dtype.char, values.shape, device.index
         trusted, differs = guess.held, None
         with self.used(self.of_group(group)[:1]) as expected:
             for entry in expected:
@@ -124,14 +124,13 @@ class DeviceStore(Store):
         NonFiniteError
         """
         device, values = devices.open_device(), entries_of(structure, values)
-        group = structure, values.dtype.char, values.shape, device.index
+        group = self.the(structure), values.dtype.char, values.shape, device.index
         with self.used(self.of_group(group)) as entries:
             entry = self.same(device, values, entries)
         if entry is None:
             entry, _ = self.factored(device, structure, group, values)
         with self.lock:
-            entry.expect(False, True)
-            entry.holders.add(holder)
+            self.held_by(entry, holder)
 
     def of_group(self, group: tuple[Hashable, ...]) -> list[Any]:
         """Entries, those that are looked for most likely first: the last ones that wait for an adjoint."""
@@ -152,6 +151,7 @@ class DeviceStore(Store):
             with self.lock:
                 for entry in entries:
                     entry.users -= 1
+                self.trim()
 
     def same(self, device: Any, values: Any, entries: list[Any]) -> Any:
         """The first of some entries that has these values, or None; waits."""
@@ -172,7 +172,7 @@ class DeviceStore(Store):
             x = factored_again(spare.factored, values, b, op)  # or it raises, and the factor is what it was
             spare.values[...] = values
             spare.written = Written(device)
-            spare.done = True
+            spare.waits, spare.swept = ONCE, False
             return spare, x
         finally:
             with self.lock:
@@ -203,6 +203,7 @@ class DeviceStore(Store):
 STORE = DeviceStore()
 _numbers = count()
 patterns.FORGET_ALSO.append(STORE.clear)
+patterns.COUNT_ALSO.append(STORE.cached_bytes)
 atexit.register(STORE.clear)  # while there is CUDA
 
 
@@ -285,7 +286,7 @@ def indices_on_host(work: Callable[..., Any]) -> Callable[..., Any]:
 
 @indices_on_host
 @each_structure
-def solve(structure: Structure, values: Any, b: Any, *, transpose: bool, kept: bool, guess: Guess) -> Sequence[Any]:
+def solve(structure: Structure, values: Any, b: Any, *, transpose: bool, kept: int, guess: Guess) -> Sequence[Any]:
     try:
         return (STORE.solve(structure, values, b, "T" if transpose else "N", kept, guess),)
     except RuntimeError as error:

@@ -47,7 +47,7 @@ def stacked(results: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
 
 @each_structure
 def solve(
-    structure: Structure, values: np.ndarray, b: np.ndarray, *, transpose: bool, kept: bool
+    structure: Structure, values: np.ndarray, b: np.ndarray, *, transpose: bool, kept: int
 ) -> Sequence[np.ndarray]:
     try:
         with STORE.factor(structure, values, transpose, kept) as factored:
@@ -87,7 +87,7 @@ def pairs(structure: Structure, left: np.ndarray, right: np.ndarray) -> Sequence
 
 
 @each_structure
-def slogdet(structure: Structure, values: np.ndarray, *, kept: bool) -> Sequence[np.ndarray]:
+def slogdet(structure: Structure, values: np.ndarray, *, kept: int) -> Sequence[np.ndarray]:
     try:
         with STORE.factor(structure, values, kept=kept) as factored:
             sign, logarithm = factored.factor.slogdet()

@@ -28,6 +28,7 @@ from jax.interpreters import ad, batching, mlir
 
 from ..arrays import Jax
 from . import device, entries, foreign, host
+from .store import ADJOINT, ONCE
 
 # Axes of an operand without a batch: of values, of vectors, and of the index arrays of each layout.
 VALUES, VECTORS = 1, 2
@@ -176,23 +177,23 @@ selected_p = make("selected", (VALUES,), same_shape, on_gpus("selected", device.
 turned_p = make("turned", (VALUES, VALUES), same_shape, on_gpus("turned", device.lower_by_host(host.turned)))
 
 
-def solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: bool, **parameters: Any) -> Any:
+def solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: int, **parameters: Any) -> Any:
     *matrix, _ = primals
     dvalues, *_, db = tangents
-    (x,) = solve_p.bind(*primals, kept=True, **parameters)
+    (x,) = solve_p.bind(*primals, kept=ADJOINT, **parameters)
     terms = [] if type(db) is ad.Zero else [db]
     if type(dvalues) is not ad.Zero:
         terms.append(-product_p.bind(dvalues, *matrix[1:], x, **parameters)[0])
-    return [x], solve_p.bind(*matrix, reduce(jnp.add, terms), kept=True, **parameters)
+    return [x], solve_p.bind(*matrix, reduce(jnp.add, terms), kept=ADJOINT, **parameters)
 
 
-def solve_transpose(cotangents: Any, values: Any, *others: Any, transpose: bool, kept: bool, **parameters: Any) -> Any:
+def solve_transpose(cotangents: Any, values: Any, *others: Any, transpose: bool, kept: int, **parameters: Any) -> Any:
     *index, b = others
     (g,) = cotangents
     nothing = [None] * (1 + len(index))
     if type(g) is ad.Zero:
         return [*nothing, ad.Zero(b.aval)]
-    (y,) = solve_p.bind(values, *index, g, transpose=not transpose, kept=False, **parameters)
+    (y,) = solve_p.bind(values, *index, g, transpose=not transpose, kept=ONCE, **parameters)
     return [*nothing, like_operand(y, b.aval)]
 
 
@@ -242,9 +243,9 @@ def like_operand(g: Any, aval: Any) -> Any:
     return g if g.ndim == aval.ndim else g.sum(0)
 
 
-def slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: bool, **parameters: Any) -> Any:
+def slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: int, **parameters: Any) -> Any:
     """As jax.numpy.linalg.slogdet: the derivative of the logarithm is the trace of ``A^-1 dA``."""
-    sign, logarithm = slogdet_p.bind(*primals, kept=True, **parameters)
+    sign, logarithm = slogdet_p.bind(*primals, kept=ADJOINT, **parameters)
     (inverse,) = selected_p.bind(*primals, **parameters)
     trace = (inverse * tangents[0]).sum(-1)
     turned = (trace - trace.real) * sign if jnp.iscomplexobj(trace) else jnp.zeros_like(sign)

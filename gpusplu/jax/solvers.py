@@ -12,7 +12,7 @@ from ..rhs import TRANS
 from . import device
 from .operands import Matrix, float_dtype, read_matrix, read_vectors
 from .primitives import slogdet_p, solve_p
-from .store import STORE
+from .store import AGAIN, ONCE, STORE
 
 
 class SlogDet(NamedTuple):
@@ -73,10 +73,10 @@ def spsolve(A: Any, b: Any) -> Any:
     >>> gradient.shape
     (4,)
     """
-    return solved(read_matrix(A, "spsolve"), b, "N", kept=False, caller="spsolve")
+    return solved(read_matrix(A, "spsolve"), b, "N", kept=ONCE, caller="spsolve")
 
 
-def solved(matrix: Matrix, b: Any, trans: str, kept: bool, caller: str) -> Any:
+def solved(matrix: Matrix, b: Any, trans: str, kept: int, caller: str) -> Any:
     """Solve for an array as the caller has it; a complex one is two right-hand sides of a real matrix."""
     b = read_vectors(b, matrix.n, caller)
     dtype = float_dtype(matrix.values.dtype, b.dtype)
@@ -87,6 +87,8 @@ def solved(matrix: Matrix, b: Any, trans: str, kept: bool, caller: str) -> Any:
     if split:
         dtype = jnp.finfo(dtype).dtype
         rows = jnp.concatenate((rows.real, rows.imag))
+    if not isinstance(matrix.values, jax.core.Tracer) and matrix.values.dtype == dtype:
+        kept = ONCE  # by the factor that `hold` keeps
     (x,) = solve_p.bind(*matrix.cast(dtype).arrays, rows, transpose=trans != "N", kept=kept, **matrix.static)
     if split:
         x = jax.lax.complex(*jnp.split(x, 2))
@@ -130,7 +132,7 @@ def slogdet(A: Any) -> SlogDet:
     11.0
     """
     matrix = read_matrix(A, "slogdet")
-    return SlogDet(*slogdet_p.bind(*matrix.arrays, kept=False, **matrix.static))
+    return SlogDet(*slogdet_p.bind(*matrix.arrays, kept=ONCE, **matrix.static))
 
 
 @jax.tree_util.register_pytree_node_class
@@ -187,7 +189,7 @@ class Factorized:
         """
         if trans not in TRANS:
             raise ValueError("trans must be N, T, or H")
-        return solved(self._matrix, b, trans.upper(), kept=True, caller="factorized")
+        return solved(self._matrix, b, trans.upper(), kept=AGAIN, caller="factorized")
 
     def hold(self) -> None:
         """Factor now, unless the values are traced, and keep the factor; a singular matrix has none."""

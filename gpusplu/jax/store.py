@@ -7,16 +7,19 @@ what is remembered.
 
 A solve that is going to be differentiated keeps its factor until the adjoint has used it. Other factors, and those that
 an adjoint has used, give their memory to the next values of the pattern: a loop over new values refactors one factor.
+Factors that nothing waits for any more are freed, but for one of each pattern, as soon as no object holds them. Those
+that wait for an adjoint, which may never come, and those that adjoints have used, as many of which the next sweep
+through a loop needs, are bounded in bytes (`cache_limit`) and in number (`MOST`).
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 import numpy as np
 
@@ -30,6 +33,39 @@ from ..pipeline import factored_lu, within_memory
 from ..selection.request import automatic
 from .structure import Structure
 
+# What a solve says of the solves that follow: nothing; others with the same values may come, as a `Factorized` that is
+# traced cannot hold its factor; the adjoint will come.
+ONCE, AGAIN, ADJOINT = 0, 1, 2
+# Factors that no object holds: of one pattern, for `ADJOINT` of all patterns.
+MOST = {ONCE: 1, AGAIN: 4, ADJOINT: 1024}
+# Objects and small arrays of a factor that its own count leaves out, measured as resident memory of 1,000 factors.
+OVERHEAD = 16 << 10  # bytes
+
+
+class Lock:
+    """A lock that its thread may take again, and that says whether it has it."""
+
+    def __init__(self) -> None:
+        self._lock, self._depth = RLock(), 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._depth -= 1
+        self._lock.release()
+
+    def if_idle(self, work: Callable[[], None]) -> None:
+        """``work()``, unless some thread has the lock, this one included: it is called by the garbage collector."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._depth:
+                    with self:
+                        work()
+            finally:
+                self._lock.release()
+
 
 class Entry:
     """A factor, and what it is found by.
@@ -41,32 +77,40 @@ class Entry:
     values : ndarray
         That were factored.
     factored : Factored
-    done : bool
-        No adjoint is expected to need it.
+    waits : int
+        `ONCE`, `AGAIN` or `ADJOINT`: for what it is kept.
+    swept : bool
+        An adjoint has used it. A next sweep through as many values needs as many factors.
     users : int
         Threads that solve with it.
     holders : WeakSet
         Objects that want it kept as long as they live.
     """
 
-    __slots__ = ("done", "factored", "holders", "key", "nbytes", "transpose", "users", "values")
+    __slots__ = ("factored", "holders", "key", "nbytes", "swept", "transpose", "users", "values", "waits")
 
     def __init__(self, key: tuple[Hashable, ...], values: np.ndarray, factored: Factored, nbytes: int):
-        self.key, self.values, self.factored, self.nbytes = key, values.copy(), factored, nbytes + values.nbytes
-        self.done, self.transpose, self.users = True, False, 0
+        self.key, self.values, self.factored = key, values.copy(), factored
+        self.nbytes = nbytes + values.nbytes + OVERHEAD
+        self.waits, self.swept, self.transpose, self.users = ONCE, False, False, 0
         self.holders: WeakSet[Any] = WeakSet()
 
     @property
     def free(self) -> bool:
         return not self.users and not self.holders
 
-    def expect(self, transpose: bool, kept: bool) -> None:
+    @property
+    def done(self) -> bool:
+        """Nothing is expected to need it."""
+        return self.waits == ONCE
+
+    def expect(self, transpose: bool, kept: int) -> None:
         """Note a solve: the first one that is differentiated waits for one with the transpose."""
-        if kept:
-            if self.done:
-                self.done, self.transpose = False, transpose
-        elif transpose != self.transpose:
-            self.done = True
+        if kept > self.waits:
+            self.waits, self.transpose = kept, transpose
+        elif kept == ONCE and transpose != self.transpose:
+            self.swept = self.swept or self.waits == ADJOINT
+            self.waits = ONCE
 
 
 class Store:
@@ -74,12 +118,13 @@ class Store:
 
     def __init__(self) -> None:
         self.entries: OrderedDict[tuple[Hashable, ...], Entry] = OrderedDict()
-        self.lock = RLock()
+        self.lock = Lock()
         self.nbytes = 0
+        self.structures: WeakKeyDictionary[Structure, ref[Structure]] = WeakKeyDictionary()
 
     @contextmanager
     def factor(
-        self, structure: Structure, values: np.ndarray, transpose: bool = False, kept: bool = False
+        self, structure: Structure, values: np.ndarray, transpose: bool = False, kept: int = ONCE
     ) -> Iterator[Factored]:
         """The factor of values, shape (size,) or (nbatch, size), which stays what it is inside the block.
 
@@ -98,16 +143,29 @@ class Store:
         finally:
             with self.lock:
                 entry.users -= 1
+                self.trim()
 
     def hold(self, structure: Structure, values: np.ndarray, holder: Any) -> None:
         """Have the factor of values kept as long as an object lives; raises what `factor` does."""
         with self.lock:
             entry = self.find(structure, structure.entries(values))
-            entry.expect(False, True)
-            entry.holders.add(holder)
+            self.held_by(entry, holder)
+
+    def held_by(self, entry: Entry, holder: Any) -> None:
+        """Keep an entry as long as an object lives, and free at once what need not be kept when it is gone."""
+        finalize(holder, self.lock.if_idle, self.trim).atexit = False  # before: what is added last goes first
+        entry.holders.add(holder)
+
+    def the(self, structure: Structure) -> Structure:
+        """The one object that stands for all equal structures: entries do not keep copies."""
+        known = self.structures.get(structure)
+        found = None if known is None else known()
+        if found is None:
+            found, self.structures[structure] = structure, ref(structure)
+        return found
 
     def find(self, structure: Structure, values: np.ndarray) -> Entry:
-        group = structure, values.dtype.char, values.shape
+        group = self.the(structure), values.dtype.char, values.shape
         key = *group, int(np.add.reduce(values.reshape(-1).view(BITS[values.itemsize])))
         entry = self.entries.get(key)
         if entry is not None and same_bits(entry.values, values):
@@ -122,17 +180,19 @@ class Store:
                 self.keep(spare)
                 raise
             np.copyto(spare.values, values)
-            spare.key, spare.done = key, True
+            spare.key, spare.waits, spare.swept = key, ONCE, False
             return self.keep(spare)
-        return self.keep(Entry(key, values, *first_factored(structure, values)))
+        return self.keep(Entry(key, values, *first_factored(group[0], values)))
 
     def spare(self, group: tuple[Hashable, ...]) -> Entry | None:
         """An entry of the group whose factor may become that of other values."""
         full = self.nbytes > patterns.STORE.max_bytes
-        for entry in self.entries.values():
-            if (entry.done or full) and entry.free and entry.key[:-1] == group:
-                return entry
-        return None
+        free = [entry for entry in self.entries.values() if entry.free and entry.key[:-1] == group]
+        again = [entry for entry in free if entry.waits == AGAIN]
+        done = (
+            free if full else [entry for entry in free if entry.done] or again[: max(0, len(again) + 1 - MOST[AGAIN])]
+        )
+        return done[0] if done else None
 
     def keep(self, entry: Entry) -> Entry:
         before = self.entries.get(entry.key)
@@ -140,11 +200,32 @@ class Store:
             self.forget(before)
         self.entries[entry.key] = entry
         self.nbytes += entry.nbytes
-        for old in [old for old in self.entries.values() if old is not entry and old.free]:
-            if self.nbytes <= patterns.STORE.max_bytes:
-                break
-            self.forget(old)
+        self.trim(entry)
         return entry
+
+    def trim(self, last: Entry | None = None) -> None:
+        """Forget what need not be kept, but not `last`: entries beyond the numbers that may wait, and others while
+        there are too many bytes; the first used first."""
+        seen: Counter[Hashable] = Counter()
+        free = [entry for entry in reversed(self.entries.values()) if entry is not last and entry.free]
+        if last is not None and last.waits != ADJOINT:
+            seen[last.key[:-1], last.waits] = 1
+        kept = []
+        for entry in free:
+            sweep = entry.waits == ADJOINT or entry.swept
+            group = ADJOINT if sweep else (entry.key[:-1], entry.waits)
+            seen[group] += 1
+            if seen[group] > MOST[ADJOINT if sweep else entry.waits]:
+                self.forget(entry)
+            else:
+                kept.append(entry)
+        while len(kept) > (last is None) and self.nbytes > patterns.STORE.max_bytes:
+            self.forget(kept.pop())
+
+    def cached_bytes(self) -> int:
+        """Of the factors that no object of the caller's holds."""
+        with self.lock:
+            return sum(entry.nbytes for entry in self.entries.values() if not entry.holders)
 
     def forget(self, entry: Entry) -> None:
         del self.entries[entry.key]
@@ -160,6 +241,7 @@ class Store:
 #: Of the process.
 STORE = Store()
 patterns.FORGET_ALSO.append(STORE.clear)
+patterns.COUNT_ALSO.append(STORE.cached_bytes)
 
 
 def same_bits(kept: np.ndarray, values: np.ndarray) -> bool:

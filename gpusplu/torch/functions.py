@@ -6,7 +6,7 @@ of differentiable functions, so derivatives of any order follow.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -140,6 +140,34 @@ def saved(ctx: Any) -> tuple[Any, ...]:
     return ctx.saved_tensors if ctx.factor is None else (*ctx.saved_tensors, ctx.factor)
 
 
+class BatchSize(NamedTuple):
+    """What `Solve.vmap` needs to know of a batch."""
+
+    batch_size: int
+
+
+def solve_batched(values: Tensor, b: Tensor, *how: Any) -> Tensor:
+    """`solve` for tensors of the batches that torch.autograd makes (``jacobian(..., vectorize=True)``,
+    ``check_batched_grad=True``): they know no rules but torch's own, so that they are taken apart here."""
+    level = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    parts, dims = [], []
+    for tensor in (values, b):
+        batched = is_batched(tensor)
+        parts.append(torch._remove_batch_dim(tensor, level, 1, 0) if batched else tensor)
+        dims.append(0 if batched else None)
+    size = parts[dims.index(0)].shape[0]
+    x, dim = Solve.vmap(BatchSize(size), (*dims, *[None] * len(how)), *parts, *how)
+    x = x.movedim(dim, 0).contiguous()  # torch asks for the batch to be the first dimension in memory
+    found: Tensor = torch._add_batch_dim(x, 0, level)
+    return found
+
+
+def is_batched(tensor: Tensor) -> bool:
+    """Whether it is of such a batch; those of torch.func are others."""
+    return bool(torch._C._functorch.is_legacy_batchedtensor(tensor))
+
+
 def solve(values: Tensor, b: Tensor, factor: Any, pattern: Pattern, op: str, vectors: bool) -> Tensor:
     """The solution of ``op(A) x = b``, differentiable where anybody asks."""
     if torch.compiler.is_compiling():
@@ -148,6 +176,8 @@ def solve(values: Tensor, b: Tensor, factor: Any, pattern: Pattern, op: str, vec
         return compiled
     if torch._C._are_functorch_transforms_active():
         return Solve.apply(values, b, factor, pattern, op, vectors)
+    if is_batched(b) or is_batched(values):
+        return solve_batched(values, b, factor, pattern, op, vectors)
     wanted = torch.is_grad_enabled() and (values.requires_grad or b.requires_grad)
     if wanted or forward_ad._current_level >= 0:
         return PlainSolve.apply(values, b, factor, pattern, op, vectors)

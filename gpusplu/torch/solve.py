@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from ..errors import require
 from ..rhs import check_trans
 from . import functions
 from .pattern import DTYPES, Pattern, read
@@ -110,11 +113,34 @@ class Solver:
         self.pattern, self.values = pattern, values
         self._factor = functions.factor_of(pattern, values)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the factor, which may be shared with the pattern cache, or known by a number in this process only."""
+        return restore_solver, (self.pattern, self.values)
+
+    def __copy__(self) -> Solver:
+        made = object.__new__(Solver)
+        made.pattern, made.values, made._factor = self.pattern, self.values, self._factor
+        return made
+
     def __call__(self, b: Tensor, trans: str = "N") -> Tensor:
         """Solve ``op(A) x = b``; see :func:`spsolve`."""
         check_trans(trans)
         values, b, vectors = fitted(self.values, b, self.pattern.n)
         return functions.solve(values, b, self._factor, self.pattern, trans.upper(), vectors)
+
+
+def restore_solver(pattern: Any, values: Any) -> Solver:
+    """A solver of its parts, factored again.
+
+    Raises
+    ------
+    ValueError
+        They do not belong together.
+    torch.linalg.LinAlgError
+        The matrix is singular.
+    """
+    require(isinstance(pattern, Pattern) and isinstance(values, Tensor), "a part is something else")
+    return Solver(*read(pattern, values))
 
 
 def fitted(values: Tensor, b: Tensor, n: int) -> tuple[Tensor, Tensor, bool]:

@@ -5,6 +5,7 @@ import pytest
 
 from gpusplu import gallery
 from support import lockstep as checks
+from support import suspects
 from support.lockstep import EVERY, KINDS, LU
 from support.small_matrices import canonical
 
@@ -67,3 +68,19 @@ def test_determinants(cupy, definite, matrix, dtype):
 @KINDS
 def test_inverses(cupy, definite, matrix, dtype):
     checks.check_inverses(matrix(dtype), definite, cupy.asarray)
+
+
+@pytest.mark.parametrize("where", ["device", "host"])
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_suspect_systems(cupy, where, dtype):
+    """The host works on them while the device works on all."""
+    suspects.check_calls(cupy.asarray if where == "device" else np.asarray, dtype)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [suspects.check_changes, suspects.check_other_results, suspects.check_failures],
+    ids=lambda check: check.__name__,
+)
+def test_suspect_systems_that_change(cupy, check):
+    check(cupy.asarray)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from ...matrix import EPS
 from ..device.determinants import outer_determinant
 from ..device.part import address
 from ..device.unfinished import Unfinished, outliving
-from ..interface import LaneTally
+from ..interface import HostWork, LaneTally
 from .lane_commands import THREADS, LaneCommands
 from .lockstep import DETERMINANTS, LANES, OUTCOME, REPORT, TALLY, LockstepProgram
 
@@ -55,6 +57,8 @@ class LockstepBatch:
         self._unread = False  # calls were made that nobody has looked after
         self._captured = False  # graphs of the caller's have commands of this batch, and may run at any time
         self._known: set[str] = set()  # kinds of calls whose kernels have run
+        self._taken: Any = None  # event: the values of the last refactorization are in lanes
+        self._copies: SystemCopies | None = None
         device = self._device
         self.device_array = device.array_class
         with device:
@@ -71,7 +75,7 @@ class LockstepBatch:
 
     def __del__(self) -> None:
         try:
-            self._unfinished.keep(self._memory)
+            self._unfinished.keep((self._memory, self._copies))
             if self._busy:  # its memory must not be given away before
                 with self._device:
                     self._begin().synchronize()
@@ -82,21 +86,56 @@ class LockstepBatch:
 
     def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
         """Factor canonical values, shape (count, nnz), or with `source` the caller's, (count, size)."""
+        self._refactor(values, source)
+
+    def _refactor(
+        self, values: Any, source: np.ndarray | None, between: Callable[[Stream], None] | None = None
+    ) -> None:
+        """`between`: adds commands that need the values in lanes, and not the factors."""
         with self._device, self._lock, self._unfinished:
             stream = self._begin()
             pointer, held = self._on_device(stream, values)
             from_where = self._source(source)
             self._half = True
             self._commands.take(stream, pointer, values.shape[1], from_where)
+            self._taken = stream.record()
+            if between is not None:
+                between(stream)
             self._commands.factor(stream)
             self._leave(stream, held)
             self._half = False
+
+    def solve_beside(self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, beside: HostWork) -> Any:
+        """`refactor` where values and source are given, then `solve`, while the host works on some of the systems.
+
+        Systems some of whose pivots were replaced are not refined: they need other pivots.
+        """
+        with self._device, self._lock, self._unfinished:
+            copies = self._copies = self._copies or SystemCopies(self._device, self._dtype, self.nnz)
+            stream = self._begin()
+            copies.take_rhs(b, beside.systems, stream.record())
+            if given is not None:
+                self._refactor(*given, lambda stream: copies.take_values(self._commands, beside.stale, stream))
+            elif beside.stale:
+                copies.stream.wait(stream.record() if self._taken is None or self._captured else self._taken)
+                copies.take_values(self._commands, beside.stale, copies.stream)
+
+            def work() -> None:
+                copies.stream.synchronize()
+                beside.work(copies.values[: len(beside.stale)], copies.rhs)
+
+            stream.wait(copies.stream.record())  # what comes next in it may write to what is copied
+            return self._solve(b, trans, None, work)
 
     def solve(self, b: Any, trans: int = 0, out: np.ndarray | None = None) -> Any:
         """Solve op(A) X = B, measured and refined; b and the result are (count, n) or (count, n, k), C-contiguous.
 
         `out`: where the result goes, if b is on the host.
         """
+        return self._solve(b, trans, out)
+
+    def _solve(self, b: Any, trans: int, out: np.ndarray | None, beside: Callable[[], None] | None = None) -> Any:
+        """`beside`: what the host does meanwhile."""
         with self._device, self._lock, self._unfinished:
             stream = self._begin()
             self._must_be_whole()
@@ -105,7 +144,9 @@ class LockstepBatch:
             x = self._device.array(b.shape[::-1], self._dtype).T
             given, held = self._on_device(stream, b)
             for k in range(columns):
-                self._commands.solve_column(stream, given, self._device.pointer(x), k, columns, trans)
+                self._commands.solve_column(stream, given, self._device.pointer(x), k, columns, trans, beside is None)
+            if beside is not None:
+                beside()
             self._leave(stream, held)
             if not on_host:
                 return x
@@ -173,10 +214,12 @@ class LockstepBatch:
 
     def values(self, system: int) -> np.ndarray:
         """Canonical values of one system that were factored last, on the host; waits."""
-        group, lane = divmod(system, LANES)
-        whole = self.nnz * LANES * self._dtype.itemsize
-        found = self._read_buffer(self._memory["values"], whole, group * whole).view(self._dtype)
-        return np.ascontiguousarray(found[lane::LANES])
+        with self._device, self._lock, self._unfinished:
+            nbytes = self.nnz * self._dtype.itemsize
+            to, number = self._device.empty(nbytes), self._device.upload(np.array([system], np.int32))
+            with outliving(self._device, (to, number)):
+                self._commands.copy_systems(self._begin(), number, 1, to.pointer)
+                return self._read_buffer(to, nbytes).view(self._dtype)
 
     def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
         """Entries of every system's inverse on the pattern, and how good they are, found on the host; waits."""
@@ -216,6 +259,7 @@ class LockstepBatch:
                     self._must_be_whole()
                 from_where = self._source(source)
                 self._half, self._unread = values is not None, True
+                self._taken = None if values is not None else self._taken
                 self._add_commands(stream, values, from_where, b, trans, x)
                 self._leave(stream)
                 self._half = False
@@ -320,6 +364,69 @@ class LockstepBatch:
             self._device.fetch(stream, found, buffer.pointer + offset)
             self._busy = False
         return found
+
+
+class SystemCopies:
+    """Copies of some systems' values and right-hand sides in page-locked memory of the host.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    dtype : dtype
+    nnz : int
+
+    Attributes
+    ----------
+    stream : Stream
+        That copies; beside the caller's.
+    values, rhs : ndarray
+        Shapes (systems, nnz) and (systems, n) or (systems, n, k); there when the stream has come to its end.
+    """
+
+    def __init__(self, device: Any, dtype: np.dtype, nnz: int):
+        self._device, self._dtype, self._nnz = device, dtype, nnz
+        self.stream: Stream = device.new_stream()
+        self.values = self.rhs = np.empty((0, nnz), dtype)
+        self._systems: list[int] | None = None
+        self._numbers: Buffer | None = None
+        self._gathered: Buffer | None = None
+
+    def take_rhs(self, b: Any, systems: list[int], ready: Any) -> None:
+        """Copy right-hand sides of these systems, behind the event `ready` where `b` is on the device."""
+        if type(b) is not self._device.array_class:
+            self.rhs = b[systems]
+            return
+        self.rhs = self._pinned(self.rhs, (len(systems), *b.shape[1:]))
+        self.stream.wait(ready)
+        for row, system in zip(self.rhs, systems, strict=True):
+            self.stream.copy(row.ctypes.data, self._device.pointer(b) + system * row.nbytes, row.nbytes)
+
+    def take_values(self, commands: LaneCommands, systems: list[int], stream: Stream) -> None:
+        """Copy values of these systems, which `stream` gathers."""
+        if systems != self._systems:
+            self._make_room(systems)
+        if self._numbers is not None and self._gathered is not None:
+            commands.copy_systems(stream, self._numbers, len(systems), self._gathered.pointer)
+            if stream is not self.stream:
+                self.stream.wait(stream.record())
+            self.stream.copy(self.values.ctypes.data, self._gathered.pointer, self.values.nbytes)
+
+    def _make_room(self, systems: list[int]) -> None:
+        """Have memory for the values of these."""
+        self._systems, self._numbers, self._gathered = None, None, None
+        self.values = self._pinned(self.values, (len(systems), self._nnz))
+        if systems:
+            gathered = self._device.empty(self.values.nbytes)
+            self._numbers = self._device.upload(np.array(systems, np.int32))  # behind the allocation
+            self._gathered = gathered
+        self._systems = systems
+
+    def _pinned(self, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """An array of this shape, the one that is there if it has it."""
+        if array.shape == shape:
+            return array
+        made: np.ndarray = self._device.pinned(self._dtype, math.prod(shape)).reshape(shape)
+        return made
 
 
 def real_of(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -146,14 +146,29 @@ class LaneCommands:
         )
         stream.launch(kernel, self.count, THREADS, 0, args)
 
-    def solve_column(self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int) -> None:
-        """One right-hand side of every system, with the steps of refinement that some need."""
+    def copy_systems(self, stream: Stream, systems: Buffer, count: int, to: int) -> None:
+        """Values of `count` systems, whose numbers are int32, each system's contiguous."""
+        kernel = self._program.kernel(MOVE, "copy_systems")
+        args = record(
+            kernel.arguments,
+            **{"from": self._memory["values"].pointer},
+            systems=systems.pointer,
+            to=to,
+            entries=self.nnz,
+        )
+        stream.launch(kernel, count * -(-self.nnz // THREADS), THREADS, 0, args)
+
+    def solve_column(
+        self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int, refine_all: bool = True
+    ) -> None:
+        """One right-hand side of every system, with the steps of refinement that some need; without `refine_all` no
+        steps for systems some of whose pivots were replaced."""
         solving, itemsize = self._memory["solving"], self._dtype.itemsize
         stream.clear(solving.pointer, solving.nbytes)
         self._gather(stream, b + column * itemsize, "b", self.n, self.n * columns, columns, None, 0)
         for step in range(1 + STEPS):
             self._substitute(stream, trans, step)
-            self._measure(stream, trans, step)
+            self._measure(stream, trans, step, refine_all)
         kernel = self._program.kernel(MOVE, "scatter_lanes")
         args = record(
             kernel.arguments,
@@ -220,7 +235,7 @@ class LaneCommands:
         kernel = program.kernel(SOLVE, "solve_lanes")
         stream.launch(kernel, max(warps, fronts), THREADS, shared, record(kernel.arguments, **fields))
 
-    def _measure(self, stream: Stream, trans: int, step: int) -> None:
+    def _measure(self, stream: Stream, trans: int, step: int, refine_all: bool) -> None:
         program, memory, words = self._program, self._memory, self._round(step)
         ptr, ind, source = program.rows_of(trans)
         kernel = program.kernel(MEASURE, "measure_lanes")
@@ -239,6 +254,7 @@ class LaneCommands:
             conjugate=trans != 1 if program.hermitian else trans == 2,
             step=step,
             enough=_core.REFINE_ABOVE * EPS[self._dtype],
+            reports=0 if refine_all else memory["factoring"].pointer,
             errors=memory["solving"].pointer,
             done=words["measured"],
             active=self._round(step - 1)["active"] if step else 0,

@@ -10,6 +10,10 @@
 // sides in `outcomes`. Grid: groups * ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE *
 // (WARP_SIZE + 1) scalars. Deterministic.
 //
+// copy_systems: values of some systems out of lanes, each system's contiguous, for the host. Block k * parts + part,
+// with parts = ceil(entries / LANE_THREADS), owns LANE_THREADS consecutive entries of systems[k]. Grid: systems * parts
+// blocks of LANE_THREADS. No shared memory. Precondition: systems[k] < 32 * groups. Deterministic.
+//
 // tally_lanes, after a call that nobody waits for: adds what the call says of every system to its tally, and writes NaN
 // over the solutions of systems that have no factor. A block of LANE_THREADS a system.
 #include "common/reduce.cuh"
@@ -133,6 +137,21 @@ GPUSPLU_KERNEL(scatter_lanes, LaneScatterArgs, LANE_THREADS, 4) {
   LaneOutcome& outcome = args.outcomes[moved.group * WARP_SIZE + lane_of()];
   outcome.error = args.first ? errors.error : fmax(outcome.error, errors.error);
   outcome.steps = args.first ? errors.steps : max(outcome.steps, errors.steps);
+}
+
+struct LaneCopyArgs {
+  const Scalar* from;
+  const int* systems;
+  Scalar* to;  // of system systems[k] from k * entries on
+  int entries;
+};
+
+GPUSPLU_KERNEL(copy_systems, LaneCopyArgs, LANE_THREADS, 4) {
+  const int parts = (args.entries + LANE_THREADS - 1) / LANE_THREADS, k = blockIdx.x / parts;
+  const int entry = blockIdx.x % parts * LANE_THREADS + threadIdx.x, system = args.systems[k];
+  if (entry >= args.entries) return;
+  const long long line = (long long)(system / WARP_SIZE) * args.entries + entry;
+  args.to[(long long)k * args.entries + entry] = args.from[line * WARP_SIZE + system % WARP_SIZE];
 }
 
 struct LaneTallyArgs {

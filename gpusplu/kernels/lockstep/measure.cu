@@ -4,8 +4,9 @@
 // with `source` saying which canonical value an entry is. A warp sums row after row, long ones a block, products and
 // sums in double precision. Blocks join norms, in any order, which does not matter to the largest; the last block of a
 // group decides: a solution is kept if it is better than the one before or good enough, and a system goes on while that
-// halves its error. Grid: groups * ceil(n / MEASURED_ROWS) blocks of LANE_THREADS. Shared memory: LANE_THREADS * 4
-// doubles. Precondition: norms of `errors` and `done` are zero. Deterministic.
+// halves its error. With `reports`, systems with replaced pivots take no further step: their solutions are not used.
+// Grid: groups * ceil(n / MEASURED_ROWS) blocks of LANE_THREADS. Shared memory: LANE_THREADS * 4 doubles. Precondition:
+// norms of `errors` and `done` are zero. Deterministic.
 #include "common/reduce.cuh"
 #include "lockstep/lanes.cuh"
 
@@ -15,9 +16,10 @@ struct LaneMeasureArgs {
   const Scalar *values, *x, *b;
   Scalar* r;
   int n, nnz, groups;
-  int conjugate;  // the values
-  int step;       // of refinement; 0: the first solution, which also gets the norm of A
-  double enough;  // error below which no step is needed
+  int conjugate;              // the values
+  int step;                   // of refinement; 0: the first solution, which also gets the norm of A
+  double enough;              // error below which no step is needed
+  const LaneReport* reports;  // null: every system may be refined
   LaneErrors* errors;
   unsigned* done;
   const unsigned* active;  // a word a group, there is something to do, and one for any of them; null in step 0
@@ -130,14 +132,14 @@ DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, int
 }
 
 // By a lane of the last block: what becomes of its system.
-DEVICE bool decide(const LaneMeasureArgs& args, LaneErrors& errors) {
+DEVICE bool decide(const LaneMeasureArgs& args, LaneErrors& errors, const LaneReport* report) {
   const double r = __ldcg(&errors.residual), x = __ldcg(&errors.x_norm), b = __ldcg(&errors.b_norm),
                a = __ldcg(&errors.a_norm);
   const double error = r > 1.7976931348623157e308 ? r : r > 0 ? r / fma(a, x, b) : 0.0;
   errors.residual = errors.x_norm = errors.b_norm = 0;
   if (args.step == 0) {
     errors.error = error, errors.best = errors.steps = 0;
-    errors.active = !(error <= args.enough);
+    errors.active = !(error <= args.enough) && !(report && (report->n_perturbed || report->not_finite));
   } else if (errors.active) {
     const bool better = error < fmax(errors.error, args.enough);
     errors.active = better && error > args.enough && error < 0.5 * errors.error;
@@ -172,6 +174,7 @@ GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 1
   if (lane_of() == 0) before = add_acquire_release(args.done + group, 1u);
   if (shuffle((int)before, 0) != parts - 1) return;
   __threadfence();
-  const bool goes_on = __any_sync(~0u, decide(args, errors));
+  const LaneReport* report = args.reports ? args.reports + group * WARP_SIZE + lane_of() : nullptr;
+  const bool goes_on = __any_sync(~0u, decide(args, errors, report));
   if (lane_of() == 0 && goes_on) args.active_next[group] = args.active_next[args.groups] = 1;
 }

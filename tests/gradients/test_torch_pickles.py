@@ -1,0 +1,92 @@
+"""Solvers that are pickled and copied, from a first use of their pattern and from later ones."""
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import gpusplu as gs
+import gpusplu.torch as gst
+from support.tensors import numbers, sparse
+from support.torch_checks import WARNINGS, close
+
+pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in WARNINGS]
+
+
+def saved(thing):
+    file = io.BytesIO()
+    torch.save(thing, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+COPIES = {"pickle": lambda thing: pickle.loads(pickle.dumps(thing)), "deepcopy": copy.deepcopy, "torch.save": saved}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64])
+def test_solvers_of_every_use_of_a_pattern(copied, layout, dtype):
+    gs.cache_clear()
+    A, b = sparse(dtype=dtype, layout=layout), numbers(6, dtype=dtype)
+    for _ in range(3):
+        solve = gst.factorized(A)
+        x, y = solve(b), solve(b, "H")
+        other = copied(solve)
+        del solve  # its factor is left to the next matrix of the pattern
+        gst.spsolve(A * 2, b)
+        tolerance = 1e-12 if dtype == torch.float64 else 1e-4
+        close(other(b), x, tolerance)
+        close(other(b, "H"), y, tolerance)
+
+
+def test_batches_and_gradients():
+    A = torch.stack([sparse().to_dense(), 2 * sparse().to_dense()]).to_sparse_csr()
+    b = numbers(2, 6)
+    solve = gst.factorized(A)
+    close(pickle.loads(pickle.dumps(solve))(b), solve(b))
+    A = sparse()
+    pattern, values = gst.Pattern(A), gst.pattern.entries(A).clone().requires_grad_()
+    for _ in range(2):
+        solve = copy.deepcopy(gst.factorized(pattern, values=values))
+        solve(b[0]).sum().backward()
+        assert solve.values.grad is not None
+        assert values.grad is None
+
+
+def test_a_shallow_copy_shares_the_factor():
+    A, b = sparse(), numbers(6)
+    solve = gst.factorized(A)
+    before = gs.factorization_count()
+    other, x = copy.copy(solve), solve(b)
+    del solve
+    gst.spsolve(A * 2, b)
+    close(other(b), x)
+    assert gs.factorization_count() == before + 1
+
+
+def test_parts_that_do_not_belong_together():
+    solve = gst.factorized(sparse())
+    restore, (pattern, values) = solve.__reduce__()
+    with pytest.raises(ValueError, match="values must have shape"):
+        restore(pattern, values[:-1])
+    with pytest.raises(ValueError, match="something else"):
+        restore(pattern, None)
+
+
+def test_everything_that_was_made_from_a_pattern_seen_before():
+    """Objects of the NumPy side too."""
+    A = gs.gallery.poisson(6, 6)
+    values = np.stack([A.data, 2 * A.data])
+    for _ in range(3):
+        gs.spsolve(A, np.ones(36))
+        made = [gs.splu(A), gs.cholesky(A), gs.ldlt(A), gs.analyze(A), gs.splu(A, precision="mixed")]
+        made += [gs.splu_batch(A, values), gs.cholesky_batch(A, values)]
+        made += [gs.splu(A).updated(np.ones((36, 1)), np.ones((36, 1)))]
+        for one in made:
+            for other in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
+                if hasattr(one, "solve"):
+                    assert np.allclose(other.solve(np.ones(36)), one.solve(np.ones(36)))

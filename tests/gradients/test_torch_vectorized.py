@@ -1,0 +1,119 @@
+"""Derivatives for many directions together: ``vectorize=True``, ``check_batched_grad=True`` and torch.func."""
+
+import pytest
+import torch
+import torch.autograd.functional as F
+from torch.autograd import gradcheck, gradgradcheck
+from torch.func import hessian, jacfwd, jacrev, vmap
+
+import gpusplu as gs
+import gpusplu.torch as gst
+from support.tensors import numbers, on_pattern
+from support.torch_checks import WARNINGS
+
+pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in WARNINGS]
+
+DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+SHAPES = pytest.mark.parametrize(("shape", "nbatch"), [((6,), None), ((6, 2), None), ((2, 6), 2), ((2, 6, 3), 2)])
+BATCHED = {"check_batched_grad": True, "check_forward_ad": True, "check_batched_forward_grad": True}
+
+
+def arguments(dtype, shape, nbatch):
+    pattern, values = on_pattern(dtype=dtype, nbatch=nbatch)
+    return pattern, values, numbers(*shape, dtype=dtype).requires_grad_()
+
+
+def same(got, expected):
+    if isinstance(got, tuple):
+        assert len(got) == len(expected)
+        for one, other in zip(got, expected, strict=True):
+            same(one, other)
+    else:
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10)
+
+
+@DTYPES
+@SHAPES
+@pytest.mark.parametrize("trans", "NH")
+def test_batched_gradients(dtype, shape, nbatch, trans):
+    pattern, values, b = arguments(dtype, shape, nbatch)
+
+    def solve(values, b):
+        return gst.spsolve(pattern, b, values=values, trans=trans)
+
+    assert gradcheck(solve, (values, b), **BATCHED)
+    assert gradgradcheck(solve, (values, b), check_batched_grad=True)
+
+
+@DTYPES
+def test_batched_gradients_by_one_factor(dtype):
+    pattern, values, b = arguments(dtype, (6,), None)
+
+    def solve(values, b):
+        solver = gst.factorized(pattern, values=values)
+        return solver(b) + solver(b, "T")
+
+    assert gradcheck(solve, (values, b), **BATCHED)
+    assert gradgradcheck(solve, (values, b), check_batched_grad=True)
+
+
+@DTYPES
+@pytest.mark.parametrize("nbatch", [None, 2])
+def test_batched_gradients_of_determinants(dtype, nbatch):
+    pattern, values, _ = arguments(dtype, (6,), nbatch)
+
+    def logabsdet(values):
+        return gst.slogdet(pattern, values=values).logabsdet
+
+    assert gradcheck(logabsdet, (values,), **BATCHED)
+    assert gradgradcheck(logabsdet, (values,), check_batched_grad=True)
+
+
+@SHAPES
+@pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
+def test_jacobian(shape, nbatch, strategy):
+    """One factorization, whatever the number of rows."""
+    pattern, values, b = arguments(torch.float64, shape, nbatch)
+
+    def solve(values, b):
+        return gst.spsolve(pattern, b, values=values)
+
+    before = gs.factorization_count()
+    got = F.jacobian(solve, (values, b), vectorize=True, strategy=strategy)
+    assert gs.factorization_count() - before == (nbatch or 1)
+    same(got, F.jacobian(solve, (values, b)))
+    same(got, jacrev(solve, (0, 1))(values.detach(), b.detach()))
+    same(got, jacfwd(solve, (0, 1))(values.detach(), b.detach()))
+
+
+def test_jacobian_that_is_differentiated():
+    pattern, values, b = arguments(torch.float64, (6,), None)
+
+    def gradient(vectorize):
+        rows = F.jacobian(
+            lambda values, b: gst.spsolve(pattern, b, values=values), (values, b), True, vectorize=vectorize
+        )
+        return torch.autograd.grad(sum(one.square().sum() for one in rows), (values, b))
+
+    same(gradient(True), gradient(False))
+
+
+@pytest.mark.parametrize("outer", ["reverse-mode", "forward-mode"])
+@pytest.mark.parametrize("shape", [(6,), (6, 2)])
+def test_hessian(shape, outer):
+    pattern, values, b = arguments(torch.float64, shape, None)
+
+    def loss(values, b):
+        return gst.spsolve(pattern, b, values=values).pow(3).sum() + gst.slogdet(pattern, values=values).logabsdet
+
+    got = F.hessian(loss, (values, b), vectorize=True, outer_jacobian_strategy=outer)
+    same(got, F.hessian(loss, (values, b)))
+    same(got, hessian(loss, (0, 1))(values.detach(), b.detach()))
+
+
+@DTYPES
+def test_vmap_of_torch_func(dtype):
+    pattern, values, _ = arguments(dtype, (6,), None)
+    several, values = numbers(3, 6, dtype=dtype), values.detach()
+    got = vmap(lambda b: gst.spsolve(pattern, b, values=values))(several)
+    same(got, torch.stack([gst.spsolve(pattern, b, values=values) for b in several]))

@@ -31,15 +31,22 @@ class Engine:
     lockstep: tuple[str, ...] = ()
     #: Kinds whose complement its fronts leave on the device.
     schur: tuple[str, ...] = ()
-    partial_pivoting: bool = False
+    #: Its first factorization seeks pivots by columns if the caller wants that.
+    partial_pivoting: bool = True
     repeatable: bool = True
 
 
 ENGINES = {
     engine.name: engine
     for engine in (
-        Engine("cpu", ("lu", "cholesky", "ldlt"), on_device=False, partial_pivoting=True),
-        Engine("supernodal", ("lu", "cholesky", "ldlt"), lockstep=("lu", "cholesky"), schur=("lu", "cholesky", "ldlt")),
+        Engine("cpu", ("lu", "cholesky", "ldlt"), on_device=False),
+        Engine(
+            "supernodal",
+            ("lu", "cholesky", "ldlt"),
+            lockstep=("lu", "cholesky"),
+            schur=("lu", "cholesky", "ldlt"),
+            partial_pivoting=False,
+        ),
         Engine("glu", repeatable=False),
         Engine("sflu"),
         Engine("crisscross"),

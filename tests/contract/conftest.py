@@ -4,8 +4,12 @@ import sys
 
 import pytest
 
-from gpusplu.cuda import devices
+import gpusplu
+from gpusplu import moving
+from gpusplu.cost.model import Prediction
+from gpusplu.cuda import devices, presence
 from gpusplu.cuda.process import use_cuda
+from gpusplu.engines.device.engine import DeviceEngine
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice
 
@@ -43,3 +47,23 @@ def device(request, monkeypatch):
 def case(request, device):
     engine, kind, dtype, _ = request.param
     return Case(engine, kind, dtype, device)
+
+
+@pytest.fixture
+def fast_device(device, monkeypatch):
+    """An emulated device that costs nothing to look at and promises steps of no time, in the calling thread."""
+
+    def predicted(problem, engines):
+        return tuple(
+            Prediction(e.name, note="" if e.name == "supernodal" else "not here", refactor=0.0, factor=0.0) for e in engines
+        )
+
+    monkeypatch.setattr(presence, "no_driver", lambda: "")
+    monkeypatch.setattr(presence, "no_device", lambda: "")
+    monkeypatch.setattr(moving, "predicted", predicted)
+    monkeypatch.setattr(moving, "FIRST", 0.0)
+    monkeypatch.setattr(moving, "spare_processor", lambda: False)
+    monkeypatch.setattr(DeviceEngine, "least", lambda self, problem: 0.0)
+    gpusplu.cache_clear()
+    yield device
+    gpusplu.cache_clear()

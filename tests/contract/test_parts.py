@@ -9,10 +9,10 @@ from contract.cases import EVERY, backward_error, only
 
 STATS = {
     *("analysis", "backward_error", "bytes", "column_levels", "critical_path", "engine", "fill", "flops", "method", "n"),
-    *("max_multiplier", "max_pivot", "min_pivot", "n_delayed", "n_off_diagonal", "n_perturbed", "n_reanalyzed"),
-    *("n_refactor", "n_refinement", "n_repivoted", "n_updated", "nnz", "nnz_factor", "ordering", "pivot_growth"),
-    *("seconds", "super_levels", "symmetric"),
+    *("max_multiplier", "n_perturbed", "n_reanalyzed", "n_refactor", "n_refinement", "n_repivoted", "nnz", "nnz_factor"),
+    *("ordering", "seconds", "super_levels", "symmetric"),
 }
+ON_PROCESSOR = {"max_pivot", "min_pivot", "n_delayed", "n_off_diagonal", "n_updated", "pivot_growth"}
 
 
 def check_product(case, factor, A):
@@ -126,7 +126,7 @@ def test_statistics(case):
     factor.refactor(case.puts(2 * case.A.data))
     factor.solve(case.b())
     stats = factor.stats
-    assert set(stats) >= STATS
+    assert set(stats) >= STATS and (case.engine.on_device or set(stats) >= ON_PROCESSOR)
     assert (stats.n, stats.nnz, stats.engine, stats.n_refactor) == (case.n, case.A.nnz, case.engine.name, 1)
     assert {"analyze", "factor", "refactor", "solve"} <= set(stats["seconds"])
     assert all(seconds >= 0 for seconds in stats.seconds.values()) and stats.bytes > 0 and stats.flops > 0

@@ -1,6 +1,7 @@
-"""What every engine has to do, by public names only: the engine x kind x number type x host or device x waiting x batch.
+"""What every engine has to do, by public names only.
 
-An engine's column of the table in cases.py says what it has; what it has not is asked for all the same, and has to raise
-what the table says. Device engines run in the emulator, and on a GPU with ``-m gpu``. All number types but double
-precision are marked `thorough`.
+Tests run for each engine, kind of factorization and number type, with values on the host and on the device, with calls
+that wait and calls that do not. The table in cases.py says what an engine has; for the rest it has to raise an error.
+Device engines run in the emulator, and on a GPU with ``-m gpu``. Number types other than double precision are marked
+`thorough`.
 """

@@ -178,7 +178,9 @@ def configurations(kinds: tuple[str, ...] = ("lu", "cholesky", "ldlt"), device_o
 
 def only(*kinds: str, device_only: bool = False) -> pytest.MarkDecorator:
     """A test of these kinds."""
-    return pytest.mark.parametrize("case", configurations(kinds or ("lu", "cholesky", "ldlt"), device_only), indirect=True)
+    return pytest.mark.parametrize(
+        "case", configurations(kinds or ("lu", "cholesky", "ldlt"), device_only), indirect=True
+    )
 
 
 EVERY = only()

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 import gpusplu
+from contract.cases import Case
 from gpusplu import moving
 from gpusplu.cost.model import Prediction
 from gpusplu.cuda import devices, presence
@@ -12,8 +13,6 @@ from gpusplu.cuda.process import use_cuda
 from gpusplu.engines.device.engine import DeviceEngine
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice
-
-from contract.cases import Case
 
 
 def real_cupy():
@@ -55,7 +54,8 @@ def fast_device(device, monkeypatch):
 
     def predicted(problem, engines):
         return tuple(
-            Prediction(e.name, note="" if e.name == "supernodal" else "not here", refactor=0.0, factor=0.0) for e in engines
+            Prediction(e.name, note="" if e.name == "supernodal" else "not here", refactor=0.0, factor=0.0)
+            for e in engines
         )
 
     monkeypatch.setattr(presence, "no_driver", lambda: "")

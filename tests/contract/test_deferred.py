@@ -106,7 +106,9 @@ def test_on_the_processor_all_is_checked_at_once(case):
     factor.refactor(2 * case.A.data, check="later")
     assert factor.solve(case.b(), check="later", out=out) is out
     assert backward_error(2 * case.A, out, case.b()) < 100 * case.eps
-    assert backward_error(case.A, factor.refactor_solve(case.A.data, case.b(), check="later"), case.b()) < 100 * case.eps
+    assert (
+        backward_error(case.A, factor.refactor_solve(case.A.data, case.b(), check="later"), case.b()) < 100 * case.eps
+    )
     assert factor.check() == factor.backward_error
     with pytest.raises(gs.NonFiniteError):
         factor.refactor(case.spoilt(), check="later")
@@ -123,6 +125,9 @@ def test_mixed_precision_is_waited_for(case):
     if not case.engine.on_device or case.dtype in "fF":
         return
     factor = case.make(precision="mixed")
-    for call in (lambda: factor.solve(case.puts(case.b()), check="later"), lambda: factor.refactor(case.puts(case.A.data), check="later")):
+    for call in (
+        lambda: factor.solve(case.puts(case.b()), check="later"),
+        lambda: factor.refactor(case.puts(case.A.data), check="later"),
+    ):
         with pytest.raises(ValueError, match="precision='double'"):
             call()

@@ -7,7 +7,11 @@ import scipy.sparse as sp
 import gpusplu as gs
 from contract.cases import EVERY, UNFIT, backward_error, canonical, on_host, only, with_values
 
-MESSAGE = {"lu": "Factor is exactly singular", "cholesky": "is not positive definite", "ldlt": "Factor is exactly singular"}
+MESSAGE = {
+    "lu": "Factor is exactly singular",
+    "cholesky": "is not positive definite",
+    "ldlt": "Factor is exactly singular",
+}
 
 
 @EVERY
@@ -54,6 +58,11 @@ def test_values_that_have_no_factor(case):
 def test_values_on_the_device_show_at_the_next_call(case):
     """What is wrong with them raises there, and the factor is that of the values before."""
     factor, there = case.make(), case.cupy.asarray
+
+    def after(values, call):
+        factor.refactor(values)
+        call()
+
     for values, error in ((case.spoilt(), gs.NonFiniteError), (case.unfit(), UNFIT[case.kind])):
         for call in (
             lambda: factor.solve(case.b()),
@@ -63,8 +72,7 @@ def test_values_on_the_device_show_at_the_next_call(case):
             lambda: factor.check(),
         ):
             with pytest.raises(error):
-                factor.refactor(there(values))
-                call()
+                after(there(values), call)
             case.accurate(factor)
         with pytest.raises(error):
             on_host(factor.refactor_solve(there(values), there(case.b())))
@@ -94,8 +102,7 @@ def test_the_column_that_is_not_definite_is_told(case):
         assert found.value.column == 20 and found.value.pivot < 0
     for put in case.places:
         with pytest.raises(gs.NotPositiveDefiniteError) as found:
-            factor.refactor(put(values.data))
-            factor.check()
+            factor.refactor_solve(put(values.data), put(case.b()))
         assert found.value.column == 20
     case.accurate(factor)
 
@@ -138,7 +145,9 @@ def test_kinds_that_an_engine_has_not(case):
         if kind in case.engine.kinds:
             assert make(A, engine=case.engine.name).engine == case.engine.name
         else:
-            with pytest.raises(gs.EngineUnavailableError, match=f"engine='{case.engine.name}' (is for LU|has no {kind})"):
+            with pytest.raises(
+                gs.EngineUnavailableError, match=f"engine='{case.engine.name}' (is for LU|has no {kind})"
+            ):
                 make(A, engine=case.engine.name)
 
 

@@ -90,7 +90,9 @@ def test_kinds_and_types_do_not_share_patterns(case):
     for kind in case.engine.kinds:
         case.accurate(MAKE[kind](A, engine=case.engine.name), A)
     other = "f" if case.dtype != "f" else "d"
-    single = MAKE[case.kind](case.A.real.astype(other) if case.kind == "lu" else matrix(case.kind, other), engine=case.engine.name)
+    single = MAKE[case.kind](
+        case.A.real.astype(other) if case.kind == "lu" else matrix(case.kind, other), engine=case.engine.name
+    )
     assert single.dtype == other
 
 

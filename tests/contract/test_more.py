@@ -95,7 +95,12 @@ def test_schur_complements(case):
 
 @EVERY
 def test_wrong_schur_indices(case):
-    for indices, error in (([case.n], ValueError), ([1, 1], ValueError), ([0.5], TypeError), (range(case.n), ValueError)):
+    for indices, error in (
+        ([case.n], ValueError),
+        ([1, 1], ValueError),
+        ([0.5], TypeError),
+        (range(case.n), ValueError),
+    ):
         with pytest.raises(error, match="schur: ind"):
             case.analyze(schur=indices)
     factor = case.analyze(KINDS[case.kind](36, case.dtype), schur=[3]).factor(KINDS[case.kind](36, case.dtype))
@@ -163,4 +168,7 @@ def test_values_edited_after_they_were_given_to_schur(case):
     before = on_host(factor.schur).copy()
     values *= 7
     np.testing.assert_array_equal(on_host(factor.schur), before)
-    case.accurate(factor.interior, canonical(with_values(A, A.data)[np.setdiff1d(range(36), [3, 8])][:, np.setdiff1d(range(36), [3, 8])]))
+    case.accurate(
+        factor.interior,
+        canonical(with_values(A, A.data)[np.setdiff1d(range(36), [3, 8])][:, np.setdiff1d(range(36), [3, 8])]),
+    )

@@ -8,8 +8,28 @@ import gpusplu as gs
 from contract.cases import EVERY, backward_error, only
 
 STATS = {
-    *("analysis", "backward_error", "bytes", "column_levels", "critical_path", "engine", "fill", "flops", "method", "n"),
-    *("max_multiplier", "n_perturbed", "n_reanalyzed", "n_refactor", "n_refinement", "n_repivoted", "nnz", "nnz_factor"),
+    *(
+        "analysis",
+        "backward_error",
+        "bytes",
+        "column_levels",
+        "critical_path",
+        "engine",
+        "fill",
+        "flops",
+        "method",
+        "n",
+    ),
+    *(
+        "max_multiplier",
+        "n_perturbed",
+        "n_reanalyzed",
+        "n_refactor",
+        "n_refinement",
+        "n_repivoted",
+        "nnz",
+        "nnz_factor",
+    ),
     *("ordering", "seconds", "super_levels", "symmetric"),
 }
 ON_PROCESSOR = {"max_pivot", "min_pivot", "n_delayed", "n_off_diagonal", "n_updated", "pivot_growth"}

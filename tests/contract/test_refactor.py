@@ -185,7 +185,12 @@ def test_bits_repeat(case):
 @EVERY
 def test_an_analysis_factors_any_values(case):
     symbolic = case.analyze()
-    assert (symbolic.n, symbolic.nnz, symbolic.kind, symbolic.engine) == (case.n, case.A.nnz, case.kind, case.engine.name)
+    assert (symbolic.n, symbolic.nnz, symbolic.kind, symbolic.engine) == (
+        case.n,
+        case.A.nnz,
+        case.kind,
+        case.engine.name,
+    )
     assert symbolic.structural_rank == case.n and symbolic.lnz > 0 and symbolic.flops > 0
     for scale in (1, 2):
         case.accurate(symbolic.factor(scale * case.A.data), scale * case.A)

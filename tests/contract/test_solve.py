@@ -88,7 +88,9 @@ def test_small_orders(case):
     assert empty.solve(np.empty(0, case.dtype)).shape == (0,)
     assert empty.slogdet() == (1, 0)
     diagonal = sp.diags_array(np.arange(1, 6, dtype=case.dtype), format="csc")
-    np.testing.assert_allclose(case.make(diagonal).solve(np.ones(5, case.dtype)), 1 / np.arange(1, 6), rtol=10 * case.eps)
+    np.testing.assert_allclose(
+        case.make(diagonal).solve(np.ones(5, case.dtype)), 1 / np.arange(1, 6), rtol=10 * case.eps
+    )
 
 
 @EVERY

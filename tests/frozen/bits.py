@@ -65,7 +65,7 @@ def facts_of(factor: Any, kind: str, b: np.ndarray) -> Iterator[tuple[str, Calla
 
 
 def of_factor(make: Callable[..., Any], A: sp.csc_array, kind: str, b: np.ndarray) -> Facts:
-    """Of a fresh factor, after refactor, after refactor with values that want other pivots, and after refactor_solve."""
+    """Of a fresh factor, and after refactor, refactor with values that other pivots suit, and refactor_solve."""
     facts: Facts = {}
     try:
         factor = make(A)
@@ -133,7 +133,9 @@ def of_case(case: Case, scalar: str) -> Iterator[tuple[str, Facts]]:
 
 def flat(facts: Facts) -> str:
     """In one line; errors are in brackets."""
-    return " ".join(f"{name.replace(' ', '_')}={value if ' ' not in value else f'[{value}]'}" for name, value in facts.items())
+    return " ".join(
+        f"{name.replace(' ', '_')}={value if ' ' not in value else f'[{value}]'}" for name, value in facts.items()
+    )
 
 
 def collect_with(threads: int) -> dict[str, str]:
@@ -150,7 +152,10 @@ def collect_with(threads: int) -> dict[str, str]:
 def collect() -> dict[str, object]:
     """The same with one thread and with two, or the entry says so."""
     one, two = collect_with(1), collect_with(2)
-    return {name: facts if facts == two[name] else f"{facts} BUT WITH TWO THREADS {two[name]}" for name, facts in one.items()}
+    return {
+        name: facts if facts == two[name] else f"{facts} BUT WITH TWO THREADS {two[name]}"
+        for name, facts in one.items()
+    }
 
 
 def compare(known: dict[str, str], found: dict[str, str]) -> dict[str, list[str]]:

@@ -47,7 +47,9 @@ def of_case(name: str, scalar: str) -> Any:
                 batch = {"lu": gs.splu_batch, "cholesky": gs.cholesky_batch}[kind]
                 values = np.stack([A.data, 2 * A.data, other_values(A, kind != "lu")])
                 facts["batch"] = bits.outcome(
-                    lambda A=A, b=b, values=values, batch=batch: bits.digest(batch(A, values, engine="supernodal").solve(b[:, 0]))
+                    lambda A=A, b=b, values=values, batch=batch: bits.digest(
+                        batch(A, values, engine="supernodal").solve(b[:, 0])
+                    )
                 )
             yield f"{engine}, {kind}", facts
 

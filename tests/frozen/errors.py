@@ -56,7 +56,7 @@ def described(value: Any) -> str:
         return f"class {value.__name__}"
     if isinstance(value, list) and len(value) < 20:
         return repr(value)
-    if isinstance(value, (np.number, dict, list)) or callable(value) and not hasattr(value, "solve"):
+    if isinstance(value, (np.number, dict, list)) or (callable(value) and not hasattr(value, "solve")):
         return type(value).__name__
     return type(value).__name__ if " object at " in repr(value) else f"{type(value).__name__}: {value!r}"
 

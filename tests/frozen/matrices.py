@@ -144,12 +144,26 @@ def named(name: str, kinds: tuple[str, ...] = LU) -> Case:
 
 
 CASES: dict[str, Case] = {
-    **{name: named(name, ALL) for name in ("poisson:7x7", "poisson:30x30", "poisson:70x70", "elast:3x3x2", "elast:5x4x4")},
-    **{name: named(name) for name in ("convdiff:5", "convdiff:11", "rlc:6x6", "rlc:20x20", "lines:3x5x8", "circuit:40x60")},
+    **{
+        name: named(name, ALL)
+        for name in ("poisson:7x7", "poisson:30x30", "poisson:70x70", "elast:3x3x2", "elast:5x4x4")
+    },
+    **{
+        name: named(name)
+        for name in ("convdiff:5", "convdiff:11", "rlc:6x6", "rlc:20x20", "lines:3x5x8", "circuit:40x60")
+    },
     **{name: named(name) for name in ("power:8x8", "power:25x25")},
     **{
         name: named(name, LDLT)
-        for name in ("kkt:30x10", "kkt:60x25x4", "stokes:5x4", "stokes:9x8", "mixed:6x5", "helmholtz:8x8", "helmholtz:24x24")
+        for name in (
+            "kkt:30x10",
+            "kkt:60x25x4",
+            "stokes:5x4",
+            "stokes:9x8",
+            "mixed:6x5",
+            "helmholtz:8x8",
+            "helmholtz:24x24",
+        )
     },
     **{f"unsymmetric {n}": Case(partial(unsymmetric, n, n)) for n in (1, 2, 3, 10, 60, 150, 400)},
     **{f"unsymmetric, weak diagonal {n}": Case(partial(unsymmetric, n, n, 4, False)) for n in (12, 80, 200)},
@@ -187,7 +201,8 @@ PHASES = np.array([1, 1j, -1, -1j])
 
 
 def in_scalar(A: sp.csc_array, scalar: str, hermitian: bool = True) -> sp.csc_array:
-    """`A` in another type; entries of a complex one have all phases, and what is symmetric stays Hermitian or symmetric."""
+    """`A` in another type; entries of a complex one have all phases, and symmetric ones become Hermitian if not told
+    to stay symmetric."""
     if np.dtype(scalar).kind == "c" and A.shape[0]:
         turn = PHASES[np.arange(A.shape[0]) % 4]
         other = turn.conj() if hermitian else turn

@@ -13,7 +13,18 @@ OPTIONAL = {"gpusplu.torch": "torch", "gpusplu.jax": "jax", "gpusplu.distributed
 
 OPERATORS = {"__call__", "__getitem__", "__iter__", "__len__"}
 #: Members without an underscore that are there for other modules of gpusplu.
-INTERNAL = {"again", "choice", "entries", "hold", "make", "moved", "moved_to", "never_refines", "partial_factor", "parts"}
+INTERNAL = {
+    "again",
+    "choice",
+    "entries",
+    "hold",
+    "make",
+    "moved",
+    "moved_to",
+    "never_refines",
+    "partial_factor",
+    "parts",
+}
 INTERNAL |= {"size", "suiting", "tree_flatten", "tree_unflatten", "version"}
 
 

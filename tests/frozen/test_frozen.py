@@ -9,7 +9,8 @@ from support.processes import PYTHON, environment
 
 
 @pytest.mark.parametrize(
-    "part", ["errors", "calls", "signatures", pytest.param("bits", marks=pytest.mark.slow), pytest.param("device", marks=pytest.mark.minutes)]
+    "part",
+    ["errors", "calls", "signatures", *(pytest.param(part, marks=pytest.mark.thorough) for part in ("bits", "device"))],
 )
 def test_records(part):
     command = [*PYTHON, "-m", "frozen", "--check", part]

@@ -16,13 +16,11 @@ import gpusplu as gs
 from .matrices import canonical, definite, symmetric, unsymmetric
 
 Call = Callable[[], Any]
-A = canonical(
-    np.array([[4.0, 1, 0, 0, 2], [1, 5, 1, 0, 0], [0, 2, 6, 1, 0], [0, 0, 1, 7, 1], [1, 0, 0, 3, 8]])
-)
+A = canonical(np.array([[4.0, 1, 0, 0, 2], [1, 5, 1, 0, 0], [0, 2, 6, 1, 0], [0, 0, 1, 7, 1], [1, 0, 0, 3, 8]]))
 S = definite(5, 1)
-I = canonical(np.array([[0.0, 1, 0, 0, 0], [1, 0, 2, 0, 0], [0, 2, -3, 1, 0], [0, 0, 1, 4, 1], [0, 0, 0, 1, -5]]))
+K = canonical(np.array([[0.0, 1, 0, 0, 0], [1, 0, 2, 0, 0], [0, 2, -3, 1, 0], [0, 0, 1, 4, 1], [0, 0, 0, 1, -5]]))
 C = canonical(A + 1j * sp.tril(A))
-H = canonical(I + 1j * sp.tril(I, -1) - 1j * sp.triu(I, 1))
+H = canonical(K + 1j * sp.tril(K, -1) - 1j * sp.triu(K, 1))
 SINGULAR = canonical(np.array([[1.0, 2, 0], [2, 4, 0], [0, 0, 1]]))
 WITHOUT_COLUMN = sp.csc_array((np.array([1.0, 2, 3]), np.array([0, 1, 2]), np.array([0, 1, 3, 3])), shape=(3, 3))
 b, b2 = np.arange(5.0), np.arange(10.0).reshape(5, 2)
@@ -118,7 +116,7 @@ MATRICES: dict[str, Any] = {
     "1 x 1, negative": sp.csc_array([[-2.0]]),
     "1 x 1, complex": sp.csc_array([[2.0 + 1j]]),
     "symmetric": S,
-    "indefinite": I,
+    "indefinite": K,
     "lower triangle": sp.csc_array(sp.tril(S)),
     "upper triangle": sp.csc_array(sp.triu(S)),
     "Hermitian": H,
@@ -261,9 +259,9 @@ ORDERS: dict[str, Call] = {
     "unsymmetric with NaN, cholesky": lambda: gs.cholesky(with_value(A, NAN)),
     "unsymmetric, cholesky, ordering unknown": lambda: gs.cholesky(A, ordering="foo"),
     "unsymmetric with NaN, ldlt": lambda: gs.ldlt(with_value(A, NAN)),
-    "indefinite, cholesky, engine glu": lambda: gs.cholesky(I, engine="glu"),
-    "indefinite, ldlt, engine glu": lambda: gs.ldlt(I, engine="glu"),
-    "indefinite, ldlt, engine crisscross": lambda: gs.ldlt(I, engine="crisscross"),
+    "indefinite, cholesky, engine glu": lambda: gs.cholesky(K, engine="glu"),
+    "indefinite, ldlt, engine glu": lambda: gs.ldlt(K, engine="glu"),
+    "indefinite, ldlt, engine crisscross": lambda: gs.ldlt(K, engine="crisscross"),
     "rectangular, ldlt, hermitian": lambda: gs.ldlt(A[:, :4], hermitian=True),
     "analyze both": lambda: gs.analyze(A, cholesky=True, ldlt=True),
     "analyze both, engine unknown": lambda: gs.analyze(A, cholesky=True, ldlt=True, engine="fast"),
@@ -373,7 +371,11 @@ def kept(make: Callable[[Any], Any], M: Any, values: Any) -> Any:
     try:
         factor.refactor(values)
     except (ValueError, RuntimeError, np.linalg.LinAlgError) as error:
-        return type(error).__mro__[1].__name__, bool((factor.solve(np.ones(5)) == before).all()), factor.stats.n_refactor
+        return (
+            type(error).__mro__[1].__name__,
+            bool((factor.solve(np.ones(5)) == before).all()),
+            factor.stats.n_refactor,
+        )
 
 
 def refused_by_both(values: Any) -> Any:
@@ -431,7 +433,7 @@ BATCH: dict[str, Call] = {
     "length, shape": lambda: (len(batch()), batch().shape),
     "Symbolic.factor": lambda: gs.analyze(A).factor(np.stack([A.data, A.data])),
     "Symbolic.factor, errors unknown": lambda: gs.analyze(A).factor(np.stack([A.data, A.data]), errors="x"),
-    "Symbolic.factor of ldlt": lambda: gs.analyze(I, ldlt=True).factor(np.stack([I.data, I.data])),
+    "Symbolic.factor of ldlt": lambda: gs.analyze(K, ldlt=True).factor(np.stack([K.data, K.data])),
     "Symbolic.factor, mixed": lambda: gs.analyze(A, precision="mixed").factor(np.stack([A.data, A.data])),
     "singular analysis": lambda: gs.splu_batch(0 * A, np.stack([A.data, 0 * A.data])).status.tolist(),
 }
@@ -503,16 +505,16 @@ MORE: dict[str, Call] = {
     "solve_L, too short": lambda: gs.splu(A).solve_L(np.ones(4)),
     "solve_U, list": lambda: gs.splu(A).solve_U([1.0]),
     "solve_U, trans unknown": lambda: gs.splu(A).solve_U(b, "X"),
-    "inertia": lambda: gs.ldlt(I).inertia(),
+    "inertia": lambda: gs.ldlt(K).inertia(),
     "inertia, complex symmetric": lambda: gs.ldlt(canonical(C + C.T)).inertia(),
     "inertia, singular nearly": lambda: gs.ldlt(canonical(np.array([[1.0, 1], [1, 1 + 2.0**-52]]))).inertia(),
     "ldlt, hermitian of complex symmetric": lambda: gs.ldlt(canonical(C + C.T), hermitian=True),
     "ldlt, not hermitian of Hermitian": lambda: gs.ldlt(H, hermitian=False),
-    "ldlt, refactor with unsymmetric values": lambda: gs.ldlt(I).refactor(np.arange(1.0, I.nnz + 1)),
+    "ldlt, refactor with unsymmetric values": lambda: gs.ldlt(K).refactor(np.arange(1.0, K.nnz + 1)),
     "cholesky, refactor with unsymmetric values": lambda: gs.cholesky(S).refactor(np.arange(1.0, S.nnz + 1)),
     "cholesky, refactor with an unsymmetric matrix": lambda: gs.cholesky(S).refactor(with_value(S, 9.0)),
-    "ldlt, refactor with an unsymmetric matrix": lambda: gs.ldlt(I).refactor(with_value(I, 9.0)),
-    "ldlt, inertia of unsymmetric values": lambda: inertia_of(np.arange(1.0, I.nnz + 1)),
+    "ldlt, refactor with an unsymmetric matrix": lambda: gs.ldlt(K).refactor(with_value(K, 9.0)),
+    "ldlt, inertia of unsymmetric values": lambda: inertia_of(np.arange(1.0, K.nnz + 1)),
     "Symbolic, Cholesky of unsymmetric values": lambda: gs.analyze(S, cholesky=True).factor(np.arange(1.0, S.nnz + 1)),
     "natural order": lambda: gs.splu(A, permc_spec="NATURAL").perm_c.tolist(),
     "natural ordering": lambda: gs.splu(A, ordering="natural").perm_c.tolist(),
@@ -536,7 +538,7 @@ MORE: dict[str, Call] = {
     "Symbolic of a singular pattern, factor": lambda: gs.analyze(WITHOUT_COLUMN).factor(WITHOUT_COLUMN.data),
     "stats keys": lambda: ", ".join(sorted(gs.splu(A).stats)),
     "stats keys of Cholesky": lambda: ", ".join(sorted(gs.cholesky(S).stats)),
-    "stats keys of ldlt": lambda: ", ".join(sorted(gs.ldlt(I).stats)),
+    "stats keys of ldlt": lambda: ", ".join(sorted(gs.ldlt(K).stats)),
     "stats keys, mixed": lambda: ", ".join(sorted(gs.splu(A, precision="mixed").stats)),
     "stats, unknown attribute": lambda: gs.splu(A).stats.speed,
     "stats, unknown key": lambda: gs.splu(A).stats["speed"],
@@ -598,7 +600,7 @@ def kept_by_downdate() -> Any:
 
 
 def inertia_of(values: np.ndarray) -> Any:
-    factor = gs.ldlt(I)
+    factor = gs.ldlt(K)
     factor.refactor(values)
     return factor.inertia()
 
@@ -616,7 +618,7 @@ def all_calls() -> dict[str, Call]:
         calls |= {f"{name}: {what}": partial(function, M) for what, M in list(MATRICES.items())[k % 3 :: 3]}
     calls |= {f"splu with {what}": partial(gs.splu, A, **given) for what, given in (OPTIONS | LU_OPTIONS).items()}
     calls |= {f"cholesky with {what}": partial(gs.cholesky, S, **given) for what, given in list(OPTIONS.items())[::3]}
-    calls |= {f"ldlt with {what}": partial(gs.ldlt, I, **given) for what, given in list(OPTIONS.items())[1::3]}
+    calls |= {f"ldlt with {what}": partial(gs.ldlt, K, **given) for what, given in list(OPTIONS.items())[1::3]}
     calls |= {f"analyze with {what}": partial(gs.analyze, A, **given) for what, given in list(OPTIONS.items())[2::3]}
     calls |= {f"two things wrong: {what}": call for what, call in ORDERS.items()}
     for what, given in RIGHT.items():
@@ -628,7 +630,9 @@ def all_calls() -> dict[str, Call]:
         calls[f"refactor_solve of {what}"] = lambda given=given: gs.splu(A).refactor_solve(A.data, *given)
     for what, keywords in KEYWORDS.items():
         calls[f"solve with {what}"] = lambda keywords=keywords: gs.splu(A).solve(b, **keywords)
-        calls[f"refactor_solve with {what}"] = lambda keywords=keywords: gs.splu(A).refactor_solve(A.data, b, **keywords)
+        calls[f"refactor_solve with {what}"] = lambda keywords=keywords: gs.splu(A).refactor_solve(
+            A.data, b, **keywords
+        )
     calls["refactor later"] = lambda: gs.splu(A).refactor(A.data, check="later")
     calls["refactor, check unknown"] = lambda: gs.splu(A).refactor(A.data, check="never")
     for what, values in VALUES.items():
@@ -638,7 +642,7 @@ def all_calls() -> dict[str, Call]:
         calls[f"kept before {what}"] = partial(kept, gs.splu, A, values)
     for what, scale in (("NaN", NAN), ("zeros", 0.0), ("negative", -1.0)):
         calls[f"Cholesky, kept before {what}"] = partial(kept, gs.cholesky, S, S.data * scale)
-        calls[f"ldlt, kept before {what}"] = partial(kept, gs.ldlt, I, I.data * scale)
+        calls[f"ldlt, kept before {what}"] = partial(kept, gs.ldlt, K, K.data * scale)
         calls[f"Cholesky, refactor with {what}"] = partial(refactored, gs.cholesky, S, S.data * scale)
     for what, values in list(VALUES.items())[::6]:
         calls[f"refactor_solve, right-hand side and trans wrong, values {what}"] = partial(refused_by_both, values)

@@ -67,3 +67,13 @@ def fast_device(device, monkeypatch):
     gpusplu.cache_clear()
     yield device
     gpusplu.cache_clear()
+
+
+@pytest.fixture
+def lose_device(device, monkeypatch):
+    """A function from whose call on no device can be used."""
+
+    def gone(which=None):
+        raise gpusplu.EngineUnavailableError("no CUDA device can be used")
+
+    return lambda: monkeypatch.setattr(devices, "open_device", gone)

@@ -28,6 +28,20 @@ def test_copies_and_pickles(case):
 
 
 @EVERY
+def test_pickles_without_the_device(case, lose_device):
+    """Factors and analyses go to the CPU engine, and say so."""
+    factor = case.make()
+    texts = pickle.dumps(factor), pickle.dumps(factor.symbolic)
+    lose_device()
+    copied, symbolic = map(pickle.loads, texts)
+    for other in (copied, symbolic.factor(case.A.data)):
+        assert type(other) is type(factor) and other.engine == other.stats.engine == "cpu"
+        case.accurate(other)
+        if case.engine.on_device:
+            assert f"cpu: pickled with engine='{case.engine.name}', which cannot run here" in other.explain()
+
+
+@EVERY
 def test_threads_share_a_factor(case):
     """Solves run side by side, refactorizations in between."""
     factor, wrong = case.make(), []

@@ -102,6 +102,20 @@ def test_orderings(case, ordering):
     case.accurate(factor, put=case.puts)
 
 
+@only("lu")
+def test_the_order_of_the_caller_is_kept(case):
+    """NATURAL, as SciPy has it."""
+    for options in ({"permc_spec": "NATURAL"}, {"options": {"ColPerm": "NATURAL"}}):
+        factor = case.make(**options)
+        for scale in (1, 2):
+            factor.refactor(scale * case.A.data)
+            np.testing.assert_array_equal(factor.perm_c, np.arange(case.n))
+            product = (factor.L @ factor.U)[factor.perm_r][:, factor.perm_c]
+            assert abs(product - scale * case.A).max() < 1e3 * case.eps * abs(case.A).max()
+    with pytest.raises(ValueError, match="contradicts ordering"):
+        case.make(permc_spec="NATURAL", ordering="amd")
+
+
 @EVERY
 @pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
 @pytest.mark.parametrize("form", ["csr", "coo", "lil", "csc_matrix", "int64", "unsorted", "dense"])

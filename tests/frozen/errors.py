@@ -7,7 +7,8 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def observed(call: Callable[[], Any]) -> dict[str, str]:
     gs.cache_clear()
     gs.uninstall()
     seen: dict[str, str] = {}
-    with warnings.catch_warnings(record=True) as caught, redirect_stderr(io.StringIO()):
+    with warnings.catch_warnings(record=True) as caught, redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
         warnings.simplefilter("always")
         try:
             seen["returns"] = normalized(described(call()))
@@ -75,7 +76,8 @@ def observed(call: Callable[[], Any]) -> dict[str, str]:
             for k, note in enumerate(getattr(error, "__notes__", ())):
                 seen[f"note {k + 1}"] = normalized(note)
     for k, warning in enumerate(caught):
-        seen[f"warning {k + 1}"] = f"{warning.category.__name__}: {normalized(str(warning.message))}"
+        where = "" if Path(warning.filename).parent == Path(__file__).parent else ", not at the caller's line"
+        seen[f"warning {k + 1}"] = f"{warning.category.__name__}: {normalized(str(warning.message))}{where}"
     return seen
 
 

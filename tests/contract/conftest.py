@@ -1,6 +1,7 @@
 """Where the engines find a device: the emulated one, or the real one."""
 
 import sys
+import warnings
 
 import pytest
 
@@ -16,7 +17,9 @@ from support.emulated_device import EmulatedDevice
 
 
 def real_cupy():
-    module = pytest.importorskip("cupy")
+    with warnings.catch_warnings():  # CuPy's own, about the machine it is on
+        warnings.simplefilter("ignore")
+        module = pytest.importorskip("cupy")
     try:
         count = module.cuda.runtime.getDeviceCount()
     except module.cuda.runtime.CUDARuntimeError as error:

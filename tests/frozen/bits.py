@@ -50,7 +50,7 @@ def solutions(factor: Any, b: np.ndarray) -> str:
 
 def facts_of(factor: Any, kind: str, b: np.ndarray) -> Iterator[tuple[str, Callable[[], str]]]:
     """What a factor holds."""
-    yield "x", lambda: solutions(factor, b[:, 0])
+    yield "x", lambda: solutions(factor, b[:, 0].copy())
     yield "x3", lambda: solutions(factor, b)
     yield "L", lambda: digest(factor.L)
     if kind == "lu":
@@ -89,13 +89,13 @@ def of_factor(make: Callable[..., Any], A: sp.csc_array, kind: str, b: np.ndarra
             facts["wild"] = said
         facts["wild x"] = outcome(lambda: solutions(factor, b))
         facts["wild how"] = outcome(lambda: f"{factor.stats['method']} repivoted {factor.stats['n_repivoted']}")
-    facts["refactor_solve"] = outcome(lambda: digest(factor.refactor_solve(A.data, b[:, 0])))
+    facts["refactor_solve"] = outcome(lambda: digest(factor.refactor_solve(A.data, b[:, 0].copy())))
     return facts
 
 
 def of_routes(A: sp.csc_array, kind: str, b: np.ndarray, hermitian: bool) -> Iterator[tuple[str, Callable[[], str]]]:
     """Solutions by other ways to a factor; the pattern of A has been factored before."""
-    vector, options = b[:, 0], {} if kind != "ldlt" else {"hermitian": hermitian}
+    vector, options = b[:, 0].copy(), {} if kind != "ldlt" else {"hermitian": hermitian}
     kinds = {"lu": {}, "cholesky": {"cholesky": True}, "ldlt": {"ldlt": True}}[kind]
     make = MAKE[kind]
     yield "remembered", lambda: digest(make(A, **options).solve(vector))

@@ -48,7 +48,7 @@ def of_case(name: str, scalar: str) -> Any:
                 values = np.stack([A.data, 2 * A.data, other_values(A, kind != "lu")])
                 facts["batch"] = bits.outcome(
                     lambda A=A, b=b, values=values, batch=batch: bits.digest(
-                        batch(A, values, engine="supernodal").solve(b[:, 0])
+                        batch(A, values, engine="supernodal").solve(b[:, 0].copy())
                     )
                 )
             yield f"{engine}, {kind}", facts

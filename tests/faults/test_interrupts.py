@@ -380,12 +380,13 @@ def test_a_batch_that_was_interrupted_says_so():
 
 @pytest.fixture(scope="module")
 def factors():
-    """By columns, by fronts and of Cholesky, of 40,000 unknowns."""
-    A = gallery.named("poisson:200x200")
+    """By columns, by fronts and of Cholesky: some millions of entries."""
+    square, cube = gallery.named("poisson:200x200"), gallery.named("poisson:32x32x32")
+    triangle = sp.triu(square, format="csc")
     return {
-        "columns": gs.splu(sp.triu(A, format="csc") + 0.1 * sp.tril(A, -1, format="csc"), engine="cpu"),
-        "fronts": gs.splu(A + 1e-3 * sp.triu(A, 1, format="csc"), ordering="nd", engine="cpu"),
-        "cholesky": gs.cholesky(A, engine="cpu"),
+        "columns": gs.splu(triangle + 0.1 * sp.tril(square, -1, format="csc"), engine="cpu"),
+        "fronts": gs.splu(cube + 1e-3 * sp.triu(cube, 1, format="csc"), ordering="nd", engine="cpu"),
+        "cholesky": gs.cholesky(cube, engine="cpu"),
     }
 
 

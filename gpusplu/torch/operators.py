@@ -105,3 +105,45 @@ def weight_of(sign: Tensor, of_sign: Tensor, of_logabsdet: Tensor) -> Tensor:
 
 
 slogdet.register_autograd(backward_of_slogdet, setup_context=keep_slogdet)
+
+
+# ---- batches that torch.func maps over in compiled graphs: as the functions of functions.py have them
+
+
+@factor.register_vmap
+def _(info: Any, in_dims: tuple[Any, ...], values: Tensor, *others: Any) -> tuple[Tensor, None]:
+    return factor(values.movedim(in_dims[0], 0).contiguous(), *others), None
+
+
+@solve.register_vmap
+def _(
+    info: Any,
+    in_dims: tuple[Any, ...],
+    values: Tensor,
+    b: Tensor,
+    handle: Tensor,
+    pointers: Tensor,
+    indices: Tensor,
+    by_rows: bool,
+    op: str,
+    vectors: bool,
+) -> tuple[Tensor, int]:
+    of_values, of_b = in_dims[:2]
+    arrays = handle, pointers, indices, by_rows, op
+    if of_values is not None:
+        b = b.expand(info.batch_size, *b.shape) if of_b is None else b.movedim(of_b, 0)
+        return solve(values.movedim(of_values, 0).contiguous(), b.contiguous(), *arrays, vectors), 0
+    b = b.movedim(of_b, -1)  # one matrix: more right-hand sides
+    columns = b.shape[-1:] if vectors else b.shape[-2:]
+    x = solve(values, (b if vectors else b.flatten(-2)).contiguous(), *arrays, False)
+    return x.unflatten(-1, columns), x.ndim - vectors
+
+
+@slogdet.register_vmap
+def _(info: Any, in_dims: tuple[Any, ...], values: Tensor, *others: Any) -> tuple[Any, tuple[int, int]]:
+    return slogdet(values.movedim(in_dims[0], 0).contiguous(), *others), (0, 0)
+
+
+@adjoint_inverse.register_vmap
+def _(info: Any, in_dims: tuple[Any, ...], values: Tensor, *others: Any) -> tuple[Tensor, int]:
+    return adjoint_inverse(values.movedim(in_dims[0], 0).contiguous(), *others), 0

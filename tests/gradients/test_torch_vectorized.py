@@ -117,3 +117,31 @@ def test_vmap_of_torch_func(dtype):
     several, values = numbers(3, 6, dtype=dtype), values.detach()
     got = vmap(lambda b: gst.spsolve(pattern, b, values=values))(several)
     same(got, torch.stack([gst.spsolve(pattern, b, values=values) for b in several]))
+
+
+@DTYPES
+@pytest.mark.parametrize("mapped", [(None, 0), (0, None), (0, 0)])
+def test_vmap_in_compiled_graphs(dtype, mapped, capfd):
+    """By torch's own loop it would be a call for each of the batch, and a warning."""
+    pattern, values, _ = arguments(dtype, (6,), None)
+    values, b = values.detach(), numbers(6, dtype=dtype)
+    given = [values, b]
+    for k in range(2):
+        if mapped[k] is not None:
+            given[k] = torch.stack([given[k], 2 * given[k], 3 * given[k]])
+
+    def solve(values, b):
+        return gst.spsolve(pattern, b, values=values)
+
+    same(torch.compile(vmap(solve, mapped), backend="eager")(*given), vmap(solve, mapped)(*given))
+    assert "performance drop" not in capfd.readouterr().err
+
+
+def test_vmap_of_determinants_in_compiled_graphs():
+    pattern, values, _ = arguments(torch.float64, (6,), None)
+    several = torch.stack([values.detach(), 2 * values.detach()])
+
+    def logabsdet(values):
+        return gst.slogdet(pattern, values=values).logabsdet
+
+    same(torch.compile(vmap(logabsdet), backend="eager")(several), vmap(logabsdet)(several))

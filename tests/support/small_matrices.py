@@ -27,7 +27,7 @@ def spd_matrix(n=50, dtype="d", seed=0):
 def small_pairs(n=20, small=2.0**-46):
     """A grid, and pairs of columns that nearly cancel, each beside rows that would be better, too small for a norm."""
     rng = np.random.default_rng(0)
-    pairs = sp.block_diag([np.array([[1.0, 1.0], [1.0, 1.0 + 1e-12]])] * n)
+    pairs = sp.block_diag([sp.coo_array([[1.0, 1.0], [1.0, 1.0 + 1e-12]])] * n)
     coupling = sp.lil_array((2 * n, n))
     coupling[range(0, 2 * n, 2), range(n)] = 0.1
     coupling[range(1, 2 * n, 2), (np.arange(n) + 1) % n] = 0.2

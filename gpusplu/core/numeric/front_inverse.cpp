@@ -21,8 +21,8 @@
 namespace gs {
 namespace {
 
-constexpr idx kLeastColumns = 64;     // of a front, that a thread copies at once
-constexpr int kLeastEntries = 10000;  // the same of the result
+constexpr idx kLeastInverseColumns = 64;  // of a front, that a thread copies at once
+constexpr int kLeastEntries = 10000;      // the same of the result
 
 }  // namespace
 
@@ -122,7 +122,7 @@ template <class T> struct FrontFactor<T>::Inverse {
     if (!out_of_memory && !must_stop()) take_memory(rank, s);
     if (!blocks[s]) return;
     const auto [W, H, R] = factor.shape(s);
-    const int parts = loops.parts(H, kLeastColumns);
+    const int parts = loops.parts(H, kLeastInverseColumns);
     loops.run(parts, [&](int k, int) {
       const auto [begin, end] = slice(H, Team{k, parts});
       gather(s, begin, end);

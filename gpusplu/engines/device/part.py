@@ -88,6 +88,13 @@ class Part:
         return max(1, min(-(-work // threads), resident * int(self.device.multiprocessors)))
 
 
+def counterparts(pairs: Any) -> np.ndarray:
+    """The second entry of each pair as kernels read it, shape (number of pairs,), int32."""
+    second: np.ndarray = pairs.second.astype(np.int32)
+    second[pairs.second == _core.NO_ENTRY] = COMPARED_WITH_ZERO
+    return second
+
+
 class MatrixPart(Part):
     """One that takes values on the pattern `pattern`, and reads the rows of the matrix and those of its transpose."""
 
@@ -115,7 +122,7 @@ class MatrixPart(Part):
         if not pairs.first.size:
             return None
         other = np.full(self.pattern.nnz, NOT_COMPARED, np.int32)
-        other[pairs.first] = np.where(pairs.second == _core.NO_ENTRY, COMPARED_WITH_ZERO, pairs.second)
+        other[pairs.first] = counterparts(pairs)
         return self.upload(other)
 
     def launch_gather(

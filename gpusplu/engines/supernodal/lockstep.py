@@ -12,7 +12,7 @@ from ...cost.calibration import costs_of, packed
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer
 from ...matrix import Pattern
-from ..device.part import COMPARED_WITH_ZERO, MatrixPart
+from ..device.part import MatrixPart, counterparts
 from .lanes import SHARED, Items, LanePlan
 
 MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "lockstep/determinants.cu"
@@ -120,8 +120,7 @@ class LockstepProgram(MatrixPart):
         if not self.one_triangle:
             return None, 0
         pairs = self.pattern.pairs(True, self.dtype)
-        second = np.where(pairs.second == _core.NO_ENTRY, COMPARED_WITH_ZERO, pairs.second)
-        both = np.stack([pairs.first, second], axis=1).astype(np.int32)
+        both = np.stack([pairs.first.astype(np.int32), counterparts(pairs)], axis=1)
         return self.upload(both), len(both)
 
     def prepare(self) -> None:

@@ -34,7 +34,7 @@ void give_back(int number) noexcept {
 }
 
 // In a forked child, where the thread that holds them may not be. What arrived is for the parent.
-[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] {
+[[maybe_unused]] const int reset_after_fork = pthread_atfork(nullptr, nullptr, [] {
   for (int number = 1; number < NSIG; number++) give_back(number), signals.arrived[number] = 0;
   signals.holding = false;
 });

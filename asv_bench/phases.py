@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu.cli.report import describe
-from gpusplu.timing import other_values
+from gpusplu.common.timing import other_values
 
 from . import internals
 from .regimes import regimes

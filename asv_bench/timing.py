@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from gpusplu.timing import backward_error, timed
+from gpusplu.common.timing import backward_error, timed
 
 __all__ = ["DeviceClock", "EmulatedClock", "HostClock", "backward_error", "best", "geomean", "interleaved", "timed"]
 

@@ -13,15 +13,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._core import uninterrupted
-from .counting import factorization_count
+from .common.counting import factorization_count
+from .common.threads import register_with_threadpoolctl
 from .install import enabled, install, uninstall
-from .threads import register_with_threadpoolctl
 
 if TYPE_CHECKING:
     from . import distributed, gallery, linalg, plotting, typing
-    from .batch import BatchedCholeskyFactor, BatchedLUFactor
-    from .batch_watch import BatchStatus
-    from .batches import cholesky_batch, splu_batch
+    from .common.results import Inertia
+    from .common.stats import Explanation, Stats
+    from .dispatch.patterns import cache_clear, cache_info, cache_limit
     from .errors import (
         AccuracyError,
         BatchError,
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
         PatternMismatchError,
         SolverError,
     )
-    from .factor import CholeskyFactor, LUFactor
-    from .ldl_factor import LDLFactor
+    from .factors.batch import BatchedCholeskyFactor, BatchedLUFactor
+    from .factors.batch_status import BatchStatus
+    from .factors.batches import cholesky_batch, splu_batch
+    from .factors.factor import CholeskyFactor, LUFactor
+    from .factors.ldl_factor import LDLFactor
+    from .factors.schur import SchurFactor, SchurSymbolic
+    from .factors.symbolic import Symbolic
+    from .factors.updated import UpdatedFactor
     from .linalg import analyze, cholesky, explain, factorized, ldlt, splu, spsolve
-    from .patterns import cache_clear, cache_info, cache_limit
-    from .results import Inertia
-    from .schur import SchurFactor, SchurSymbolic
-    from .stats import Explanation, Stats
-    from .symbolic import Symbolic
-    from .updated import UpdatedFactor
 
 __version__ = "0.1.0"
 
@@ -105,37 +105,37 @@ __all__ = [
 LAZY = {
     "AccuracyError": "errors",
     "BatchError": "errors",
-    "BatchStatus": "batch_watch",
-    "BatchedCholeskyFactor": "batch",
-    "BatchedLUFactor": "batch",
-    "CholeskyFactor": "factor",
+    "BatchStatus": "factors.batch_status",
+    "BatchedCholeskyFactor": "factors.batch",
+    "BatchedLUFactor": "factors.batch",
+    "CholeskyFactor": "factors.factor",
     "DeviceFailedError": "errors",
     "DeviceMemoryError": "errors",
     "EngineUnavailableError": "errors",
-    "Explanation": "stats",
+    "Explanation": "common.stats",
     "GpuspluError": "errors",
     "HostMemoryError": "errors",
     "IllConditionedUpdateError": "errors",
-    "Inertia": "results",
-    "LDLFactor": "ldl_factor",
-    "LUFactor": "factor",
+    "Inertia": "common.results",
+    "LDLFactor": "factors.ldl_factor",
+    "LUFactor": "factors.factor",
     "NoSymmetricFactorError": "errors",
     "NonFiniteError": "errors",
     "NotHermitianError": "errors",
     "NotPositiveDefiniteError": "errors",
     "PatternMismatchError": "errors",
-    "SchurFactor": "schur",
-    "SchurSymbolic": "schur",
+    "SchurFactor": "factors.schur",
+    "SchurSymbolic": "factors.schur",
     "SolverError": "errors",
-    "Stats": "stats",
-    "Symbolic": "symbolic",
-    "UpdatedFactor": "updated",
+    "Stats": "common.stats",
+    "Symbolic": "factors.symbolic",
+    "UpdatedFactor": "factors.updated",
     "analyze": "linalg",
-    "cache_clear": "patterns",
-    "cache_info": "patterns",
-    "cache_limit": "patterns",
+    "cache_clear": "dispatch.patterns",
+    "cache_info": "dispatch.patterns",
+    "cache_limit": "dispatch.patterns",
     "cholesky": "linalg",
-    "cholesky_batch": "batches",
+    "cholesky_batch": "factors.batches",
     "distributed": "distributed",
     "errors": "errors",
     "explain": "linalg",
@@ -145,7 +145,7 @@ LAZY = {
     "linalg": "linalg",
     "plotting": "plotting",
     "splu": "linalg",
-    "splu_batch": "batches",
+    "splu_batch": "factors.batches",
     "spsolve": "linalg",
     "typing": "typing",
 }

@@ -5,19 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from . import matrix
-from ._scipy import umfpack_is_demanded
-from .analysis import analyze as analyze
-from .analysis import explain as explain
-from .arrays import PLAIN, takes_arrays
+from .common import matrix
+from .common.arrays import PLAIN, takes_arrays
+from .common.options import cholesky_options
+from .common.progress import seen
+from .common.scipy_names import umfpack_is_demanded
 from .cost.model import REFACTORIZATIONS
-from .factor import CholeskyFactor, LUFactor
-from .indefinite import ldlt as ldlt
-from .journal.progress import seen
-from .options import cholesky_options
-from .pipeline import factor_cholesky, factor_lu
-from .selection.request import read_request
-from .solving import spsolve as spsolve
+from .dispatch.request import read_request
+from .factors.analysis import analyze as analyze
+from .factors.analysis import explain as explain
+from .factors.factor import CholeskyFactor, LUFactor
+from .factors.indefinite import ldlt as ldlt
+from .factors.pipeline import factor_cholesky, factor_lu
+from .factors.solving import spsolve as spsolve
 from .typing import Engine, Ordering, PermcSpec, Pivoting, Precision, Progress, Refine, Solve, Verbose
 
 

@@ -73,7 +73,7 @@ def own_cache(tmp_path, monkeypatch):
 @pytest.fixture
 def stand_in(monkeypatch):
     """A CuPy in host memory (support/stand_in) can be imported, and has not been; the folder it is in."""
-    ours = "gpusplu.compat_cupyx"
+    ours = "gpusplu.install.compat_cupyx"
 
     def imported():
         return [name for name in sys.modules if name.partition(".")[0] in ("cupy", "cupyx") or name == ours]

@@ -11,9 +11,9 @@ import sys
 import threading
 from contextlib import contextmanager
 
-from gpusplu.ahead import THREAD
 from gpusplu.cuda import devices
 from gpusplu.cuda.stream import Stream
+from gpusplu.dispatch.background import THREAD
 from gpusplu.engines import registry
 from gpusplu.engines.device.program import Program
 

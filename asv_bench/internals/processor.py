@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from gpusplu import _core
+from gpusplu.common.traits import structure_of
 from gpusplu.cost.calibration import costs_of, for_core
 from gpusplu.cost.features import factor_features
 from gpusplu.cost.processor import predict
-from gpusplu.traits import structure_of
 
 num_threads = _core.num_threads
 

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 
 import gpusplu as gs
-from gpusplu import _core, matrix
+from gpusplu import _core
+from gpusplu.common import matrix
 from gpusplu.cost.calibration import for_core
 from gpusplu.cost.table import shipped
 from gpusplu.engines.crisscross.engine import CrisscrossEngine
@@ -16,6 +17,7 @@ from gpusplu.engines.crisscross.program import CrisscrossProgram
 from gpusplu.engines.device.recorded import Recorded
 from gpusplu.engines.glu.engine import GluEngine
 from gpusplu.engines.glu.program import Tuning as GluTuning
+from gpusplu.engines.problem import Problem
 from gpusplu.engines.processor import cpu_factor
 from gpusplu.engines.registry import registered
 from gpusplu.engines.sflu.engine import SfluEngine
@@ -23,7 +25,6 @@ from gpusplu.engines.sflu.factorization import Tuning as SfluTuning
 from gpusplu.engines.sflu.program import SfluProgram
 from gpusplu.engines.supernodal import memory
 from gpusplu.engines.supernodal.plan import Limits, make_plan
-from gpusplu.problem import Problem
 
 TRAILING_COSTS = trailing_costs(shipped())
 

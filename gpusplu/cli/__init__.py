@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import __version__
-from ..journal.listeners import LEVELS, LOG
+from ..common.listeners import LEVELS, LOG
 from . import bench, demo, doctor, explain, plot, solve
 from .report import CommandError, describe
 

@@ -9,15 +9,15 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from gpusplu import gallery
+from gpusplu.cli.measure import failure, measure
+from gpusplu.common.stats import column, show, three_digits
+from gpusplu.common.timing import Measured, backward_error, other_values, timed
 from gpusplu.cost.model import fastest
 from gpusplu.cuda.presence import no_device
+from gpusplu.dispatch.report import predictions_of
+from gpusplu.dispatch.request import AUTO, engine_names
 from gpusplu.engines import registry
 from gpusplu.linalg import analyze
-from gpusplu.measure import failure, measure
-from gpusplu.report import predictions_of
-from gpusplu.selection.request import AUTO, engine_names
-from gpusplu.stats import column, show, three_digits
-from gpusplu.timing import Measured, backward_error, other_values, timed
 
 from . import calibrate
 from .arguments import MATRIX, NAMES, add_output

@@ -3,14 +3,14 @@
 from time import perf_counter
 
 from gpusplu import gallery
+from gpusplu.cli.measure import failure, measure
+from gpusplu.common.timing import Measured
 from gpusplu.cost.calibration import costs_of, fit, followed, processor_name, spread, store
 from gpusplu.cost.model import Costs
 from gpusplu.cost.observation import Observation, Observations, merge
 from gpusplu.cost.table import shipped
 from gpusplu.cuda.presence import is_loaded, no_device
 from gpusplu.engines import registry
-from gpusplu.measure import failure, measure
-from gpusplu.timing import Measured
 
 from .report import CommandError, Progress, describe, table
 

@@ -12,8 +12,8 @@ import scipy.sparse.linalg
 
 import gpusplu
 from gpusplu import gallery
-from gpusplu.stats import column, show
-from gpusplu.timing import timed
+from gpusplu.common.stats import column, show
+from gpusplu.common.timing import timed
 
 from .arguments import add_output
 from .report import Progress, backward_error, print_json, table

@@ -14,9 +14,9 @@ import scipy.sparse as sp
 
 import gpusplu
 from gpusplu import gallery
+from gpusplu.common.installed import install_hint
+from gpusplu.dispatch.request import AUTO, engine_names, read_request
 from gpusplu.engines import registry
-from gpusplu.installed import install_hint
-from gpusplu.selection.request import AUTO, engine_names, read_request
 
 from .arguments import add_output
 from .report import backward_error, describe, print_json

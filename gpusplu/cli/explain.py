@@ -3,9 +3,9 @@
 import argparse
 from typing import Any
 
-from gpusplu.analysis import analyzed_as
-from gpusplu.report import explain_matrix, facts_of_matrix
-from gpusplu.selection.request import read_request
+from gpusplu.dispatch.report import explain_matrix, facts_of_matrix
+from gpusplu.dispatch.request import read_request
+from gpusplu.factors.analysis import analyzed_as
 
 from .arguments import NAMES, add_choices, add_kind, add_matrix, add_output, kind_of
 from .files import matrix_of

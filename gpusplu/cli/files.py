@@ -13,7 +13,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from gpusplu import gallery
-from gpusplu.matrix import float_dtype
+from gpusplu.common.matrix import float_dtype
 
 from .report import CommandError, describe
 

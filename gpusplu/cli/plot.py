@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpusplu.installed import install_hint
+from gpusplu.common.installed import install_hint
 from gpusplu.linalg import cholesky, splu
 
 from .arguments import NAMES, add_matrix, add_refactors

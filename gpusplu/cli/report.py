@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..journal.bars import Line, drawn, is_terminal
-from ..stats import duration as seconds
-from ..timing import backward_error
+from ..common.bars import Line, drawn, is_terminal
+from ..common.stats import duration as seconds
+from ..common.timing import backward_error
 
 __all__ = [
     "CommandError",

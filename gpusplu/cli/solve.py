@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 import gpusplu
-from gpusplu.report import method_text
-from gpusplu.stats import column, show
-from gpusplu.timing import timed
+from gpusplu.common.stats import column, show
+from gpusplu.common.timing import timed
+from gpusplu.dispatch.report import method_text
 
 from .arguments import NAMES, add_choices, add_kind, add_matrix, add_output, kind_of
 from .files import SOLUTIONS, check_solution_path, matrix_of, read_rhs, write_solution

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..common.traits import Structure
 from ..cuda import presence
 from ..cuda.layout import constant
-from ..traits import Structure
 from .model import Costs, Features, seconds
 
 ALONE = constant("shared/costs.hpp", "ALONE_FLOPS")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..traits import Structure
+from ..common.traits import Structure
 from .features import factor_features, moving
 from .model import Costs, Prediction, seconds
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
-from ..stats import duration
-from ..traits import Structure
+from ..common.stats import duration
+from ..common.traits import Structure
 
 #: Memory of the device that rates were measured on, an H200, where none is there to be asked [bytes].
 DEVICE_BYTES = 141_000_000_000

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from .._core import uninterrupted
+from ..common.installed import install_hint
 from ..errors import ON_HOST, DeviceMemoryError, EngineUnavailableError
-from ..installed import install_hint
 from . import cache as compiled
 from .background import in_background
 from .collection import no_collection

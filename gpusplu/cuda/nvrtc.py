@@ -14,8 +14,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..common.installed import install_hint
 from ..errors import ON_HOST, EngineUnavailableError, GpuspluError
-from ..installed import install_hint
 
 FOLDER = Path(__file__).parents[1] / "kernels"
 SCALARS = ("f", "d", "F", "D")

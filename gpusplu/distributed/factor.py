@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._scipy import warn
-from ..counting import FACTORIZATIONS
-from ..results import Inertia, SlogDet
-from ..rhs import check_trans, solve_as_given
-from ..stats import Explanation, Stats, durations, show
+from ..common.counting import FACTORIZATIONS
+from ..common.results import Inertia, SlogDet
+from ..common.rhs import check_trans, solve_as_given
+from ..common.scipy_names import warn
+from ..common.stats import Explanation, Stats, durations, show
 from .agreement import agreed
 from .lifetime import Parts, watch
 from .refinement import Certified

@@ -6,8 +6,8 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
+from ..common.installed import install_hint
 from ..errors import EngineUnavailableError
-from ..installed import install_hint
 
 
 @cache

@@ -19,10 +19,10 @@ from ..cost.model import Costs, Prediction
 from ..cost.observation import Observations
 
 if TYPE_CHECKING:
-    from ..matrix import Pattern
-    from ..once import Once
-    from ..problem import Problem, Request
-    from ..timing import Measured
+    from ..common.matrix import Pattern
+    from ..common.memo import Once
+    from ..common.timing import Measured
+    from .problem import Problem, Request
 
 KINDS = ("lu", "cholesky", "ldlt")  # of factorizations
 

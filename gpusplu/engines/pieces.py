@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import matrix
+from ..common import matrix
 
 if TYPE_CHECKING:
-    from ..problem import Problem
     from .interface import Analysis, Engine, EngineBatch
+    from .problem import Problem
 
 MULTIPLE = 32  # of which pieces have that many systems where they can: as many as a warp factors side by side
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ..common.matrix import Pattern
+from ..common.options import Options
 from ..cost.calibration import for_core
 from ..errors import NotPositiveDefiniteError
-from ..matrix import Pattern
-from ..options import Options
 
 
 class indefinite_by_name:

@@ -20,17 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import matrix, patterns
-from ..batch import BatchedFactor
-from ..batches import splu_batch
+from ..common import matrix
+from ..common.options import DEFAULTS
 from ..cuda import devices
 from ..cuda.kept import Difference, Written
+from ..dispatch import patterns
+from ..dispatch.request import AUTO, read_request
 from ..errors import NonFiniteError, is_singular
-from ..factor import LUFactor
-from ..gradients import TRANSPOSE, Factored
-from ..options import DEFAULTS
-from ..pipeline import factored_lu, within_memory
-from ..selection.request import AUTO, read_request
+from ..factors.batch import BatchedFactor
+from ..factors.batches import splu_batch
+from ..factors.factor import LUFactor
+from ..factors.gradients import TRANSPOSE, Factored
+from ..factors.pipeline import factored_lu, within_memory
 from .foreign import DeviceSite, lower
 from .host import INDEX_ARRAYS, each_structure
 from .store import ONCE, Entry, Store

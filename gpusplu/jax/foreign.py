@@ -25,7 +25,7 @@ from weakref import WeakValueDictionary
 import jax
 import numpy as np
 
-from ..arrays import cupy_for_others, in_stream
+from ..common.arrays import cupy_for_others, in_stream
 
 TARGET, ATTRIBUTE = "gpusplu_call", "site"
 MAJOR, MINOR = 0, 3  # version of the interface that is declared below

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ..common.rhs import UNITS_AT_ONCE
 from ..errors import NonFiniteError
-from ..gradients import Factored, conjugate
-from ..rhs import UNITS_AT_ONCE
+from ..factors.gradients import Factored, conjugate
 from .store import STORE
 from .structure import Structure, seen
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.sparse import BCOO, BCSR
 
-from ..arrays import type_name
+from ..common.arrays import type_name
 from .structure import Structure
 
 # Libraries of arrays that are no right-hand sides here, though they convert to NumPy's.

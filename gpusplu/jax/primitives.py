@@ -26,7 +26,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from ..arrays import Jax
+from ..common.arrays import Jax
 from . import device, entries, foreign, host
 from .store import ADJOINT, ONCE
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..arrays import Jax
-from ..rhs import TRANS
+from ..common.arrays import Jax
+from ..common.rhs import TRANS
 from . import device
 from .operands import Matrix, float_dtype, read_matrix, read_vectors
 from .primitives import slogdet_p, solve_p

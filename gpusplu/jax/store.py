@@ -23,14 +23,14 @@ from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 import numpy as np
 
-from .. import patterns
-from ..batches import splu_batch
+from ..common.options import DEFAULTS
 from ..cuda.kept import BITS
-from ..factor import LUFactor
-from ..gradients import Factored
-from ..options import DEFAULTS
-from ..pipeline import factored_lu, within_memory
-from ..selection.request import automatic
+from ..dispatch import patterns
+from ..dispatch.request import automatic
+from ..factors.batches import splu_batch
+from ..factors.factor import LUFactor
+from ..factors.gradients import Factored
+from ..factors.pipeline import factored_lu, within_memory
 from .structure import Structure
 
 # What a solve says of the solves that follow: nothing; others with the same values may come, as a `Factorized` that is

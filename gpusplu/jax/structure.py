@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import _core
-from ..gradients import coordinates
+from ..factors.gradients import coordinates
 
 # Of the last dimension of BCOO's indices, and of its padding: entries with such an index are none.
 ROW, COLUMN = 0, 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..installed import install_hint
+from ..common.installed import install_hint
 
 # Okabe and Ito's colours.
 BLUE, SKY, ORANGE, GREEN, RED, GREY = "#0072b2", "#56b4e9", "#e69f00", "#009e73", "#d55e00", "#8a8a8a"

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core, matrix
+from .. import _core
+from ..common import matrix
+from ..common.options import read_ordering
 from ..cost.calibration import for_core
-from ..options import read_ordering
 from .structure import ColumnStructure, grid
 
 

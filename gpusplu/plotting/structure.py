@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .. import matrix
+from ..common import matrix
+from ..common.options import Options, read_ordering
 from ..cost.model import REFACTORIZATIONS
 from ..engines import registry
+from ..engines.problem import Problem, Request
 from ..engines.processor import cpu_factor
-from ..options import Options, read_ordering
-from ..problem import Problem, Request
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 
-from ..gradients import Factored
-from ..rhs import UNITS_AT_ONCE
+from ..common.rhs import UNITS_AT_ONCE
+from ..factors.gradients import Factored
 from . import functions, native, operators
 from .functions import save, saved
 from .operators import weight_of

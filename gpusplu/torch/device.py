@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..arrays import Torch
-from ..gradients import Factored
-from ..matrix import Columns
-from ..options import DEFAULTS
-from ..pipeline import factor_lu
-from ..selection.request import automatic
+from ..common.arrays import Torch
+from ..common.matrix import Columns
+from ..common.options import DEFAULTS
+from ..dispatch.request import automatic
+from ..factors.gradients import Factored
+from ..factors.pipeline import factor_lu
 from .pattern import Pattern
 
 

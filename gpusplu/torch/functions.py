@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 
-from ..gradients import ADJOINT, Factored, outer
+from ..factors.gradients import ADJOINT, Factored, outer
 from . import native, operators
 from .pattern import Pattern
 

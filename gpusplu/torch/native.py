@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..arrays import Torch
-from ..batch_watch import BatchStatus
-from ..batches import splu_batch
+from ..common.arrays import Torch
+from ..common.matrix import Columns
+from ..dispatch.request import automatic
 from ..errors import BatchError, is_singular
-from ..gradients import Factored
-from ..matrix import Columns
-from ..pipeline import factor_to_lend
-from ..selection.request import automatic
-from ..solving import for_one_use
+from ..factors.batch_status import BatchStatus
+from ..factors.batches import splu_batch
+from ..factors.gradients import Factored
+from ..factors.pipeline import factor_to_lend
+from ..factors.solving import for_one_use
 from ..typing import Errors
 from . import device
 from .pattern import Pattern

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..gradients import ADJOINT, outer
+from ..factors.gradients import ADJOINT, outer
 from . import native
 from .pattern import Pattern
 

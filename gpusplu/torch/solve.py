@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..common.rhs import check_trans
 from ..errors import require
-from ..rhs import check_trans
 from . import functions
 from .pattern import DTYPES, Pattern, read
 

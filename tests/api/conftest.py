@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu import compat, plotting
+from gpusplu import plotting
+from gpusplu.install import compat
 from support import asv_bench_package  # noqa: F401 (before tests import asv_bench)
 from support.scipy_names import CALLS
 

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 import gpusplu.linalg
+from gpusplu.common.installed import install_hint
+from gpusplu.common.options import Options
+from gpusplu.common.timing import backward_error
 from gpusplu.cuda import presence
-from gpusplu.installed import install_hint
-from gpusplu.options import Options
-from gpusplu.timing import backward_error
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
 

@@ -17,7 +17,7 @@ from support.asv_bench_package import FOLDER
 TESTS = FOLDER.parent / "tests"
 RESULTS = FOLDER.parent / "docs" / "performance" / "results"
 SCHEMA = ["case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date"]
-PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.timing", "gpusplu.cli.report"}
+PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.common.timing", "gpusplu.cli.report"}
 
 
 def modules(folder):

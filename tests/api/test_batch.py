@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
+from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
 from gpusplu.engines.cpu.engine import CpuEngine
-from gpusplu.timing import backward_error
 from support.dense_batch import DenseBatches, systems_like
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 import gpusplu.linalg
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 
 

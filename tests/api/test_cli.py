@@ -13,7 +13,7 @@ import gpusplu
 from gpusplu import gallery
 from gpusplu.cli import main
 from gpusplu.cli.report import Progress, backward_error, plain, seconds, table
-from gpusplu.journal.bars import WIDTH
+from gpusplu.common.bars import WIDTH
 from support.command_line import failure
 
 

@@ -14,20 +14,21 @@ import scipy.sparse as sp
 import gpusplu as gs
 from faults.program import run
 from gpusplu import gallery
+from gpusplu.common.matrix import canonicalize, read_matrix
+from gpusplu.common.options import Options
+from gpusplu.common.traits import Structure, matrix_traits, structure_of
 from gpusplu.cost import calibration, features, model, table
 from gpusplu.cost.calibration import fit
 from gpusplu.cost.model import Prediction
 from gpusplu.cost.observation import Observation
 from gpusplu.cost.processor import predict as predict_cpu
 from gpusplu.cuda import devices, presence
+from gpusplu.dispatch import request
+from gpusplu.dispatch import selection as select
 from gpusplu.engines import registry
 from gpusplu.engines.columns.predict import predict as predict_columns
 from gpusplu.engines.device.engine import COMPILE_SHARE
-from gpusplu.matrix import canonicalize, read_matrix
-from gpusplu.options import Options
-from gpusplu.problem import Problem, Request
-from gpusplu.selection import request, select
-from gpusplu.traits import Structure, matrix_traits, structure_of
+from gpusplu.engines.problem import Problem, Request
 from support.small_matrices import random_matrix, rhs, spd_matrix
 
 EVERY = [registry.named(name) for name in registry.names()]  # their constants are in the table now

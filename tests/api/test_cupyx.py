@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from gpusplu import _cupyx
+from gpusplu.install import cupyx_names as _cupyx
 from support.cupys import MODULE, NAMES, THEIRS, Cupyx
 from support.processes import PYTHON, environment
 

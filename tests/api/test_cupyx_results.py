@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 import gpusplu as gs
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.small_matrices import EPS, random_matrix, rhs
 
 
@@ -116,7 +116,7 @@ def test_what_cupy_takes_and_we_do_not(cupyx):
 
 
 def test_the_choice_of_an_engine_knows_where_vectors_are(cupyx, monkeypatch):
-    from gpusplu import solving
+    from gpusplu.factors import solving
 
     A, b, asked = cupyx.matrix(), cupyx.cupy.asarray(np.ones(12)), []
     solve_once = solving.solve_once

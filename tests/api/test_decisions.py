@@ -8,14 +8,14 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.matrix import canonicalize, read_matrix
+from gpusplu.common.options import Options
+from gpusplu.common.traits import structure_of
 from gpusplu.cost import calibration, table
 from gpusplu.cost.processor import predict
 from gpusplu.cuda import layout
 from gpusplu.engines import registry
-from gpusplu.matrix import canonicalize, read_matrix
-from gpusplu.options import Options
-from gpusplu.problem import Problem, Request
-from gpusplu.traits import structure_of
+from gpusplu.engines.problem import Problem, Request
 
 
 def test_the_core_takes_every_constant_of_its_entries():

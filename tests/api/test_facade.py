@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 import gpusplu.linalg
 from gpusplu import _core
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
 
@@ -294,12 +294,12 @@ def test_engines_of_devices_are_imported_when_they_may_pay():
     """On a host with a device short programs do without their modules, after some use too."""
     code = (
         "import sys, numpy as np, gpusplu as gs\n"
-        "from gpusplu import moving\n"
+        "from gpusplu.dispatch import migration\n"
         "from gpusplu.cuda import presence\n"
         "presence.no_driver = lambda: ''\n"
         "lu = gs.splu(gs.gallery.poisson(150, 150))\n"
         "b, use = np.ones(22_500), lu._core._use\n"
-        "while use.spent < 2 * moving.FIRST: lu.solve(b)\n"
+        "while use.spent < 2 * migration.FIRST: lu.solve(b)\n"
         "assert 'gpusplu.engines.supernodal.engine' not in sys.modules\n"
         "use.count(lu._core, 10.0)\n"
         "assert 'gpusplu.engines.supernodal.engine' in sys.modules\n"

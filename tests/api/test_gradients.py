@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu.gradients import ADJOINT, OPERATIONS, Factored, coordinates, outer
+from gpusplu.factors.gradients import ADJOINT, OPERATIONS, Factored, coordinates, outer
 
 DENSE = {"N": lambda a: a, "T": lambda a: a.T, "H": lambda a: a.conj().T, "C": np.conj}
 

@@ -19,7 +19,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 import gpusplu as gs
-from gpusplu import _scipy, compat
+from gpusplu.common import scipy_names as _scipy
+from gpusplu.install import compat
 from support.scipy_names import CALLS, SITES, A
 
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 import gpusplu
-from gpusplu import installed
-from gpusplu.installed import install_hint
+from gpusplu.common import installed
+from gpusplu.common.installed import install_hint
 
 PACKAGE = Path(gpusplu.__file__).parent
 RECIPE = Path(__file__).parents[2] / "packaging" / "conda" / "recipe.yaml"
@@ -61,9 +61,9 @@ def test_a_checkout_that_was_never_installed(monkeypatch):
 
     monkeypatch.setattr(metadata, "distribution", absent)
     monkeypatch.setattr(metadata, "requires", absent)
-    monkeypatch.setattr(installed, "__file__", str(Path(__file__).parents[2] / "gpusplu" / "installed.py"))
+    monkeypatch.setattr(installed, "__file__", str(Path(__file__).parents[2] / "gpusplu" / "common" / "installed.py"))
     assert install_hint("plot") == f"pip install '{project()['optional-dependencies']['plot'][0]}'"
-    monkeypatch.setattr(installed, "__file__", "/nowhere/gpusplu/installed.py")
+    monkeypatch.setattr(installed, "__file__", "/nowhere/gpusplu/common/installed.py")
     assert install_hint("plot") == "pip install 'gpusplu[plot]'"
 
 

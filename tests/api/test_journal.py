@@ -10,10 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import gallery, patterns
-from gpusplu.journal import listeners
-from gpusplu.journal.phases import Told
-from gpusplu.timing import backward_error
+from gpusplu import gallery
+from gpusplu.common import listeners
+from gpusplu.common.timing import backward_error
+from gpusplu.dispatch import patterns
+from gpusplu.dispatch.phases import Told
 from support.processes import PYTHON, environment
 from support.small_matrices import random_matrix, rhs, spd_matrix
 

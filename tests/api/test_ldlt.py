@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
-from gpusplu.timing import backward_error
 from support.small_matrices import EPS, canonical, random_matrix, rhs
 
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import matrix
+from gpusplu.common import matrix
 
 
 def shuffled(n, nnz, dtype, seed=0):

@@ -9,8 +9,8 @@ import pytest
 
 import gpusplu as gs
 import gpusplu.linalg
-from gpusplu import notebook
-from gpusplu.stats import Explanation, Stats
+from gpusplu.common import notebook
+from gpusplu.common.stats import Explanation, Stats
 
 
 class Cells(HTMLParser):

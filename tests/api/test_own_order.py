@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
 
 FOUR = canonical(np.array([[10.0, 0, 3, 0], [0, 5, 0, -2], [3, 0, 5, 0], [0, -2, 0, 2]]))

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 import gpusplu as gs
-from gpusplu import _core, patterns
+from gpusplu import _core
+from gpusplu.dispatch import patterns
 from support.patterns import NEW, REUSED, WAYS, accurate, counts, solved
 from support.small_matrices import phased, random_matrix, rhs, spd_matrix
 

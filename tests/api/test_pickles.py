@@ -10,8 +10,8 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import _core
-from gpusplu.factor import restore_factor
-from gpusplu.symbolic import restore_symbolic
+from gpusplu.factors.factor import restore_factor
+from gpusplu.factors.symbolic import restore_symbolic
 from support.analyses import analyze
 from support.small_matrices import random_matrix, spd_matrix
 

@@ -12,7 +12,7 @@ import scipy.io
 import gpusplu as gs
 from gpusplu import gallery, plotting
 from gpusplu.cli import main
-from gpusplu.installed import install_hint
+from gpusplu.common.installed import install_hint
 from gpusplu.plotting.axes import counted, plain_ticks
 
 KINDS = ("density", "requests", "strides", "levels", "supernodes", "spy", "timeline", "roofline")

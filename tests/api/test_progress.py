@@ -11,9 +11,9 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.journal import bars, progress
-from gpusplu.journal.listeners import Caller, heard_by
-from gpusplu.timing import backward_error
+from gpusplu.common import bars, progress
+from gpusplu.common.listeners import Caller, heard_by
+from gpusplu.common.timing import backward_error
 
 LONG = gallery.poisson(34, 34, 34)
 

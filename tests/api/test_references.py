@@ -12,7 +12,7 @@ import scipy.sparse.linalg as spla
 from scipy.sparse.linalg import spsolve as spsolve_by_value
 
 import gpusplu as gs
-from gpusplu import _scipy
+from gpusplu.common import scipy_names as _scipy
 from support.scipy_names import CALLS, A
 
 
@@ -187,5 +187,5 @@ def test_a_function_in_the_place_of_scipys_is_no_circle(monkeypatch):
     gs.install()
     installed = linsolve.splu
     monkeypatch.setattr(linsolve, "splu", lambda *args, **kwargs: installed(*args, **kwargs))
-    gs.options.checked_by_scipy.cache_clear()
+    gs.common.options.checked_by_scipy.cache_clear()
     assert isinstance(linsolve.splu(A, diag_pivot_thresh=0.7), gs.LUFactor)

@@ -8,10 +8,10 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.traits import Structure
 from gpusplu.cost.scale import DEVICE_BYTES, IN_ONE_PIECE, LARGE, lasting, may_stream, needs, size
-from gpusplu.problem import Request
-from gpusplu.report import scale_text
-from gpusplu.traits import Structure
+from gpusplu.dispatch.report import scale_text
+from gpusplu.engines.problem import Request
 
 ROOT = Path(__file__).parents[2]
 #: Measured factors (performance/results/supernodal.md): unknowns, entries of L, flops, columns of the widest supernode.

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import _core, gallery
-from gpusplu.schur_ways import Solved
+from gpusplu.factors.schur_methods import Solved
 from support.halves import KINDS, analyzed, dense_schur, near_definite, two_grids
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 
@@ -245,7 +245,7 @@ def test_a_refactorization_that_ends_while_the_complement_is_solved_for_leaves_a
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("gpusplu.schur.Solved", interrupted)
+        patched.setattr("gpusplu.factors.schur.Solved", interrupted)
         with pytest.raises(KeyboardInterrupt):
             factor.refactor(3 * A.data)
     x = factor.expand(np.linalg.solve(factor.schur, factor.condense(b)))

@@ -64,7 +64,7 @@ def test_includes_go_downwards():
         assert not any(".." in name for name in nvrtc.INCLUDE.findall(path.read_text())), path
 
 
-@pytest.mark.parametrize("folder", ["engines", "mixed"])
+@pytest.mark.parametrize("folder", ["engines"])
 def test_python_defines_no_layout(folder):
     """Structs and what kernels are compiled with come from the headers."""
     names = {name for file in SHARED for name in definitions(text_of(nvrtc.FOLDER / file))}

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
 from gpusplu.engines.cpu.engine import CpuEngine
-from gpusplu.timing import backward_error
 from support.small_matrices import EPS, canonical, spd_matrix
 from support.symmetric_values import indefinite, made, nearly, off_diagonal, right_hand_side, spoilt, ways_to_spoil
 

@@ -9,10 +9,10 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 import gpusplu as gs
 from gpusplu import cli
+from gpusplu.common.timing import backward_error
 from gpusplu.cost.model import Prediction
 from gpusplu.engines import registry
 from gpusplu.engines.interface import Analysis, Engine
-from gpusplu.timing import backward_error
 from support.small_matrices import EPS, random_matrix, rhs
 
 

@@ -12,9 +12,9 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import _core, typing
-from gpusplu.analysis import HowToAnalyze
-from gpusplu.later import CHECKS
-from gpusplu.rhs import TRANS
+from gpusplu.common.rhs import TRANS
+from gpusplu.factors.analysis import HowToAnalyze
+from gpusplu.factors.deferred import CHECKS
 
 USES = Path(__file__).parents[1] / "support" / "typed_uses.py"
 PACKAGE = Path(gs.__path__[0]).parent

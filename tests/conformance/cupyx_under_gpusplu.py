@@ -9,8 +9,9 @@ from collections import Counter
 import pytest
 
 import gpusplu
-from gpusplu import _scipy, compat
-from gpusplu.selection.request import read_request
+from gpusplu.common import scipy_names as _scipy
+from gpusplu.dispatch.request import read_request
+from gpusplu.install import compat
 
 ENGINE = os.environ.get("GPUSPLU_TESTED_ENGINE", "auto")
 answered = Counter()
@@ -49,7 +50,8 @@ def pytest_sessionstart(session):
     # CuPy leaves out its tests of splu where cuSPARSE has no csrsm2, which ours does not need.
     pytest.MonkeyPatch().setattr(cusparse, "check_availability", collecting(cusparse.check_availability, session))
 
-    from gpusplu import compat_cupyx, solving
+    from gpusplu.factors import solving
+    from gpusplu.install import compat_cupyx
 
     compat_cupyx.automatic = lambda: read_request(ENGINE)
     counted(compat_cupyx, "factor_lu")

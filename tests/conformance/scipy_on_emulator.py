@@ -3,9 +3,9 @@
 import os
 
 import gpusplu
-from gpusplu import pipeline
 from gpusplu.cuda import devices
-from gpusplu.problem import Request
+from gpusplu.engines.problem import Request
+from gpusplu.factors import pipeline
 from support.emulated_device import EmulatedDevice
 
 DEVICE = EmulatedDevice()

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 import gpusplu as gs
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 
 UNSYMMETRIC = [
     "2dcyl1",

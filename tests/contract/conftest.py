@@ -7,10 +7,10 @@ import pytest
 
 import gpusplu
 from contract.cases import Case
-from gpusplu import moving
 from gpusplu.cost.model import Prediction
 from gpusplu.cuda import devices, presence
 from gpusplu.cuda.process import use_cuda
+from gpusplu.dispatch import migration as moving
 from gpusplu.engines.device.engine import DeviceEngine
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
 from gpusplu import _core_testing
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 
 DTYPES = "fdFD"
 TRANS = {"N": lambda A: A, "T": lambda A: A.T, "H": lambda A: A.conj().T}

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from gpusplu import _core
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.analyses import analyze
 
 

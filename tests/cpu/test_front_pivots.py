@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from gpusplu import _core_testing
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.fronts import Fronts
 from support.small_matrices import canonical
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import gpusplu as gs
 from gpusplu import _core_testing, gallery
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.fronts import Fronts, op
 from support.small_matrices import canonical
 

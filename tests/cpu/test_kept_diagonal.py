@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import _core, gallery
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.analyses import analyze
 
 

@@ -9,8 +9,8 @@ from scipy.linalg import block_diag
 
 import gpusplu as gs
 from gpusplu import _core, gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.cost.calibration import for_core
-from gpusplu.timing import backward_error
 from support.small_matrices import EPS, canonical, rhs
 
 

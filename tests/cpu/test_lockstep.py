@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from gpusplu import _core, _core_testing
+from gpusplu.common.timing import backward_error
 from gpusplu.cost.calibration import for_core
-from gpusplu.timing import backward_error
 from support.cpu_lockstep import analysed, lockstep, near
 from support.levels import LEVELS
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix

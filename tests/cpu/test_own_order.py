@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.small_matrices import EPS, rhs
 
 

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import _core, gallery, inverse
+from gpusplu import _core, gallery
+from gpusplu.factors import inverse
 from support.analyses import analyze
 from support.small_matrices import EPS, canonical, phased, random_matrix
 

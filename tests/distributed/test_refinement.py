@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
+from gpusplu.common.installed import install_hint
 from gpusplu.distributed import agreement, calls, factor, refinement, solvers
 from gpusplu.distributed.agreement import agreed, check_communicator
 from gpusplu.distributed.petsc import load
@@ -20,7 +21,6 @@ from gpusplu.errors import (
     NotPositiveDefiniteError,
     SolverError,
 )
-from gpusplu.installed import install_hint
 from support.processes import PYTHON, environment
 
 N = 30

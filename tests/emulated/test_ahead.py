@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from gpusplu import ahead, gallery
+from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.cuda import presence
-from gpusplu.problem import Problem, Request
-from gpusplu.selection import request, select
-from gpusplu.timing import backward_error
+from gpusplu.dispatch import background as ahead
+from gpusplu.dispatch import request
+from gpusplu.dispatch import selection as select
+from gpusplu.engines.problem import Problem, Request
 from support.small_matrices import EPS, rhs
 
 pytestmark = pytest.mark.usefixtures("cupy", "device")

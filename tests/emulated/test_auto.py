@@ -4,11 +4,12 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.cost import table
 from gpusplu.cuda import presence
-from gpusplu.problem import Problem
-from gpusplu.selection import request, select
-from gpusplu.timing import backward_error
+from gpusplu.dispatch import request
+from gpusplu.dispatch import selection as select
+from gpusplu.engines.problem import Problem
 from support.small_matrices import EPS, rhs
 
 pytestmark = pytest.mark.usefixtures("cupy")

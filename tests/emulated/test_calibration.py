@@ -2,15 +2,14 @@
 
 import pytest
 
-from gpusplu import measure
-from gpusplu.cli import calibrate, main
+from gpusplu.cli import calibrate, main, measure
+from gpusplu.common.timing import nothing
 from gpusplu.cost import calibration, table
 from gpusplu.cost.calibration import fit, followed
 from gpusplu.cost.model import seconds
 from gpusplu.cost.observation import Observation
 from gpusplu.engines.columns import observe as of_columns
 from gpusplu.engines.supernodal import observe as of_fronts
-from gpusplu.timing import nothing
 
 CONSTANTS = [(name, constant) for name, entry in table.entries().items() for constant in entry.constants]
 

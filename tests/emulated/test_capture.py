@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support import fake_cupy
 from support.fake_cupy import aligned
 from support.newton import Newton

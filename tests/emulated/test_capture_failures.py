@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support import fake_cupy
 from support.column_engines import harder
 from support.emulated_device import memory_at

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support import batch_newton, fake_cupy
 from support.batch_newton import BatchNewton
 from support.emulated_device import memory_at

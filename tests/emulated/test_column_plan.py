@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpusplu import _core
+from gpusplu.common.matrix import canonicalize, read_matrix
 from gpusplu.engines.columns.plan import LuPattern, make_column_plan
-from gpusplu.matrix import canonicalize, read_matrix
 from support import column_reference as reference
 
 ARRAYS = (

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from gpusplu.problem import Request
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
+from gpusplu.engines.problem import Request
 from support import fake_cupy
 from support.small_matrices import EPS, random_matrix, rhs
 
@@ -16,7 +16,7 @@ def refuse(array, *arguments, **keywords):
 
 @pytest.fixture
 def engine(cupyx, device, monkeypatch, request):
-    from gpusplu import compat_cupyx  # the stand-in is there now
+    from gpusplu.install import compat_cupyx  # the stand-in is there now
 
     monkeypatch.setattr(compat_cupyx, "automatic", lambda: Request(request.param, "tested", 0))
     gs.install()

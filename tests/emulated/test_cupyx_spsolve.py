@@ -9,10 +9,12 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import MatrixRankWarning
 
 import gpusplu as gs
-from gpusplu import matrix, recognised, solving
+from gpusplu.common import matrix
+from gpusplu.common.timing import backward_error
+from gpusplu.dispatch import device_patterns as recognised
 from gpusplu.engines.device.factor import DeviceFactor
-from gpusplu.problem import Request
-from gpusplu.timing import backward_error
+from gpusplu.engines.problem import Request
+from gpusplu.factors import solving
 from support import fake_cupy
 from support.small_matrices import EPS, random_matrix, rhs
 from support.staying import staying
@@ -24,7 +26,7 @@ ENGINES = ("supernodal", "glu", "sflu", "crisscross")
 @pytest.fixture
 def engine(cupyx, device, monkeypatch, request):
     """That is chosen, on the device."""
-    from gpusplu import compat_cupyx
+    from gpusplu.install import compat_cupyx
 
     name = getattr(request, "param", "supernodal")
     for module in (solving, compat_cupyx):

@@ -5,8 +5,8 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.engines.device.recorded import DIRECT_GRAPHS, SIGHTINGS
-from gpusplu.timing import backward_error
 from support.fake_cupy import aligned
 from support.ladder import measure_first
 from support.small_matrices import EPS, canonical, rhs

@@ -7,7 +7,7 @@ import pytest
 
 import gpusplu as gs
 from faults.forking import child
-from gpusplu.problem import Request
+from gpusplu.engines.problem import Request
 from support.small_matrices import random_matrix
 
 pytestmark = [
@@ -55,9 +55,9 @@ def test_child_does_not_wait_for_the_lock_of_a_thread(device):
 def test_auto_takes_the_processor_in_a_child(device, monkeypatch):
     gs.splu(A, engine="supernodal")
     monkeypatch.setattr("gpusplu.cuda.presence.no_device", lambda: "")
-    monkeypatch.setattr("gpusplu.selection.request.automatic", Request)
-    monkeypatch.setattr("gpusplu.selection.request.SMALLEST", 0)
-    monkeypatch.setattr("gpusplu.selection.select.LIKELY", 0)
+    monkeypatch.setattr("gpusplu.dispatch.request.automatic", Request)
+    monkeypatch.setattr("gpusplu.dispatch.request.SMALLEST", 0)
+    monkeypatch.setattr("gpusplu.dispatch.selection.LIKELY", 0)
 
     def use():
         factor = gs.splu(A)

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
+from gpusplu.common.timing import backward_error
 from gpusplu.engines.device.recorded import Recorded
 from gpusplu.engines.glu.program import KERNELS, MODES
 from gpusplu.errors import DeviceMemoryError, EngineUnavailableError
-from gpusplu.timing import backward_error
 from support import fake_cupy
 from support.column_engines import MATRICES, check_mode, circuit, glu, harder, on_device
 from support.small_matrices import EPS, canonical, random_matrix, rhs, unlike

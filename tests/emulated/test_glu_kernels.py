@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from gpusplu.common.matrix import canonicalize, read_matrix
 from gpusplu.cuda.layout import record, struct
 from gpusplu.engines.columns.plan import make_column_plan
 from gpusplu.engines.device.buffers import STATUS, Buffers
 from gpusplu.engines.glu import engine  # noqa: F401 (brings the constants of its model)
 from gpusplu.engines.glu.program import MODES, SHARED, GluProgram, Tuning
-from gpusplu.matrix import canonicalize, read_matrix
 from support.column_reference import factor, make_columns, random_columns
 from support.emulated_device import EmulatedDevice, memory_at
 from support.small_matrices import EPS

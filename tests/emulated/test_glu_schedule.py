@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from gpusplu import _core
+from gpusplu.common.matrix import canonicalize, read_matrix
 from gpusplu.cuda.layout import struct
 from gpusplu.engines.columns.plan import make_column_plan
 from gpusplu.engines.glu.program import MODES, RUN, SHARED
-from gpusplu.matrix import canonicalize, read_matrix
 from support import column_reference as reference
 from support.analyses import make_glu_schedule
 

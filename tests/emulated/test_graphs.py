@@ -15,6 +15,7 @@ import pytest
 import gpusplu as gs
 from faults.forking import child
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.cuda import background, graphs
 from gpusplu.cuda.driver import failure
 from gpusplu.cuda.graphs import (
@@ -29,7 +30,6 @@ from gpusplu.cuda.graphs import (
 )
 from gpusplu.cuda.process import use_cuda
 from gpusplu.cuda.stream import Kernel
-from gpusplu.timing import backward_error
 from support import emulated
 from support.small_matrices import EPS, rhs
 

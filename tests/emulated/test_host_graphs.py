@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.engines.device import staging
 from gpusplu.engines.supernodal.fronts import Fronts
-from gpusplu.timing import backward_error
 from support.emulated_device import memory_at
 from support.ladder import measure_first
 from support.small_matrices import EPS, canonical, rhs

@@ -14,8 +14,8 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import _core
+from gpusplu.common.timing import backward_error
 from gpusplu.cuda import waiting
-from gpusplu.timing import backward_error
 from support import fake_cupy
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
+from gpusplu.common.timing import backward_error
 from gpusplu.engines.device import factorization
 from gpusplu.engines.device.factorization import DeviceFactorization
 from gpusplu.engines.supernodal import batch as lockstep_batch
 from gpusplu.engines.supernodal.batch import LockstepBatch
-from gpusplu.timing import backward_error
 from support import fake_cupy
 from support.column_engines import harder
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix

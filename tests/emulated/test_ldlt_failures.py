@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.engines.supernodal import memory as front_memory
 from gpusplu.engines.supernodal.plan import make_plan
-from gpusplu.timing import backward_error
 from support.small_matrices import EPS, canonical, phased, rhs
 from support.solves import check_error_comes_later, check_pickle, check_solves
 

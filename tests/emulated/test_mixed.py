@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
+from gpusplu.common.timing import backward_error
 from gpusplu.cuda import layout
-from gpusplu.timing import backward_error
 from support import emulated
 from support.mixed import ENOUGH, check_mixed, check_parts_are_double, check_values_on_device, conditioned
 from support.small_matrices import canonical, random_matrix, rhs, spd_matrix

@@ -12,13 +12,16 @@ import pytest
 
 import gpusplu as gs
 from faults.forking import child
-from gpusplu import ahead, gallery, moving, solving
+from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.cost.model import Prediction
 from gpusplu.cuda import presence
+from gpusplu.dispatch import background as ahead
+from gpusplu.dispatch import migration as moving
+from gpusplu.dispatch.migration import Moving
 from gpusplu.engines.device.engine import DeviceEngine
 from gpusplu.engines.device.factor import DeviceFactor
-from gpusplu.moving import Moving
-from gpusplu.timing import backward_error
+from gpusplu.factors import solving
 from support import fake_cupy, processes
 from support.small_matrices import EPS, rhs
 

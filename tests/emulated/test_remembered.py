@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from gpusplu import gallery, patterns, pipeline
-from gpusplu.problem import Request
-from gpusplu.timing import backward_error, other_values
+from gpusplu import gallery
+from gpusplu.common.timing import backward_error, other_values
+from gpusplu.dispatch import patterns
+from gpusplu.engines.problem import Request
+from gpusplu.factors import pipeline
 from support.small_matrices import EPS, rhs
 
 ENGINES = ("glu", "sflu", "crisscross", "supernodal")

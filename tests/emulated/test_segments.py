@@ -6,11 +6,11 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.cuda import devices
 from gpusplu.engines.supernodal import memory as front_memory
 from gpusplu.engines.supernodal.fronts import dependent_launches
 from gpusplu.engines.supernodal.plan import Limits, make_plan
-from gpusplu.timing import backward_error
 from support.emulated_device import EmulatedDevice, memory_at
 from support.small_matrices import EPS, canonical, rhs
 

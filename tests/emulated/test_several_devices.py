@@ -7,8 +7,8 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.dispatch.patterns import STORE
 from gpusplu.engines.supernodal import memory, plan, shared_memory, shared_program
-from gpusplu.patterns import STORE
 from support.deals import random_deal
 from support.emulated_host import EmulatedHost
 from support.small_matrices import phased

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
+from gpusplu.common.matrix import canonicalize
+from gpusplu.dispatch.patterns import STORE
 from gpusplu.engines.supernodal import memory, plan, shared_memory
-from gpusplu.matrix import canonicalize
-from gpusplu.patterns import STORE
 from support.deals import random_deal
 from support.emulated_host import EmulatedHost
 from support.small_matrices import canonical

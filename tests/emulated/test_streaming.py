@@ -10,13 +10,13 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
+from gpusplu.common.traits import structure_of
 from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.engines.supernodal import memory as front_memory
 from gpusplu.engines.supernodal.plan import make_plan
 from gpusplu.engines.supernodal.predict import predict
-from gpusplu.timing import backward_error
-from gpusplu.traits import structure_of
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice, memory_at
 from support.small_matrices import EPS, phased, rhs

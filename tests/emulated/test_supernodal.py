@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.engines.supernodal import memory as front_memory
 from gpusplu.engines.supernodal.plan import make_plan
-from gpusplu.timing import backward_error
 from support.emulated_device import memory_at
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
 from support.solves import check_solves

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
+from gpusplu.dispatch.report import scale_text
 from gpusplu.engines import registry
-from gpusplu.report import scale_text
-from gpusplu.timing import backward_error
 from support import fake_cupy
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 from support.solves import check_error_comes_later, check_launches, check_pickle

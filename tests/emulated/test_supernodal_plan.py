@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from gpusplu import _core, gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.cost.calibration import for_core
 from gpusplu.engines.supernodal.plan import Limits, make_best_plan, make_plan, predict
-from gpusplu.timing import backward_error
 from support import plan_reference as reference
 from support.analyses import analyze, analyze_fronts
 from support.front_plans import PARAMETERS, Pattern, plan_of

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu.cost.calibration import for_core
 from gpusplu.engines.interface import Analysis
-from gpusplu.problem import Problem
+from gpusplu.engines.problem import Problem
 
 SIZE = 40
 

@@ -6,8 +6,8 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.cli import calibrate, main
+from gpusplu.common.timing import backward_error
 from gpusplu.cost import calibration, table
-from gpusplu.timing import backward_error
 
 pytestmark = pytest.mark.gpu
 

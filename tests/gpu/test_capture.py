@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.arrays import StreamOfOthers
-from gpusplu.timing import backward_error
+from gpusplu.common.arrays import StreamOfOthers
+from gpusplu.common.timing import backward_error
 from support.small_matrices import EPS, canonical, rhs
 from support.streaming import limit_between
 

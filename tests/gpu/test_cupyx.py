@@ -13,9 +13,12 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 import gpusplu as gs
-from gpusplu import gallery, matrix, recognised, solving
-from gpusplu.selection.request import read_request
-from gpusplu.timing import backward_error
+from gpusplu import gallery
+from gpusplu.common import matrix
+from gpusplu.common.timing import backward_error
+from gpusplu.dispatch import device_patterns as recognised
+from gpusplu.dispatch.request import read_request
+from gpusplu.factors import solving
 from support.cupys import NAMES
 from support.processes import PYTHON, environment
 from support.small_matrices import EPS, random_matrix, rhs
@@ -41,7 +44,7 @@ def theirs(cupy):
 @pytest.fixture
 def engine(theirs, monkeypatch, request):
     """The engine that ours would choose."""
-    from gpusplu import compat_cupyx
+    from gpusplu.install import compat_cupyx
 
     monkeypatch.setattr(compat_cupyx, "automatic", lambda: read_request(request.param))
     return request.param
@@ -272,7 +275,7 @@ def test_a_program_that_goes_on(cupy, theirs):
 @pytest.fixture(params=["gpusplu", "installed"])
 def spsolve(cupy, theirs, monkeypatch, request):
     """Ours, or cupyx's under install(), by an engine on the device."""
-    from gpusplu import compat_cupyx
+    from gpusplu.install import compat_cupyx
 
     def choose(engine):
         for module in (solving, compat_cupyx):

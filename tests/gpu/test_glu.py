@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.engines.glu.program import MODES
-from gpusplu.timing import backward_error
 from support.column_engines import check_bad_pivots, check_mode, glu, on_device
 from support.small_matrices import EPS, canonical, random_matrix, rhs
 

@@ -16,9 +16,9 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.cuda import graphs
 from gpusplu.cuda.driver import failure
-from gpusplu.timing import backward_error
 
 pytestmark = pytest.mark.gpu
 

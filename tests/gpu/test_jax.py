@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 
 pytest.importorskip("jax.numpy", reason="needs JAX: pip install gpusplu[jax]")
 

@@ -7,7 +7,7 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 
 pytestmark = pytest.mark.gpu
 SECONDS = 20.0

@@ -9,8 +9,8 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.cuda import devices, several
+from gpusplu.dispatch.patterns import STORE
 from gpusplu.engines.supernodal import shared_memory
-from gpusplu.patterns import STORE
 from support.deals import random_deal
 from support.small_matrices import phased
 

@@ -5,7 +5,7 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.small_matrices import phased, rhs
 from support.solves import check_against_cpu
 

@@ -8,8 +8,8 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.cuda import devices
-from gpusplu.timing import backward_error
 from support.solves import check_bits_repeat, check_error_comes_later, check_pickle
 
 pytestmark = pytest.mark.gpu

@@ -89,8 +89,8 @@ def test_values_stay_on_the_device(large, monkeypatch):
     pattern, values = large
     b = torch.ones(pattern.n, dtype=values.dtype, device="cuda", requires_grad=True)
     moved = []
-    real = gs.matrix.to_host
-    monkeypatch.setattr(gs.matrix, "to_host", lambda A: moved.append(A) or real(A))
+    real = gs.common.matrix.to_host
+    monkeypatch.setattr(gs.common.matrix, "to_host", lambda A: moved.append(A) or real(A))
     expected = None
     for step in range(4):
         values.grad = b.grad = None
@@ -98,7 +98,7 @@ def test_values_stay_on_the_device(large, monkeypatch):
         x = gst.spsolve(pattern, b, values=values)
         x.square().sum().backward()
         if step:
-            assert not [A for A in moved[before:] if gs.matrix.is_cupy(A)]
+            assert not [A for A in moved[before:] if gs.common.matrix.is_cupy(A)]
             checks.close(x, expected, 1e-10)
         expected = x.detach().clone()
     A = pattern.tensor(values.detach())

@@ -4,8 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpusplu import _core
+from gpusplu.common.timing import backward_error
 from gpusplu.engines.cpu.engine import CpuEngine
-from gpusplu.timing import backward_error
 
 REPORT = np.dtype(
     [

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class ndarray(np.ndarray):
-    """What `gpusplu.matrix` takes for an array on a device: its class is defined in a module called cupy."""
+    """What `gpusplu.common.matrix` takes for an array on a device: its class is defined in a module called cupy."""
 
     def get(self, order="C"):
         return np.array(self, order=order, subok=False)

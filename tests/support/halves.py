@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 
 from .small_matrices import EPS, rhs, spd_matrix
 from .solves import on_host

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
-from gpusplu.timing import backward_error
 
 from .small_matrices import EPS, phased, random_matrix, rhs
 from .solves import on_host

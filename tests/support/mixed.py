@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 
 from .small_matrices import canonical, random_matrix, rhs
 from .solves import check_solves, on_host

@@ -3,7 +3,7 @@
 import numpy as np
 
 import gpusplu as gs
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 from support.small_matrices import EPS, rhs
 
 REUSED = "analysis of call {} reused"

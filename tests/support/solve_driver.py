@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from gpusplu import _core, gallery, timing
+from gpusplu import _core, gallery
+from gpusplu.common import timing
 from gpusplu.cuda import layout
 from gpusplu.engines.supernodal.plan import Limits, Plan, make_plan
 from support.analyses import analyze

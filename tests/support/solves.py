@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 
 from .small_matrices import EPS, rhs
 

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu.timing import backward_error
+from gpusplu.common.timing import backward_error
 
 from .lockstep import right_hand_sides
 from .small_matrices import EPS, canonical, phased

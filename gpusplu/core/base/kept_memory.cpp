@@ -39,7 +39,7 @@ template <class T> T* take(std::atomic<T*>& place) {
   return place.load(std::memory_order_relaxed) ? place.exchange(nullptr, std::memory_order_acquire) : nullptr;
 }
 
-// As for patterns that are remembered (gpusplu/patterns.py): 512 MiB, or a sixteenth of the memory if that is less.
+// As for patterns that are remembered (gpusplu/dispatch/patterns.py): 512 MiB, or a sixteenth of the memory if that is less.
 std::size_t most_large_bytes() {
   static const std::size_t most = std::min<std::size_t>(
       std::size_t(1) << most_bits, (std::size_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 16);

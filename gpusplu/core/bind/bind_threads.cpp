@@ -64,7 +64,7 @@ void bind_threads(nb::module_& m) {
 
 }  // namespace gs
 
-// What threadpoolctl looks for (gpusplu/threads.py registers a controller).
+// What threadpoolctl looks for (gpusplu/common/threads.py registers a controller).
 extern "C" __attribute__((visibility("default"))) int gpusplu_get_num_threads() {
   try {
     return gs::num_threads();

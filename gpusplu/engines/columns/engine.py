@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ...common.traits import Structure
 from ...cost.calibration import costs_of
 from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
-from ...problem import Problem
-from ...traits import Structure
 from .. import registry
 from ..device.engine import DeviceEngine
 from ..device.part import COMMON
 from ..interface import Analysis, Measure
+from ..problem import Problem
 from ..processor import cpu_factor
 from .plan import ColumnPlan, LuPattern, make_column_plan
 from .predict import column_bytes, predict

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...common.traits import Structure
 from ...cost.features import factor_features, moving, start_features
 from ...cost.model import Costs, Prediction, seconds
 from ...cost.processor import pivoting_seconds
-from ...traits import Structure
 from .plan import MOST_MAPPED
 
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import _core
+from ...common.matrix import Pattern
 from ...cost.model import seconds
 from ...cost.table import shipped
 from ...cuda.stream import Buffer, Stream
-from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.determinants import joined, outer_determinant
 from ..device.part import Part

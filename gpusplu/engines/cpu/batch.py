@@ -12,7 +12,7 @@ from ...cuda.layout import struct
 from ..interface import Analysis
 
 if TYPE_CHECKING:
-    from ...problem import Problem
+    from ..problem import Problem
 
 #: Above, fronts of one system fill vectors and threads by themselves [flop of a factorization].
 MOST_FLOPS = 1e8

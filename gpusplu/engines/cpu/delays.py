@@ -12,8 +12,8 @@ import numpy as np
 from ..processor import cpu_factor
 
 if TYPE_CHECKING:
-    from ...problem import Problem
     from ..interface import Analysis
+    from ..problem import Problem
 
 #: Entries of L with delayed columns over those without, beyond which delays of other values are too dear.
 MOST_FILL = 1.5

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ... import _core, matrix, patterns
+from ... import _core
+from ...common import matrix
+from ...common.listeners import listens, tell
+from ...common.memo import Once
+from ...common.options import DEFAULT_OPTIONS, OF_ANY_VALUES, Options
 from ...cost.calibration import costs_of, for_core
 from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
 from ...cost.processor import predict
-from ...journal.listeners import listens, tell
-from ...once import Once
-from ...options import DEFAULT_OPTIONS, OF_ANY_VALUES, Options
-from ...problem import Problem, Request
+from ...dispatch import patterns
 from ..interface import KINDS, Analysis, Engine, EngineBatch, Measure
+from ..problem import Problem, Request
 from ..processor import cpu_factor
 from .batch import cpu_batch
 from .delays import factor_with_delays

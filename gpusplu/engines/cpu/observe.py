@@ -9,14 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import _core, gallery
+from ...common.timing import other_values, repeated, timed
+from ...common.traits import structure_of
 from ...cost.calibration import for_core
 from ...cost.features import factor_features
 from ...cost.model import Features
 from ...cost.observation import Observation, Observations, beside_solve
 from ...cost.processor import PHASES
 from ...cuda.layout import struct
-from ...timing import other_values, repeated, timed
-from ...traits import structure_of
 
 SYSTEMS = 8  # of a group in double precision
 FRONT = struct("shared/lockstep.hpp", "LockstepFront")

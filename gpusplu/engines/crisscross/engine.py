@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...stats import show
+from ...common.stats import show
 from ..columns.engine import COLUMN_FILES, ColumnEngine
 
 if TYPE_CHECKING:

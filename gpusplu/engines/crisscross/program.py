@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, for_core
 from ...cuda.stream import Buffer, Stream
-from ...matrix import Pattern
 from ..columns.arrays import ColumnArrays
 from ..columns.plan import ColumnPlan, make_column_plan
 from ..columns.program import ColumnProgram

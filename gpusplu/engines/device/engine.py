@@ -13,8 +13,8 @@ from ...cost.model import Prediction, seconds
 from ...cuda import devices, several
 from ...cuda.nvrtc import kernel_kind
 from ...cuda.presence import is_loaded
-from ...problem import Problem
 from ..interface import Analysis, Engine
+from ..problem import Problem
 from ..processor import cpu_factor
 
 # Compiling kernels is paid once a machine: what the first matrix is charged of it.

@@ -26,12 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from ... import _core, matrix
+from ... import _core
+from ...common import matrix
+from ...common.listeners import listens, tell
+from ...common.options import Options
 from ...cuda.graphs import Graph
 from ...cuda.stream import Stream
 from ...errors import DeviceMemoryError
-from ...journal.listeners import listens, tell
-from ...options import Options
 from ..processor import cpu_factor, cpu_refactor
 from .program import Program
 from .recorded import Recorded

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ... import _core, matrix
-from ..._scipy import warn
+from ... import _core
+from ...common import matrix
+from ...common.scipy_names import warn
 from ...cuda.stream import Stream
 from ...errors import AccuracyError
 from .factorization import DeviceFactorization

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import _core
+from ...common.matrix import Pattern
 from ...cuda.layout import constant, record
 from ...cuda.nvrtc import CHOLESKY, HERMITIAN, LU
 from ...cuda.stream import Buffer, Kernel, Stream
-from ...matrix import Pattern
 
 #: Kernel files of every engine.
 RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"

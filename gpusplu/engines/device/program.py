@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ...common.matrix import Pattern
 from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer, Stream
-from ...matrix import Pattern
 from .buffers import GROUP, Buffers, Memory, Vectors
 from .part import COMMON, RESIDUAL, SHARED, THREADS, VALUES, WARP, MatrixPart, Part, address
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ... import _core
+from ...common.matrix import EPS
 from ...cuda.layout import struct
-from ...matrix import EPS
 
 if TYPE_CHECKING:
     from .program import Program

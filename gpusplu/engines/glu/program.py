@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, packed
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
-from ...matrix import Pattern
 from ..columns.arrays import ColumnArrays
 from ..columns.groups import Grouping, GroupLaunches, choose_groups, group_capacity
 from ..columns.plan import ColumnPlan

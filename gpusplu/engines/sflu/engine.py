@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...problem import Problem
 from ..columns.engine import COLUMN_FILES, ColumnEngine
+from ..problem import Problem
 
 if TYPE_CHECKING:
     from ..columns.plan import LuPattern

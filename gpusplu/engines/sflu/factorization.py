@@ -17,15 +17,7 @@ from ...cost.calibration import for_core
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ..columns.arrays import ColumnArrays
-from ..columns.groups import (
-    CONTROL_BYTES,
-    SHARED,
-    TICKET_BYTES,
-    Grouping,
-    GroupLaunches,
-    choose_groups,
-    group_capacity,
-)
+from ..columns.groups import CONTROL_BYTES, SHARED, TICKET_BYTES, Grouping, GroupLaunches, choose_groups, group_capacity
 from ..columns.plan import ColumnPlan
 from ..device.buffers import Buffers
 from ..device.part import Part, address, addresses

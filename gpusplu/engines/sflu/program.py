@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...common.matrix import Pattern
 from ...cuda.stream import Buffer, Stream
-from ...matrix import Pattern
 from ..columns.arrays import ColumnArrays
 from ..columns.plan import ColumnPlan
 from ..columns.program import ColumnProgram

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _core
+from ...common.matrix import EPS
 from ...cuda.devices import usable_bytes
 from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
-from ...matrix import EPS
 from ..device.determinants import outer_determinant
 from ..device.part import address
 from ..device.unfinished import Unfinished, outliving
@@ -23,8 +23,8 @@ from .lane_commands import THREADS, LaneCommands
 from .lockstep import DETERMINANTS, LANES, OUTCOME, REPORT, TALLY, LockstepProgram
 
 if TYPE_CHECKING:
-    from ...problem import Problem
     from ..interface import Analysis
+    from ..problem import Problem
 
 HALF = (
     "a refactorization of this batch was interrupted, so some systems have new values and others old ones: refactor it"

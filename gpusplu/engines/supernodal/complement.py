@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...common.matrix import Pattern
+from ...common.options import Options
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
-from ...matrix import Pattern
-from ...options import Options
 from ..device.buffers import Buffers, Memory
 from ..device.factorization import report_of
 from ..device.part import addresses

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from ...common.matrix import Pattern
+from ...common.memo import Once
+from ...common.stats import show
 from ...cost.calibration import costs_of
 from ...cost.model import Costs, Prediction
 from ...cost.observation import Observations
 from ...cuda import devices, several
 from ...errors import ON_HOST
-from ...matrix import Pattern
-from ...once import Once
-from ...problem import Problem
-from ...stats import show
 from ..device.engine import DeviceEngine
 from ..device.part import COMMON
 from ..interface import KINDS, Analysis, Measure
+from ..problem import Problem
 from .predict import predict
 
 

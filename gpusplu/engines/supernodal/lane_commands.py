@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...common.matrix import EPS
 from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer, Stream
-from ...matrix import EPS
 from ..device.part import address, addresses
 from .lanes import SHARED
 from .lockstep import ERRORS, FRONTS, LANES, MEASURE, MOVE, REPORT, SOLVE, STEPS, TICKETS, TILES, WARPS, LockstepProgram

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, packed
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer
-from ...matrix import Pattern
 from ..device.part import MatrixPart, counterparts
 from .lanes import SHARED, Items, LanePlan
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...common.matrix import Pattern
 from ...cost.calibration import for_core
 from ...cuda.devices import SMALLEST, usable_bytes
 from ...cuda.layout import constant
-from ...matrix import Pattern
 from ..device.buffers import GROUP, Memory, vector_sizes
 from ..device.staging import STATUS
 from ..interface import Analysis

@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import gallery
+from ...common.matrix import to_device
+from ...common.timing import repeated, synchronizer
 from ...cost.features import factor_features, move_features, start_features
 from ...cost.observation import Observation, Observations, beside_solve, excess
 from ...cuda import devices
 from ...cuda.nvrtc import compile_kernels
-from ...matrix import to_device
-from ...timing import repeated, synchronizer
 from ..interface import Measure
 from .predict import plan_features
 

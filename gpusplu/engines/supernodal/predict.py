@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...common.traits import Structure
 from ...cost.features import moving, start_features
 from ...cost.model import Costs, Features, Prediction, seconds
-from ...traits import Structure
 from .plan import PHASES, Plan
 
 

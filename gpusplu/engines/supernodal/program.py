@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...common.matrix import Pattern
 from ...cuda.nvrtc import HERMITIAN
 from ...cuda.stream import Buffer, Stream
-from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.program import Program
 from .determinants import Determinants

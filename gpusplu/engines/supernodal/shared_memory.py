@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, for_core
 from ...cuda.devices import usable_bytes
-from ...matrix import Pattern
 from ..device.staging import STATUS
 from ..interface import Analysis
 from .deal import Deal, deal

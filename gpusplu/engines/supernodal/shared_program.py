@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...common.matrix import Pattern
 from ...cuda.devices import usable_bytes
 from ...cuda.layout import record
 from ...cuda.several import too_small
 from ...cuda.stream import Buffer, Stream
-from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.part import THREADS, WARP, address
 from ..device.program import Program

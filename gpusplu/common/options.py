@@ -1,0 +1,233 @@
+"""Keyword arguments of splu, cholesky and ldlt, checked once and passed on as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import index, is_
+from typing import Any, get_args
+
+import numpy as np
+
+from .. import _core
+from ..typing import Pivoting, Precision, Refine
+
+ORDERINGS: tuple[str, ...] = _core.ORDERINGS
+PIVOTINGS: tuple[str, ...] = get_args(Pivoting)
+REFINEMENTS: tuple[str, ...] = get_args(Refine)
+SYMBOLIC_PHASES = ("host", "device")
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+
+# Diagonal entries this much smaller than the largest of their column are accepted as pivots unless the caller says
+# otherwise (KLU's default is 1e-3, UMFPACK's 0.1).
+PIVOT_THRESHOLD = 0.1
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What analysis and factorization need to know besides the matrix.
+
+    Attributes
+    ----------
+    ordering : {"auto", "amd", "nd", "natural"}
+        Column ordering; unused where `perm` is given.
+    perm : ndarray of int32, shape (n,), or None
+        The caller's own column order, gather.
+    pivoting : {"auto", "static", "partial"}
+    refine : {"auto", "always", "never"}
+    pivot_threshold : float
+        A diagonal entry is a pivot if it is at least this fraction of the largest entry of its column.
+    matching : bool
+        Permute large entries to the diagonal first.
+    symbolic : {"host", "device"}
+        Where the pattern of the factors is found.
+    hermitian : bool
+        What is factored from one triangle equals its conjugate transpose, else its transpose.
+    precision : {"double", "mixed", "auto"}
+        Of the factor of a matrix in double precision: "mixed" is single. "auto" until an engine on a device is chosen,
+        and on the processor, where it is double.
+    symmetric : bool
+        LU may be by LDL^T where A is symmetric or Hermitian: nothing says how LU has to go about it.
+    """
+
+    ordering: str = "auto"
+    perm: np.ndarray | None = None
+    pivoting: str = "auto"
+    refine: str = "auto"
+    pivot_threshold: float = PIVOT_THRESHOLD
+    matching: bool = True
+    symbolic: str = "host"
+    hermitian: bool = True
+    precision: str = "double"
+    symmetric: bool = False
+
+
+# What lu_options takes after the order of the matrix, where the caller says nothing, and what it makes of that.
+DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
+DEFAULT_OPTIONS = Options(symmetric=True)
+#: SuperLU's orderings by its names and numbers, all but the natural one: which it is has always been ours to say.
+ORDERINGS_OF_SUPERLU = frozenset(("COLAMD", "MMD_ATA", "MMD_AT_PLUS_A", 1, 2, 3))
+#: Of an analysis that is for any values and batches.
+OF_ANY_VALUES = Options()
+
+
+def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
+    """Split ``ordering=`` into a name and a permutation.
+
+    Raises
+    ------
+    ValueError
+        Neither one of `ORDERINGS` nor a permutation of ``range(n)``.
+    """
+    if isinstance(ordering, str):
+        return one_of("ordering", ordering, ORDERINGS), None
+    perm = np.asarray(ordering)
+    if perm.ndim != 1 or perm.dtype.kind not in "iu" or perm.size != n:
+        raise ValueError(
+            f"ordering must be one of {', '.join(map(repr, ORDERINGS))} or a permutation of range({n}), "
+            f"got an array of shape {perm.shape} and dtype {perm.dtype}"
+        )
+    seen = np.zeros(n, dtype=bool)
+    seen[perm[(perm >= 0) & (perm < n)]] = True
+    if not seen.all():
+        raise ValueError(f"ordering is not a permutation of range({n}): {int(np.argmin(seen))} does not occur in it")
+    return "natural", np.ascontiguousarray(perm, dtype=np.int32)
+
+
+def without_usual(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`arguments` of lu_options after the first, with None for those that ask for nothing: SuperLU's own defaults, and
+    what has no effect. Many programs pass them with every matrix."""
+    permc_spec, threshold, relax, panel_size, *others = arguments
+    if permc_spec is threshold is relax is panel_size is None:
+        return arguments
+    if type(permc_spec) in (str, int) and permc_spec in ORDERINGS_OF_SUPERLU:
+        permc_spec = None
+    if isinstance(threshold, (float, int)) and 1 <= threshold < float("inf"):
+        threshold = None
+    relax, panel_size = (None if type(size) is int else size for size in (relax, panel_size))
+    return (permc_spec, threshold, relax, panel_size, *others)
+
+
+def lu_options(
+    n: int,
+    permc_spec: Any,
+    diag_pivot_thresh: Any,
+    relax: Any,
+    panel_size: Any,
+    options: Any,
+    ordering: Any,
+    pivoting: Any,
+    refine: Any,
+    precision: Any,
+) -> Options:
+    """Read SciPy's arguments of splu and ours.
+
+    ``permc_spec="NATURAL"`` keeps the columns where they are; SuperLU's other orderings leave the choice to `ordering`.
+    A threshold of 0.1 at most says that the diagonal is to be trusted: no matching beforehand. ``SymmetricMode`` says
+    so too. A larger one asks for less than SuperLU's default, 1, which leaves pivots to us: it counts where pivots are
+    sought by columns, and with ``pivoting="partial"`` they are, as SuperLU does it. `relax`, `panel_size` and the
+    options that tune SuperLU itself are checked and have no effect. The option ``symbolic`` is ours, for engines that
+    find the pattern of L + U on the device if asked to. `without_usual` says which arguments ask for nothing at all.
+    """
+    given = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
+    if all(map(is_, given, DEFAULTS)):
+        return DEFAULT_OPTIONS
+    expert: dict[str, Any] = dict(options) if options is not None else {}
+    symbolic = one_of("symbolic", expert.pop("symbolic", SYMBOLIC_PHASES[0]), SYMBOLIC_PHASES)
+    sizes = {"Relax": without_size(relax), "PanelSize": without_size(panel_size)}
+    expert = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, **sizes, **expert}
+    expert.update({name: without_size(expert[name]) for name in sizes})
+    if any(value is not None for value in expert.values()):
+        check_expert(expert)
+
+    name, perm = read_ordering(ordering, n)
+    one_of("pivoting", pivoting, PIVOTINGS)
+    one_of("refine", refine, REFINEMENTS)
+    if is_natural(expert["ColPerm"]):
+        if perm is not None or name not in ("auto", "natural"):
+            raise ValueError(f"permc_spec='NATURAL' contradicts ordering={ordering!r}; pass one of the two")
+        name = "natural"
+    threshold, matching = PIVOT_THRESHOLD, True
+    if expert["DiagPivotThresh"] is not None and float(expert["DiagPivotThresh"]) < 1:
+        threshold = max(float(expert["DiagPivotThresh"]), 0.0)
+        matching = threshold > PIVOT_THRESHOLD and pivoting != "partial"
+    if expert.get("SymmetricMode"):
+        matching = False
+    if str(expert.get("IterRefine") or "NO").upper() not in ("NO", "NOREFINE") and refine == "auto":
+        refine = "always"
+    precision = read_precision(precision, refine)
+    explicit = any(value is not None for value in expert.values()) or name == "natural"  # or a permutation
+    symmetric = pivoting == "auto" and refine != "never" and not explicit
+    return Options(
+        name, perm, pivoting, refine, threshold, matching, symbolic, precision=precision, symmetric=symmetric
+    )
+
+
+def without_size(size: Any) -> Any:
+    """None for a size that SuperLU takes: here it has no effect, there any might."""
+    try:
+        index(size)
+    except TypeError:
+        return size
+    return None
+
+
+def cholesky_options(n: int, ordering: Any, refine: str, precision: str = "double") -> Options:
+    """Read the arguments of cholesky."""
+    name, perm = read_ordering(ordering, n)
+    one_of("refine", refine, REFINEMENTS)
+    return Options(name, perm, refine=refine, matching=False, precision=read_precision(precision, refine))
+
+
+def ldlt_options(n: int, ordering: Any, refine: str, hermitian: bool, precision: str = "double") -> Options:
+    """Read the arguments of ldlt, of which `hermitian` has been settled."""
+    name, perm = read_ordering(ordering, n)
+    one_of("refine", refine, REFINEMENTS)
+    return Options(name, perm, refine=refine, hermitian=hermitian, precision=read_precision(precision, refine))
+
+
+def read_precision(precision: Any, refine: str) -> str:
+    """Check ``precision=``, which is nothing without refinement."""
+    one_of("precision", precision, PRECISIONS)
+    if precision == "mixed" and refine == "never":
+        raise ValueError("precision='mixed' is refinement, and contradicts refine='never'; pass one of the two")
+    return "double" if refine == "never" else str(precision)
+
+
+def kind_of(cholesky: bool, ldlt: bool) -> str:
+    """Of the factorization that flags ask for."""
+    if cholesky and ldlt:
+        raise ValueError("an analysis is for cholesky or for ldlt, not for both")
+    return "ldlt" if ldlt else "cholesky" if cholesky else "lu"
+
+
+def is_natural(col_perm: Any) -> bool:
+    """SuperLU reads names in any case and also its own enumeration, in which NATURAL is 0."""
+    return col_perm is not None and (str(col_perm).upper() == "NATURAL" or str(col_perm) == "0")
+
+
+def check_expert(expert: Mapping[str, Any]) -> None:
+    """Let SciPy itself refuse names and values that SuperLU does not know."""
+    try:
+        hash(tuple(expert.values()))
+    except TypeError:
+        checked_by_scipy.__wrapped__(tuple(expert), *expert.values())
+    else:
+        checked_by_scipy(tuple(expert), *expert.values())
+
+
+@lru_cache(typed=True)
+def checked_by_scipy(names: tuple[Any, ...], *values: Any) -> None:
+    """Factor a 1 x 1 matrix with options of SuperLU; once, as that costs as much as larger ones."""
+    import scipy.sparse as sp
+
+    from .scipy_names import original
+
+    original("splu")(sp.csc_array(np.ones((1, 1))), options=dict(zip(names, values, strict=True)))

@@ -1,0 +1,82 @@
+"""Functions of others as they made them, whether or not install() gave them other bodies; warnings like SciPy's."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from types import FunctionType
+from typing import Any
+
+NAMES = ("splu", "spsolve", "factorized")
+#: Copies of functions as they were made.
+_originals: dict[FunctionType, FunctionType] = {}
+# Of all our code, the bodies that install() puts into functions of others included.
+FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+def function(name: str) -> FunctionType:
+    """scipy.sparse.linalg's `name`, with the body that it has now, under whatever somebody has wrapped around it.
+
+    The one that we have seen, where somebody has put another function in its place that does not say what it wraps.
+    """
+    from inspect import unwrap
+
+    from scipy.sparse.linalg._dsolve import linsolve
+
+    def is_theirs(made: Any) -> bool:
+        return getattr(made, "__globals__", None) is vars(linsolve)
+
+    found: FunctionType = unwrap(getattr(linsolve, name), stop=is_theirs)
+    if not is_theirs(found):
+        found = next((made for made in _originals if is_theirs(made) and made.__name__ == name), found)
+    return found
+
+
+def original(name: str) -> FunctionType:
+    """scipy.sparse.linalg's `name` as SciPy made it, always."""
+    return original_of(function(name))
+
+
+def functions() -> dict[str, FunctionType]:
+    """All of them by name, with the bodies that they have now."""
+    return {name: function(name) for name in NAMES}
+
+
+def original_of(made: FunctionType) -> FunctionType:
+    """A function as it was made, always."""
+    if made not in _originals:  # before anybody gives it another body
+        _originals.setdefault(made, copied(made))
+    return _originals[made]
+
+
+def copied(made: FunctionType) -> FunctionType:
+    """A function of its own, found by pickle in this module."""
+    copy = FunctionType(made.__code__, made.__globals__, made.__name__, made.__defaults__, made.__closure__)
+    copy.__kwdefaults__, copy.__annotations__ = made.__kwdefaults__, made.__annotations__
+    copy.__doc__, copy.__qualname__, copy.__module__ = made.__doc__, made.__qualname__, __name__
+    copy.__dict__.update(made.__dict__)
+    return copy
+
+
+def __getattr__(name: str) -> Any:
+    if name in NAMES:
+        return original(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def umfpack_is_demanded() -> bool:
+    """Whether use_solver(useUmfpack=True) was called although UMFPACK is not there: in this thread, or with SciPy 1.13,
+    whose setting is one for all threads, in any."""
+    linsolve = sys.modules.get("scipy.sparse.linalg._dsolve.linsolve")
+    setting = getattr(linsolve, "useUmfpack", False)
+    chosen = setting if isinstance(setting, bool) else getattr(setting, "u", False)
+    return bool(chosen and getattr(linsolve, "noScikit", False))
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn about the line that called into gpusplu."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(FOLDER):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -1,0 +1,31 @@
+"""Lets threadpoolctl see and limit the core's threads, as it does those of BLAS and OpenMP."""
+
+from __future__ import annotations
+
+from os.path import basename
+
+
+def register_with_threadpoolctl() -> None:
+    """Tell threadpoolctl about the core, where it is installed."""
+    try:
+        import threadpoolctl
+    except ImportError:
+        return
+    from .. import _core  # loaded by now, for threadpoolctl looks at libraries that are there
+
+    class GpuspluController(threadpoolctl.LibController):  # type: ignore[misc]
+        user_api = "gpusplu"
+        internal_api = "gpusplu"
+        filename_prefixes = (basename(_core.__file__),)
+        check_symbols = ("gpusplu_get_num_threads", "gpusplu_set_num_threads")
+
+        def get_num_threads(self) -> int:
+            return int(self.dynlib.gpusplu_get_num_threads())
+
+        def set_num_threads(self, num_threads: int) -> None:
+            self.dynlib.gpusplu_set_num_threads(num_threads)
+
+        def get_version(self) -> None:
+            return None
+
+    threadpoolctl.register(GpuspluController)

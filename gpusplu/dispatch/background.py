@@ -1,0 +1,115 @@
+"""What a device needs to know of a matrix, made beside the caller: by threads with a pool of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from threading import Thread, current_thread, main_thread
+from typing import Any
+
+from .. import _core
+from ..cuda import presence
+from ..cuda.background import background_work
+from ..engines import registry
+from ..engines.problem import Problem
+from .request import AUTO
+from .selection import is_likely, predicted
+
+THREAD = "gpusplu-moving"
+#: Processors at least, to begin before there is use.
+LEAST_PROCESSORS = 4
+#: How long a thread that prepares a move may keep the interpreter from the caller [s]: Python's 5e-3 are many steps.
+SWITCH_INTERVAL = 5e-5
+
+
+class Ahead:
+    """The analyses that devices need, made beside the processor's own where they are going to be asked for.
+
+    They take as long as the processor's or longer, so that who only begins when that is over is late by all of it.
+
+    Parameters
+    ----------
+    problem : Problem
+        Gets what was made.
+    """
+
+    def __init__(self, problem: Problem):
+        self._once = problem.once
+        self._once.put("ahead", self)
+        request = problem.request._replace(movable=False)
+        values = problem.values.copy()  # the caller's, who may write into them before this is over
+        own = Problem(problem.pattern, values, problem.kind, problem.options, request)
+        self._thread = start_beside(partial(self._look, own))
+
+    def _look(self, own: Problem) -> None:
+        with suppress(Exception):  # whoever needs it does it himself, and says what is wrong
+            engines = engines_for(own)
+            if presence.no_device() or all(engine.first_use(engine.device(own), own) for engine in engines):
+                return
+            predicted(own, engines)
+            for key, value in own.once.items():
+                if isinstance(key, str):
+                    self._once.put(key, value)
+
+    def wait(self) -> None:
+        if self._thread is not None and self._thread is not current_thread():
+            self._thread.join()
+
+
+def look_ahead(problem: Problem) -> None:
+    """Begin with what devices need, if a factor of this may move soon and there are processors for it."""
+    request = problem.request
+    movable = request.movable and request.engine == AUTO and problem.options.precision == "double"
+    able = movable and presence.is_loaded() and processors() >= LEAST_PROCESSORS
+    # From there on the processor's analysis tries dissection too, which a device goes on with.
+    if able and problem.n < _core.BOTH_ORDERINGS_FROM and not is_likely(problem):
+        Ahead(problem)
+
+
+def start_beside(work: Callable[[], None]) -> Thread | None:
+    """Have `work` done by a thread with a pool of its own; None where the interpreter ends."""
+
+    def beside() -> None:
+        _core.work_apart(True)
+        try:
+            with quick_switches(), background_work():
+                work()
+        finally:
+            _core.work_apart(False)
+
+    if not main_thread().is_alive():
+        return None
+    thread = Thread(target=beside, name=THREAD)
+    thread.start()
+    return thread
+
+
+@contextmanager
+def quick_switches() -> Iterator[None]:
+    """Have this thread give way to others soon, unless somebody else sets how soon."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, SWITCH_INTERVAL))
+    ours = sys.getswitchinterval()
+    try:
+        yield
+    finally:
+        if sys.getswitchinterval() == ours:
+            sys.setswitchinterval(before)
+
+
+def engines_for(problem: Problem) -> list[Any]:
+    """Those on a device that can take the matrix."""
+    return [engine for engine in registry.engines(True) if not engine.obstacle(problem)]
+
+
+def spare_processor() -> bool:
+    """Whether something can be done beside the caller."""
+    return processors() > 1
+
+
+def processors() -> int:
+    """That may be used."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,206 @@
+"""Patterns that were analysed, remembered by their content: what cache_info, cache_clear and cache_limit are about.
+
+A pattern is recognised by what was asked of it and by the arrays of its indices: by a hash at first, and then entry by
+entry (core/bind/patterns.hpp). Its values are never remembered: they are read anew by every call.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ..common import matrix
+from ..common.options import Options
+
+#: All patterns of the process.
+STORE = _core.Patterns()
+#: What else of this process is forgotten with them.
+FORGET_ALSO: list[Callable[[], None]] = []
+#: What else is counted, in bytes.
+COUNT_ALSO: list[Callable[[], int]] = []
+# Memory that remembered patterns hold at most, unless the caller says otherwise [bytes].
+MOST_BYTES, SHARE_OF_MEMORY = 512 << 20, 16
+STORE.set_limits(bytes=min(MOST_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE_OF_MEMORY))
+atexit.register(STORE.clear)  # while the devices are there that analyses may be on
+
+# Modules of the objects that analyses consist of; others, devices for example, are not theirs alone.
+OURS = ("gpusplu.engines.", "gpusplu.common.matrix")
+# Options that an analysis depends on: by the threshold pivots are chosen among values, anew by every call.
+ANALYSED_BY = attrgetter(*(name for name in Options.__slots__ if name not in ("perm", "pivot_threshold")))
+
+
+class CacheInfo(NamedTuple):
+    """Result of :func:`gpusplu.cache_info`: as functools has it, and bytes."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+    bytes: int
+    maxbytes: int
+
+
+def cache_info() -> CacheInfo:
+    """What was remembered, how often that was of use, and how much of it there may be.
+
+    Returns
+    -------
+    CacheInfo
+        Named tuple of `hits` and `misses` (calls, since the last :func:`cache_clear`), `maxsize` and `currsize`
+        (patterns), `bytes` and `maxbytes` (of the patterns, their analyses, factors that ``spsolve`` uses again, and
+        factors of ``gpusplu.jax`` that no object holds).
+
+    See Also
+    --------
+    cache_clear, cache_limit
+
+    Examples
+    --------
+    >>> gs.cache_clear()
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> first, second = gs.splu(A), gs.splu(2 * A)
+    >>> info = gs.cache_info()
+    >>> info.hits, info.misses, info.currsize
+    (1, 1, 1)
+    """
+    store = STORE
+    held = store.bytes + sum(count() for count in COUNT_ALSO)
+    return CacheInfo(store.hits, store.misses, store.max_entries, len(store), held, store.max_bytes)
+
+
+def cache_clear() -> None:
+    """Forget all patterns, and count from zero. Factors and analyses that callers hold stay what they are.
+
+    See Also
+    --------
+    cache_info, cache_limit
+
+    Examples
+    --------
+    >>> gs.cache_clear()
+    >>> gs.cache_info().currsize
+    0
+    """
+    for forget in (STORE.clear, *FORGET_ALSO):
+        forget()
+
+
+def cache_limit(entries: int | None = None, bytes: int | None = None) -> None:
+    """Set how much is remembered; what is too much is forgotten at once, the least recently used first.
+
+    Parameters
+    ----------
+    entries : int, optional
+        Patterns, 64 unless set; 0 for none: every call then analyses its matrix.
+    bytes : int, optional
+        Memory that they hold; 512 MiB or a sixteenth of the machine's memory, whichever is less, unless set. A pattern
+        that is larger by itself is not remembered. Factors of ``gpusplu.jax`` that adjoints of solves need have a limit
+        of the same size of their own, on the host and on devices each; there are at most 1,024 of them.
+
+    Raises
+    ------
+    ValueError
+        A limit is negative.
+
+    See Also
+    --------
+    cache_info, cache_clear
+
+    Examples
+    --------
+    >>> gs.cache_limit(entries=0)  # nothing is remembered
+    >>> lu = gs.splu(gs.gallery.poisson(10, 10))
+    >>> gs.cache_info().currsize
+    0
+    >>> gs.cache_limit(entries=64)
+    """
+    for name, limit in (("entries", entries), ("bytes", bytes)):
+        if limit is not None and limit < 0:
+            raise ValueError(f"cache_limit: {name} must not be negative, got {limit}")
+    STORE.set_limits(entries, bytes)
+
+
+class Sight(NamedTuple):
+    """What a matrix is recognised by."""
+
+    tag: tuple[Any, ...]
+    n: int
+    first: np.ndarray
+    second: np.ndarray
+
+
+def sight_of(A: Any, kind: str, options: Any, request: Any) -> Sight | None:
+    """Of a matrix from `matrix.read_matrix`; None where its analysis must not be used again.
+
+    That is where nobody watches what became of pivots that were chosen for other values, or the caller says so.
+    """
+    if not request.remembered or (kind != "cholesky" and (options.pivoting == "static" or options.refine == "never")):
+        return None
+    perm = None if options.perm is None else options.perm.tobytes()
+    tag = (kind, A.format, matrix.float_dtype(A.dtype).char, ANALYSED_BY(options), perm, request)
+    return Sight(tag, A.shape[0], *matrix.index_arrays(A))
+
+
+def keep(sight: Sight, symbolic: Any) -> None:
+    """Remember an analysis."""
+    problem, analysis = symbolic.parts()
+    size = _core.bytes_of(problem.pattern.core) + _core.bytes_of(analysis.core)
+    others = [thing for thing in (analysis.plan, *problem.once.values()) if thing not in (None, analysis.core)]
+    STORE.keep(*sight, symbolic, size + (held_bytes(others) if others else 0))
+
+
+def give(known: Any, factor: Any) -> None:
+    """Leave a factor that nobody sees any more to the next call, if it still has the pattern's analysis."""
+    engines, _ = factor.parts()
+    core = known.value[1] if isinstance(known.value, tuple) else known.value.parts()[1].core
+    if engines.symbolic is core:
+        size = getattr(engines, "bytes", None)
+        STORE.give(known, engines, engines.stats()["bytes"] if size is None else size)
+
+
+def drop() -> bool:
+    """Free the memory of all patterns, and what the core keeps of freed arrays; whether there were patterns."""
+    held = len(STORE) > 0
+    for forget in (STORE.clear, *FORGET_ALSO):
+        forget()
+    _core.drop_kept_memory()
+    return held
+
+
+def held_bytes(thing: Any, seen: set[int] | None = None) -> int:
+    """About what an object of ours and those it refers to hold, in the memory of the host and of devices [bytes]."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen:
+        return 0
+    seen.add(id(thing))
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
+    if isinstance(thing, (_core.Symbolic, _core.Canonical)):
+        return _core.bytes_of(thing)
+    return own_bytes(thing) + sum(held_bytes(part, seen) for part in parts_of(thing))
+
+
+def own_bytes(thing: Any) -> int:
+    """Of what it has on a device [bytes]."""
+    size = getattr(thing, "nbytes", 0) if type(thing).__module__.startswith(OURS) else 0
+    return size if isinstance(size, int) else 0
+
+
+def parts_of(thing: Any) -> list[Any]:
+    """What an object of ours, or a collection of such, refers to."""
+    if isinstance(thing, dict):
+        return list(thing.values())
+    if isinstance(thing, (list, tuple)):
+        return list(thing)
+    if isinstance(thing, _core.Plan):  # its arrays
+        return [getattr(thing, name) for name in dir(thing) if not name.startswith("_")]
+    if not type(thing).__module__.startswith(OURS):
+        return []
+    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    return [getattr(thing, name, None) for name in slots] + list(getattr(thing, "__dict__", {}).values())

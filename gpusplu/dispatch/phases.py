@@ -1,0 +1,188 @@
+"""What is told of a factor: its analysis and the choices in it, seconds of every phase beside what was predicted, and
+what had to be mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from ..common.listeners import EACH, UNASKED, caller, listens, tell
+from ..common.progress import shown_to
+from ..common.stats import duration, show
+from ..cost.model import Prediction
+from ..cost.scale import size
+from ..engines import registry
+from .report import entries_text, events_of, method_text, ordering_text, predictions_of, stored_text
+
+
+def took(phase: str, seconds: float, text: str = "", predicted: float | None = None, level: int | None = None) -> None:
+    """A line about a phase that is over."""
+    beside = f", {duration(predicted)} predicted" if predicted else ""
+    line = f"{phase} took {duration(seconds)}{beside}" + (f": {text}" if text else "")
+    kept = {"phase": phase, "seconds": seconds, "predicted": predicted}
+    tell(line, **kept) if level is None else tell(line, level, **kept)  # type: ignore[arg-type]
+
+
+def canonicalized(problem: Any) -> None:
+    """The matrix has been read."""
+    if listens():
+        text = f"{show(problem.n)} x {show(problem.n)}, {show(problem.nnz)} entries, {problem.values.dtype}"
+        took("canonicalize", problem.seconds["canonicalize"], text)
+
+
+def analyzed(symbolic: Any) -> None:
+    """An analysis has been made for this matrix."""
+    if not listens():
+        return
+    _, analysis = symbolic.parts()
+    seconds = symbolic.seconds
+    took("analyze", seconds.get("analyze", 0.0), method_text(symbolic.method, analysis.core.kind == "ldlt"))
+    if seconds.get("plan"):
+        took("plan", seconds["plan"])
+    tell(f"ordering {ordering_text(symbolic, symbolic.ordering)}")
+    chosen(symbolic)
+
+
+def chosen(symbolic: Any) -> None:
+    """The engine, why it, and what is expected of it."""
+    tell(f"engine {symbolic.engine}: {symbolic.choice.reason}")
+    entries = entries_text(symbolic.lnz, symbolic.n, symbolic.parts()[1].core.kind != "lu")
+    tell(f"predicted {entries}, {show(symbolic.flops)} flop" + expectations(symbolic))
+
+
+def expectations(symbolic: Any) -> str:
+    """Predicted seconds of what is to come."""
+    prediction = prediction_of(symbolic)
+    if prediction is None:
+        return ""
+    phases = ("factor", "refactor", "solve")
+    return "; " + ", ".join(f"{phase} {duration(getattr(prediction, phase))}" for phase in phases)
+
+
+def prediction_of(symbolic: Any) -> Prediction | None:
+    """Of the engine that runs, if there is one."""
+    return {p.engine: p for p in predictions_of(symbolic)}.get(symbolic.engine)
+
+
+def reused(symbolic: Any) -> None:
+    """An analysis that was remembered is used."""
+    if listens():
+        tell(f"analysis of call {symbolic.call} reused, found in {duration(symbolic.seconds['canonicalize'])}")
+        chosen(symbolic)
+
+
+def dropped(call: int, why: str) -> None:
+    """An analysis that was remembered is not used."""
+    if listens():
+        tell(f"analysis of call {call} dropped: {why}")
+
+
+def short_of_memory() -> None:
+    """A call is made again."""
+    if listens(UNASKED):
+        tell("memory is short: what was remembered of patterns is dropped, and the call made again", UNASKED)
+
+
+def at_once(symbolic: Any) -> None:
+    """Analysed and factored by one call, which is over."""
+    if symbolic.call:
+        return reused(symbolic)
+    canonicalized(symbolic.parts()[0])
+    analyzed(symbolic)
+
+
+def told(core: Any, symbolic: Any) -> Any:
+    """The engine's factor, of which has been told; where somebody listens or asked for progress, one that goes on
+    telling."""
+    if not listens():
+        return core if caller().progress is None else Told(core, symbolic, None)
+    stats, expected = core.stats(), prediction_of(symbolic)
+    phase = "refactor" if stats["n_refactor"] else "factor"  # one that was left by somebody else
+    text = f"{stored_text(core.nnz, core.method)}, {size(stats['bytes'])}"
+    took(phase, stats[f"{phase}_seconds"], text, getattr(expected, phase, None))
+    following = Told(core, symbolic, expected)
+    if following.counted:
+        mended(core, symbolic, {}, stats)
+    return following
+
+
+def mended(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """What a factorization had to do besides, by the counts before and after it."""
+    counts = {name: count - before.get(name, 0) for name, count in after.items() if isinstance(count, int)}
+    counts["n_perturbed"] = after.get("n_perturbed", 0)  # not added up
+    events = events_of({name: count for name, count in counts.items() if name != "n_refinement"})
+    if symbolic.parts()[1].core.kind == "ldlt" != core.symbolic.kind:
+        events.append("LDL^T was left for LU")
+    if events:
+        tell("; ".join(events))
+
+
+class Told:
+    """An engine's factor whose refactorizations and solves are told of, to whom listened when it was made, and whose
+    progress is shown to whom asked for that then.
+
+    Parameters
+    ----------
+    core : EngineFactor
+    symbolic : Symbolic
+        That it was made by.
+    expected : Prediction, optional
+    """
+
+    def __init__(self, core: Any, symbolic: Any, expected: Prediction | None):
+        self.held, self._symbolic, self._expected, self._caller = core, symbolic, expected, caller()
+        # what a device has to be asked for may not be there yet, and whoever asks waits; it tells by itself
+        self.counted = not registry.named(symbolic.engine).on_device
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.held, name)
+
+    def solve(self, b: Any, trans: int = 0) -> Any:
+        columns = 1 if b.ndim == 1 else b.shape[1]
+        sides = f"{show(columns)} right-hand side" + ("s" if columns > 1 else "")
+        return self._timed("solve", partial(self.held.solve, b, trans), sides)
+
+    def refactor(self, values: Any, source: Any = None, *checked: bool) -> Any:
+        with shown_to(self._caller):
+            counted = self.counted and listens()
+            before = self.held.stats() if counted else {}
+            bad = self._timed("refactor", partial(self.held.refactor, values, source, *checked))
+            if counted:
+                mended(self.held, self._symbolic, before, self.held.stats())
+        return bad
+
+    def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
+        return self._timed("refactor_solve", partial(self.held.refactor_solve, values, b, trans))
+
+    def _timed(self, phase: str, work: Callable[[], Any], text: str = "") -> Any:
+        with shown_to(self._caller):
+            start = perf_counter()
+            result = work()
+            if listens(EACH):
+                seconds, error = perf_counter() - start, self.held.backward_error
+                if phase != "refactor" and error >= 0:
+                    text = ", ".join(filter(None, (text, f"backward error {error:.1e}")))
+                took(phase, seconds, text, getattr(self._expected, phase, None), EACH)
+        return result
+
+
+def batch_factored(count: int, side_by_side: bool, seconds: float) -> None:
+    """Systems of one pattern have been factored, or are under way on a device."""
+    if listens():
+        took("factor", seconds, f"{show(count)} systems {'side by side' if side_by_side else 'one by one'}")
+
+
+def moved(symbolic: Any) -> None:
+    """A factor has gone over to another engine."""
+    if listens():
+        tell(f"moved to engine {symbolic.engine}: {symbolic.choice.reason}")
+
+
+def stays(story: str, failed: bool = False) -> None:
+    """A factor does not go over; `failed` where it would have."""
+    if listens(UNASKED):
+        tell(story, UNASKED) if failed else tell(story)

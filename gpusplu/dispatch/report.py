@@ -1,0 +1,208 @@
+"""Text of explain(): what was found about a matrix, what was chosen for it and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from ..common.stats import Explanation, column, duration, durations, show
+from ..common.traits import matrix_traits
+from ..cost.model import Prediction
+from ..cost.scale import DEVICE_BYTES, advice, needs_of, size
+from ..engines import registry
+
+#: Of a prediction, as the table of explain() has them.
+PHASES = ("analyze", "factor", "refactor", "solve", "moving")
+SINGULAR = "by its pattern alone the matrix is exactly singular"
+
+
+def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> Explanation:
+    """About a factorization that was made; `story` of a factor that might have gone to a device."""
+    error, seconds = stats["backward_error"], stats["seconds"]
+    if error is not None:
+        accuracy = f"backward error {error:.1e}"
+    elif "error_bound" in stats:
+        accuracy = f"backward error bounded by about {stats['error_bound']:.1e}: solves are not measured"
+    else:
+        accuracy = "every solve is measured"
+    held = f"{stored_text(stats['nnz_factor'], stats['method'])}, {stats['fill']:.2f} times A"
+    rows = [
+        ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
+        ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
+        *([("moving", story)] if story else []),
+        ("method", method_text(stats["method"], stats["symmetric"])),
+        ("analysis", stats["analysis"]),
+        ("ordering", ordering_text(symbolic, stats["ordering"])),
+        ("factor", f"{held}, {size(stats['bytes'])}"),
+        *([("precision", precision_text(stats))] if "precision" in stats else []),
+        *registry.named(symbolic.engine).explain(stats),
+        ("accuracy", accuracy),
+        ("pivoting", "; ".join(events_of(stats)) or "nothing had to be mended"),
+        ("seconds", durations(seconds)),
+    ]
+    return Explanation(rows, *predicted_table(symbolic))
+
+
+def events_of(stats: Mapping[str, Any]) -> list[str]:
+    """What had to be done besides factoring and solving, by the counts of a factor."""
+    events = {
+        "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
+        "updates and downdates": stats.get("n_updated", 0),
+        "columns of LDL^T moved to fronts of parents": stats.get("n_delayed", 0),
+        "pivots chosen anew by threshold partial pivoting": stats.get("n_repivoted", 0),
+        "perturbed pivots": stats.get("n_perturbed", 0),
+        "refinement steps": stats.get("n_refinement", 0),
+        "iterations of GMRES in them": stats.get("n_gmres", 0),
+        "factorizations in double precision": stats.get("n_double", 0),
+    }
+    return [f"{what}: {show(count)}" for what, count in events.items() if count]
+
+
+def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
+    """About a matrix and what its analysis chose, which is nothing where no values make it regular."""
+    (problem, analysis), engine = symbolic.parts(), registry.named(symbolic.engine)
+    traits, structure = matrix_traits(problem.pattern, canonical), problem.structure(analysis.core)
+    symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
+    if traits.hermitian:
+        symmetry += "; Hermitian" + (", likely positive definite" if traits.definite_likely else "")
+        symmetry += ", where cholesky does half the work" if traits.definite_likely and not structure.cholesky else ""
+    rows = [
+        ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
+        ("density", f"{traits.density:.2g}, {show(traits.nnz / max(traits.n, 1))} entries a column"),
+        ("symmetry", symmetry),
+        ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
+        ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
+    ]
+    if symbolic.structural_rank < traits.n:
+        return Explanation([*rows, ("factor", f"none: {SINGULAR}"), ("seconds", durations(symbolic.seconds))])
+    fill = f"{entries_text(structure.fill, structure.n, structure.cholesky)}, {show(structure.flops)} flop, "
+    fill += f"{show(structure.column_levels)} levels"
+    fill += f" of columns, {show(structure.super_levels)} of supernodes" if structure.super_levels else " of columns"
+    rows += [
+        ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
+        ("method", method_text(symbolic.method, analysis.core.kind == "ldlt")),
+        ("ordering", ordering_text(symbolic, symbolic.ordering)),
+        ("predicted", fill),
+        ("scale", scale_text(symbolic.choice.request, structure)),
+        *engine.explain(engine.facts(analysis)),
+        ("seconds", durations(symbolic.seconds)),
+    ]
+    return Explanation(rows, *predicted_table(symbolic))
+
+
+def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
+    """What `explain_matrix` says, for programs: seconds [s]."""
+    (problem, analysis), request = symbolic.parts(), symbolic.choice.request
+    traits = asdict(matrix_traits(problem.pattern, canonical))
+    matrix = {**traits, "structural_rank": symbolic.structural_rank}
+    if symbolic.structural_rank < symbolic.n:
+        return {"matrix": matrix, "engine": None, "reason": SINGULAR, "seconds": dict(symbolic.seconds)}
+    structure = problem.structure(analysis.core)
+    predictions = [
+        {"engine": p.engine, "note": p.note}
+        if p.note
+        else {"engine": p.engine, **{phase: getattr(p, phase) for phase in PHASES}, "total": p.total(request.uses)}
+        for p in predictions_of(symbolic)
+    ]
+    considered = [
+        {"ordering": name, "method": method, "seconds": seconds} for name, method, seconds in analysis.core.considered
+    ]
+    return {
+        "matrix": matrix,
+        "engine": symbolic.engine,
+        "reason": symbolic.choice.reason,
+        "method": structure.method,
+        "ordering": symbolic.ordering,
+        "considered": considered,
+        "predicted": {
+            "entries_of_L": structure.fill,
+            "flops": structure.flops,
+            "column_levels": structure.column_levels,
+            "super_levels": structure.super_levels,
+        },
+        "scale": scale_text(request, structure),
+        "seconds": dict(symbolic.seconds),
+        "refactorizations": request.uses,
+        "predictions": predictions,
+    }
+
+
+def scale_text(request: Any, structure: Any) -> str:
+    """What the factors need: one GPU, several or a cluster."""
+    device_bytes, asked = request.device_memory or DEVICE_BYTES, request.devices or (request.device,)
+    if request.device is not None and request.device_memory is None:
+        from ..cuda import devices
+
+        device_bytes = min(devices.open_device(index).free_bytes() for index in asked)
+    return advice(needs_of(structure), structure.flops, device_bytes, len(asked))
+
+
+def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:
+    """Heading, and predicted seconds beyond this analysis, a row an engine; no rows where nothing can be predicted."""
+    predictions, many = predictions_of(symbolic), symbolic.choice.request.uses
+    if not predictions:
+        return "", []
+    able = [p for p in predictions if not p.note]
+    columns = [["engine", *(p.engine for p in able)]]
+    columns += [column(phase, [getattr(p, phase) for p in able]) for phase in PHASES]
+    columns.append(column("total", [p.total(many) for p in able]))
+    notes = [[p.engine, p.note] for p in predictions if p.note]
+    return f"predicted, with {many:,g} refactorizations and solves", [*map(list, zip(*columns, strict=True)), *notes]
+
+
+def predictions_of(symbolic: Any) -> tuple[Prediction, ...]:
+    """What an engine was chosen by; of one that was asked for by name what can be said of it."""
+    predictions: tuple[Prediction, ...] = symbolic.choice.predictions
+    if predictions:
+        return predictions
+    problem, _ = symbolic.parts()
+    prediction = registry.named(symbolic.engine).predict(problem)
+    return () if prediction.note else (prediction,)
+
+
+def ordering_text(symbolic: Any, ordering: str) -> str:
+    """The ordering, and the predicted seconds that it was chosen by if it was compared with others.
+
+    Of the processor: of all that is expected of a factor, by ordering and method; of a device: what its engine says.
+    """
+    _, analysis = symbolic.parts()
+    by = {"column": "columns", "front": "fronts", "ldlt": "LDL^T"}
+    considered = [(f"{name} by {by[method]}", seconds) for name, method, seconds in analysis.core.considered]
+    compared = analysis.compared or considered
+    if ordering != analysis.core.ordering or not compared:
+        return ordering
+    return f"{ordering}; predicted " + ", ".join(f"{duration(seconds)} with {name}" for name, seconds in compared)
+
+
+def method_text(method: str, symmetric: bool) -> str:
+    """`symmetric`: by LDL^T."""
+    known = {
+        "column": "column LU with threshold partial pivoting (little fill)",
+        "front": "fronts (supernodes and dense kernels)",
+    }
+    return known.get(method, method) + (", LDL^T: A is symmetric or Hermitian" if symmetric else "")
+
+
+def entries_text(fill: int, n: int, one_triangle: bool) -> str:
+    """Entries of the factors by those of L, the diagonal counted once."""
+    return f"{show(fill)} entries of L" if one_triangle else f"{show(2 * fill - n)} entries of L + U"
+
+
+def stored_text(nnz: int, method: str) -> str:
+    """What a factor holds; fronts of several columns hold what is zero in some of them."""
+    return f"{show(nnz)} entries stored" + (" with the zeros of fronts" if method == "front" else "")
+
+
+def precision_text(stats: Mapping[str, Any]) -> str:
+    """Of a factor that mixed precision was asked for."""
+    if stats["precision"] == "mixed":
+        return "mixed: the factor is single precision, answers are refined to double"
+    return f"double, after mixed precision was given up: {stats['why_double']}"
+
+
+def analysis_text(call: int) -> str:
+    """Of a factor: whose analysis it has, counted as cache_info counts calls."""
+    return f"analysis of call {call} reused" if call else "made for this matrix"

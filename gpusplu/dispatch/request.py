@@ -1,0 +1,117 @@
+"""From the keyword arguments about engines and devices to a `Request`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ..cost.model import REFACTORIZATIONS
+from ..cuda import presence
+from ..engines import registry
+from ..engines.problem import Request
+from ..errors import EngineUnavailableError
+
+AUTO = "auto"
+# Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded. Fewer
+# where more refactorizations are expected than usual.
+SMALLEST = 50_000
+BY_NAME = Request(registry.DEFAULT, "asked for by name")
+
+
+def engine_names() -> tuple[str, ...]:
+    """What ``engine=`` may be."""
+    return (AUTO, *registry.names())
+
+
+def read_request(
+    engine: str,
+    device: Any = None,
+    device_memory: int | None = None,
+    expected_refactors: float = REFACTORIZATIONS,
+    deterministic: bool = False,
+) -> Request:
+    """Resolve ``engine=``, ``device=``, ``device_memory=``, ``expected_refactors=`` and ``deterministic=``.
+
+    Raises
+    ------
+    ValueError
+        `engine` is none of `engine_names`, `device_memory` is no number of bytes, or `expected_refactors` is negative.
+    EngineUnavailableError
+        A GPU engine or a device was asked for by name and cannot be had. Only ``"auto"`` may fall back.
+    """
+    if deterministic:
+        return fixed(read_request(engine, device, device_memory, expected_refactors))
+    if device is None and device_memory is None and expected_refactors == REFACTORIZATIONS:
+        if engine == AUTO:
+            return automatic()
+        if engine == registry.DEFAULT:
+            return BY_NAME
+    if engine not in engine_names():
+        raise ValueError(f"engine={engine!r} is not one of {', '.join(map(repr, engine_names()))}")
+    if device_memory is not None and (isinstance(device_memory, bool) or int(device_memory) <= 0):
+        raise ValueError(f"device_memory={device_memory!r} must be a positive number of bytes")
+    if isinstance(expected_refactors, bool) or not 0 <= expected_refactors < float("inf"):
+        raise ValueError(f"expected_refactors={expected_refactors!r} must be a number that is not negative")
+    request = name_engine(engine, device)
+    movable = request.movable and expected_refactors == REFACTORIZATIONS
+    return request._replace(device_memory=device_memory, refactorizations=expected_refactors, movable=movable)
+
+
+def name_engine(engine: str, device: Any) -> Request:
+    """The engine, as far as it can be told without a matrix."""
+    if device == registry.DEFAULT or (engine != AUTO and not registry.named(engine).on_device):
+        if engine == AUTO:
+            return BY_NAME
+        if registry.named(engine).on_device or device not in (None, registry.DEFAULT):
+            raise EngineUnavailableError(f"engine={engine!r} does not run on device={device!r}")
+        return Request(engine, "asked for by name")
+    if engine == AUTO and device is None:
+        return automatic()
+    from ..cuda import devices, several
+
+    if several.is_several(device):
+        opened = several.open_devices(device)
+        if len(opened) > 1 and engine != AUTO and not registry.named(engine).several:
+            raise EngineUnavailableError(f"engine={engine!r} runs on one device; pass one of them, or another engine")
+        indices = tuple(each.index for each in opened)
+        return Request(
+            engine,
+            "" if engine == AUTO else "asked for by name",
+            indices[0],
+            devices=indices if len(indices) > 1 else (),
+        )
+    index = devices.open_device(device).index
+    return Request(engine, "" if engine == AUTO else "asked for by name", index)
+
+
+@cache
+def fixed(request: Request) -> Request:
+    """What ``deterministic=True`` makes of it."""
+    return request._replace(movable=False, remembered=False)
+
+
+def automatic() -> Request:
+    """What ``engine="auto"`` means on this machine, as far as can be told before the driver is asked."""
+    return _automatic(presence.no_driver(), registry.hosts())
+
+
+@cache
+def _automatic(missing: str, hosts: tuple[str, ...]) -> Request:
+    return settled(Request(reason=missing, movable=not missing))
+
+
+def without_small(request: Request, nnz: int) -> Request:
+    """Decide "auto" where no look at the matrix is needed."""
+    often = max(request.refactorizations, REFACTORIZATIONS)
+    if request.device is None and not request.reason and nnz * often < SMALLEST * REFACTORIZATIONS:
+        request = request._replace(reason=f"{nnz:,} entries are too few for a GPU to pay")
+        return settled(request)
+    return request
+
+
+def settled(request: Request) -> Request:
+    """The engine by name where "auto" has one left: no device is looked at, and there is one for the processor."""
+    hosts = registry.hosts()
+    if request.engine == AUTO and request.reason and len(hosts) == 1:
+        return request._replace(engine=hosts[0], reason=f"engine='auto' and {request.reason}")
+    return request

@@ -1,0 +1,181 @@
+"""The choice of an engine: from the traits of a matrix, what is asked of it, and what engines predict for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .. import _core
+from ..cost.calibration import costs_of
+from ..cost.features import loading
+from ..cost.model import Prediction, fastest
+from ..cuda import presence
+from ..engines import registry
+from ..engines.interface import Analysis, Engine
+from ..engines.problem import Problem, Request
+from ..errors import EngineUnavailableError
+from .request import AUTO
+
+MARGIN = 0.9  # of the seconds predicted on the processor that an engine on a device has to stay below
+# Entries of A times refactorizations from which on "auto" mostly ends on a GPU, if CuPy is loaded.
+LIKELY = 10_000_000
+# Entries of A from which on finite elements in space mostly end there after one use.
+LIKELY_IN_SPACE = 400_000
+
+
+class Choice(NamedTuple):
+    """An engine and the sentence that explain() prints about it.
+
+    Attributes
+    ----------
+    engine : str
+    reason : str
+    request : Request
+        What was asked, with the device that was found.
+    predictions : tuple of Prediction
+        What was chosen by; empty where nothing had to be predicted.
+    """
+
+    engine: str
+    reason: str
+    request: Request
+    predictions: tuple[Prediction, ...] = ()
+
+
+def select(problem: Problem) -> tuple[Choice, Analysis]:
+    """Choose an engine and analyse for it.
+
+    Raises
+    ------
+    EngineUnavailableError
+        An engine asked for by name cannot take the matrix.
+    """
+    request = problem.request
+    choice = choose(problem) if request.engine == AUTO else Choice(request.engine, request.reason, request)
+    engine = registry.named(choice.engine)
+    if reason := engine.obstacle(problem):
+        raise EngineUnavailableError(reason)
+    if reason := settle_precision(problem, engine):
+        choice = choice._replace(reason=f"{choice.reason}; {reason}")
+    return choice, engine.analyze(problem)
+
+
+def settle_precision(problem: Problem, engine: Engine) -> str:
+    """What ``precision="auto"`` is with this engine, if it is on a device; why it is mixed, empty if it is not."""
+    if problem.options.precision != "auto" or not engine.on_device:
+        return ""
+    reason = engine.prefers_single(problem)
+    problem.settle_precision("mixed" if reason else "double")
+    return f"precision='auto' is mixed, as {reason}" if reason else ""
+
+
+def choose(problem: Problem) -> Choice:
+    """The engine with the least predicted seconds. What is predicted is analysed for, so devices are looked at only
+    where they may pay, and first where they will."""
+    request = problem.request
+    if request.device is not None:
+        devices = able(problem, True)
+        if not devices:
+            raise EngineUnavailableError(f"no GPU engine has a {problem.kind} factorization; leave out device=")
+        return choose_on_device(problem, with_batches(devices) if request.systems else devices)
+    hosts = able(problem, False)
+    if not hosts:
+        raise EngineUnavailableError(registry.named(registry.DEFAULT).obstacle(problem))
+    if request.reason:
+        return at_home(problem, hosts, request.reason)
+    if problem.options.pivoting == "partial":
+        return at_home(problem, hosts, "partial pivoting, which no GPU engine has")
+    here: tuple[Prediction, ...] = () if is_likely(problem) else predicted(problem, hosts)
+    seconds = fastest(here, request.uses).total(request.uses) if here else float("inf")
+    would_not_pay = f"a GPU would not pay: {seconds:.2g} s are predicted on the CPU"
+    if here and registry.is_asleep() and seconds < loading(costs_of()):
+        return at_home(problem, hosts, would_not_pay, here)
+    devices = able(problem, True)
+    if not devices:
+        return at_home(problem, hosts, f"no GPU engine has {problem.kind}")
+    try:
+        if here and seconds < min(engine.least(problem) for engine in devices):
+            return at_home(problem, hosts, would_not_pay, here)
+        if missing := presence.no_device():
+            return at_home(problem, hosts, missing, here)
+        there = predicted(problem, devices)
+    except EngineUnavailableError as error:
+        return at_home(problem, hosts, f"no GPU engine can run: {error}", here)
+    if problem.is_singular():
+        return at_home(problem, hosts, "A is structurally singular")
+    return decide(request, (*(here or predicted(problem, hosts)), *there))
+
+
+def able(problem: Problem, on_device: bool) -> list[Engine]:
+    """Engines that can take the matrix."""
+    return [engine for engine in registry.engines(on_device) if not engine.obstacle(problem)]
+
+
+def is_likely(problem: Problem) -> bool:
+    """Whether to analyse for a device before anything is analysed for the processor."""
+    often = problem.nnz * problem.request.uses > LIKELY
+    in_space = problem.nnz > max(LIKELY_IN_SPACE, _core.NEIGHBOURS_IN_SPACE * problem.n)
+    return (often or in_space) and presence.is_loaded()
+
+
+def predicted(problem: Problem, engines: list[Engine]) -> tuple[Prediction, ...]:
+    """What each predicts, those that analyse for others first."""
+    if any(engine.on_device for engine in engines):
+        problem.catch_up()
+    each = {engine.name: engine.predict(problem) for engine in reversed(engines)}
+    return tuple(each[engine.name] for engine in engines)
+
+
+def at_home(problem: Problem, hosts: list[Engine], reason: str, known: tuple[Prediction, ...] = ()) -> Choice:
+    """The best engine for the processor; `reason` is why no device is used."""
+    reason = f"engine='auto' and {reason}"
+    if len(hosts) == 1:
+        return Choice(hosts[0].name, reason, problem.request, known)
+    many, predictions = problem.request.uses, known or predicted(problem, hosts)
+    best = fastest(predictions, many)
+    return Choice(best.engine, f"{reason}; {reason_for(best, predictions, many)}", problem.request, predictions)
+
+
+def with_batches(engines: list[Engine]) -> list[Engine]:
+    """Those that factor many systems side by side, if there are such."""
+    return [engine for engine in engines if engine.batches] or engines
+
+
+def choose_on_device(problem: Problem, engines: list[Engine]) -> Choice:
+    """Among the engines of a device that was asked for; where none has enough memory, one that is going to say so."""
+    request = problem.request
+    predictions = predicted(problem, engines)
+    asked = list(request.devices) if request.devices else request.device
+    reason = f"device={asked} was asked for"
+    if all(prediction.note for prediction in predictions):
+        return Choice(engines[-1].name, reason, request, predictions)
+    choice = decide(request, predictions)
+    return choice._replace(reason=f"{reason}; {choice.reason}")
+
+
+def decide(request: Request, predictions: tuple[Prediction, ...]) -> Choice:
+    """Take the fastest; one on a device has to be faster than the processor by a margin."""
+    many = request.uses
+    best = fastest(predictions, many)
+    hosts = [p for p in predictions if not p.note and not registry.named(p.engine).on_device]
+    if hosts and registry.named(best.engine).on_device:
+        host = fastest(hosts, many)
+        best = host if MARGIN * host.total(many) < best.total(many) else best
+    if registry.named(best.engine).on_device and request.device is None:
+        from ..cuda import devices
+
+        request = request._replace(device=devices.open_device().index)
+    return Choice(best.engine, reason_for(best, predictions, many), request, predictions)
+
+
+def reason_for(best: Prediction, predictions: tuple[Prediction, ...], many: float) -> str:
+    """What was compared."""
+    second = [p for p in predictions if not p.note and p is not best]
+    reason = f"predicted {best.total(many):.2g} s"
+    if second:
+        other = fastest(second, many)
+        reason += f", and {other.total(many):.2g} s with {other.engine}, the next,"
+    reason += f" for a factorization and {many:g} refactorizations and solves"
+    without = [f"{p.engine}: {p.note}" for p in predictions if p.note]
+    once = max(p.once for p in predictions)
+    first = [f"{once:.2g} s are charged for kernels that are to be compiled"] if once else []
+    return "; ".join([reason, *without, *first])

@@ -1,0 +1,118 @@
+"""The matrix in double precision on a device, where residuals of its factors are computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...common.matrix import Pattern
+from ...cuda.layout import record
+from ..device.part import THREADS, VALUE_BYTES, VALUES, MatrixPart, address
+from ..device.staging import STATUS, Status, is_asymmetric
+from ..device.unfinished import outliving
+
+ROW_SIZES = "common/row_sizes.cu"
+REAL = np.dtype("d")
+
+
+class RowsOnDevice(MatrixPart):
+    """A pattern on a device, for any values in double precision.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    pattern : Pattern
+    dtype : dtype
+    kind : int
+        As cuda/nvrtc.py numbers kinds.
+    """
+
+    def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, kind: int):
+        super().__init__(device, dtype, kind)
+        self.pattern = pattern
+        self.device.prepare([ROW_SIZES, VALUES], self.dtype.char, self.kind)
+        self.load(ROW_SIZES, VALUES)
+
+    def array(self, values: np.ndarray) -> Any:
+        """A copy on the device."""
+        array = self.device.array(values.shape, values.dtype)
+        array.set(values)
+        return array
+
+    def gathered(self, given: Any) -> tuple[Any, bool]:
+        """Canonical values from the caller's, an array on the device; False with them where they have to be symmetric
+        and are not."""
+        values, found = self.device.array((self.pattern.nnz,), self.dtype), np.zeros(1, STATUS)
+        status = self.device.zeros(STATUS.itemsize)
+        self.device.own_stream().synchronize()
+        stream, pointer = self.device.caller_stream(), self.device.pointer
+        self.launch_values(stream, "gather_values", pointer(given), pointer(values), 0, status.pointer)
+        with outliving(self.device, status):
+            stream.read(found, status.pointer, found.nbytes)
+        return values, not is_asymmetric(Status._make(found[0].item()), self.dtype)
+
+    def full(self, shape: tuple[int, ...], value: float, dtype: np.dtype) -> Any:
+        """A new array on the device."""
+        array = self.device.array(shape, dtype)
+        array[...] = value
+        return array
+
+    def residual(self, values: Any, b: Any, x: Any, trans: int, sizes: Any = None, norms: Any = None) -> Any:
+        """``b - op(A) x``; with `sizes` and `norms` what kernels/common/row_sizes.cu says of them."""
+        (n, nrhs), nnz, device = b.shape, self.pattern.nnz, self.device
+        b, x = (one if one.flags.f_contiguous else one.copy(order="F") for one in (b, x))
+        r, (ptr, ind, source) = device.array(b.shape, self.dtype), self.rows_of(trans)
+        kernel = self.kernel(ROW_SIZES, "row_sizes")
+        lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
+        named = {"values": values, "x": x, "b": b, "r": r, "sizes": sizes, "norms": norms}
+        args = record(
+            kernel.arguments,
+            **{name: 0 if array is None else device.pointer(array) for name, array in named.items()},
+            ptr=address(ptr),
+            ind=address(ind),
+            source=address(source),
+            ld=n,
+            n=n,
+            nrhs=nrhs,
+            conjugate=trans != 1 if self.hermitian else trans == 2,
+            lanes_log2=lanes_log2,
+        )
+        grid = self.blocks(n << lanes_log2, THREADS, 8)
+        device.caller_stream().launch(kernel, grid, THREADS, VALUE_BYTES, args)
+        return r
+
+
+class DeviceMatrix:
+    """A `DoubleMatrix` on a device.
+
+    Parameters
+    ----------
+    rows : RowsOnDevice
+    values : cupy.ndarray, shape (nnz,)
+        Canonical.
+    is_symmetric : bool, optional
+        Or need not be.
+    """
+
+    def __init__(self, rows: RowsOnDevice, values: Any, is_symmetric: bool = True):
+        self._rows, self._values, self.is_symmetric = rows, values, is_symmetric
+
+    def residual(self, b: Any, x: Any, trans: int) -> tuple[Any, Any]:
+        sizes = self._rows.device.array(b.shape, REAL)
+        return self._rows.residual(self._values, b, x, trans, sizes=sizes), sizes
+
+    def measured(self, b: Any, x: Any, trans: int) -> tuple[Any, np.ndarray]:
+        norms = self._rows.full((4, b.shape[1]), 0.0, REAL)
+        r = self._rows.residual(self._values, b, x, trans, norms=norms)
+        return r, norms.get().T
+
+    def here(self, array: np.ndarray) -> Any:
+        return self._rows.array(np.asfortranarray(array))
+
+    def full(self, shape: tuple[int, int], value: float) -> Any:
+        return self._rows.full(shape, value, self._rows.dtype)
+
+    def canonical(self) -> np.ndarray:
+        values: np.ndarray = self._values.get()
+        return values

@@ -1,0 +1,413 @@
+"""A factor in single precision with answers in double precision, whatever the engine that makes it.
+
+`MixedFactor` has the surface of engines' factors (engines/interface.py) and holds one of single precision, the matrix
+in double precision, and refinement between them (refinement.py). Where that comes to no certified answer it goes over
+to the engine's factor in double precision, for good, and says so. What is read off the factors themselves (L, U, the
+determinant, entries of the inverse) would be no better than single precision, so it comes from a factor in double
+precision of the same values, made when somebody asks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from threading import RLock
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...common import matrix
+from ...common.listeners import UNASKED, listens, tell
+from ...common.matrix import SINGLE, Pattern
+from ...errors import NonFiniteError, NoSymmetricFactorError, NotPositiveDefiniteError
+from ..interface import Analysis, Engine
+from ..problem import Problem
+from .matrices import DoubleMatrix, HostMatrix, largest_of_columns
+from .refinement import Refined, Rows, refine
+
+#: Matrices that go into single precision as they are: sums of moduli of all rows and columns are in this range.
+LEAST, LARGEST = 1e-30, 1e30
+#: Binary exponents by which right-hand sides are brought to one.
+MOST_SHIFT = 1000
+AT_ONCE = 8  # right-hand sides: each needs some ten vectors in double precision
+#: What factorizations in single precision raise of matrices that double precision may factor.
+FAILURES = (RuntimeError, NotPositiveDefiniteError, NonFiniteError, _core.NotPositiveDefinite)
+OUT_OF_RANGE = "values are out of the range of single precision"
+LATER = "check='later' leaves nobody to refine answers of mixed precision; pass check='now', or precision='double'"
+
+
+def mixed_factor(engine: Engine, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
+    """A factor of canonical values in mixed precision; of values in single precision, the engine's own."""
+    if values.dtype not in SINGLE or problem.n == 0:
+        return engine.factor(problem, analysis, values)
+    return MixedFactor(engine, problem, analysis, values)
+
+
+class MixedFactor:
+    """Solves in double precision by a factor in single precision.
+
+    Parameters
+    ----------
+    engine : Engine
+    problem : Problem
+    analysis : Analysis
+    values : ndarray, shape (nnz,)
+        Canonical, in double precision, finite.
+    """
+
+    takes_both = False  # no refactorization and solve by one launch
+
+    def __init__(self, engine: Engine, problem: Problem, analysis: Analysis, values: np.ndarray):
+        start = perf_counter()
+        self._engine, self._problem, self._analysis = engine, problem, analysis
+        self.n, self._dtype = problem.n, values.dtype
+        self._pattern: Pattern = problem.pattern
+        self._locks: dict[int, Any] = {}
+        self._single: Any = None
+        self._double: Any = None
+        self._double_current = False  # it is of the values held
+        self._gone_over = False  # for good
+        self._left = False  # a call was left before its end, so that the factor that solves is not of the values held
+        self._why, self._error = "", -1.0
+        self._counts = dict.fromkeys(("n_refactor", "n_refinement", "n_gmres", "n_double"), 0)
+        self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
+        self._device = self._open_device() if engine.on_device else nullcontext()
+        self.device_array = getattr(self._device, "array_class", None)
+        with self._device:
+            self._hold(self._matrix_of(values if engine.on_device else values.copy()))  # it may be the caller's A.data
+            if why := self._make_single(values):
+                self._go_over(why)
+        self._seconds["factor_seconds"] = perf_counter() - start
+
+    def _open_device(self) -> Any:
+        from ...cuda import devices
+
+        return devices.open_device(self._problem.request.device)
+
+    @property
+    def _lock(self) -> Any:
+        """Of this process: a forked child does not wait for a thread that it does not have."""
+        return self._locks.setdefault(os.getpid(), RLock())
+
+    # ---- the matrix
+
+    @property
+    def _on_device(self) -> Any:
+        """The pattern on the device, for all factors on it."""
+        from ...cuda.nvrtc import kernel_kind
+        from .device import RowsOnDevice
+
+        problem = self._problem
+        kind = kernel_kind(problem.kind, problem.options.hermitian)
+        key = "mixed.rows", self._dtype
+        return problem.once(key, lambda: RowsOnDevice(self._device, problem.pattern, self._dtype, kind))
+
+    def _matrix_of(self, values: np.ndarray) -> DoubleMatrix:
+        """Of canonical values on the host."""
+        if self.device_array is None:
+            return HostMatrix(self._pattern, values)
+        from .device import DeviceMatrix
+
+        return DeviceMatrix(self._on_device, self._on_device.array(values))
+
+    def _matrix_given(self, values: Any) -> DoubleMatrix:
+        """Of the caller's values on the device."""
+        from .device import DeviceMatrix
+
+        return DeviceMatrix(self._on_device, *self._on_device.gathered(values))
+
+    def _hold(self, A: DoubleMatrix) -> None:
+        self._A, self._double_current = A, False
+        self._rows: dict[bool, Rows] = {}
+
+    def _rows_of(self, trans: int) -> Rows:
+        if bool(trans) not in self._rows:
+            self._rows[bool(trans)] = Rows(self._A, self.n, trans)
+        return self._rows[bool(trans)]
+
+    # ---- the factors
+
+    def _make_single(self, values: np.ndarray) -> str:
+        """Factor canonical values in single precision; why that cannot be, or empty."""
+        options = self._problem.options
+        static = options if options.pivoting == "partial" else replace(options, pivoting="static")
+        problem = self._problem.with_options(replace(static, refine="never"))
+
+        def make() -> None:
+            self._single = self._engine.factor(problem, self._analysis, values.astype(SINGLE[self._dtype]))
+
+        return self._attempt(make)
+
+    def _attempt(self, work: Callable[[], Any]) -> str:
+        """Do what makes a factor in single precision of the values held; why that cannot be, or empty."""
+        ways = (0, 1) if self._problem.kind == "lu" else (0,)
+        if not all(rows.least >= LEAST and rows.norm <= LARGEST for rows in map(self._rows_of, ways)):
+            return OUT_OF_RANGE
+        try:
+            work()
+        except FAILURES as error:
+            return f"the factorization in single precision failed: {error}"
+        return ""
+
+    def _go_over(self, why: str) -> None:
+        """Factor the values held in double precision, and keep to that."""
+        if listens(UNASKED):
+            tell(f"mixed precision is given up, and the factor made in double precision: {why}", UNASKED)
+        self._left, self._single, self._double = True, None, None  # their memory may be needed
+        self._make_double()
+        self._gone_over, self._why, self._left = True, why, False
+
+    def _make_double(self) -> None:
+        self._double = self._engine.factor(self._problem, self._analysis, self._A.canonical())
+        self._double_current = True
+        self._counts["n_double"] += 1
+
+    @property
+    def _running(self) -> Any:
+        """What solves."""
+        self._recover()
+        return self._double if self._gone_over else self._single
+
+    def _exact(self) -> Any:
+        """A factor in double precision of the values held."""
+        with self._device, self._lock:
+            if self._double is None:
+                self._make_double()
+            elif not self._double_current:
+                self._double.refactor(self._A.canonical(), None, *self._checked)
+                self._double_current = True
+                self._counts["n_double"] += 1
+            return self._double
+
+    def _exact_of_kind(self) -> Any:
+        """The same, where L, D and the permutations belong to LDL^T if that was asked for."""
+        exact = self._exact()
+        if self._problem.kind == "ldlt" and exact.symbolic.kind != "ldlt":
+            raise NoSymmetricFactorError
+        return exact
+
+    # ---- refactor
+
+    @property
+    def _checked(self) -> tuple[bool, ...]:
+        """For `refactor` of the factors: their values are symmetric where they have to be."""
+        return () if self._problem.kind == "lu" else (True,)
+
+    def refactor(self, values: Any, source: np.ndarray | None = None, *checked: bool) -> int:
+        """Factor new values; see `Factor.refactor`. Waits for the device, which says at once what is wrong."""
+        start = perf_counter()
+        with self._device, self._lock:
+            self._recover()
+            if self._gone_over:
+                bad: int = self._double.refactor(values, source, *checked)
+            else:
+                bad = self._refactor_single(values, source, *checked)
+            if bad < 0:
+                self._counts["n_refactor"] += 1
+                self._seconds["refactor_seconds"] = perf_counter() - start
+        return bad
+
+    def _refactor_single(self, values: Any, source: np.ndarray | None, checked: bool = False) -> int:
+        on_device, before = matrix.is_cupy_array(values), self._A
+        if not on_device:
+            values = values.copy() if source is None else values[source]
+        A = self._matrix_given(values) if on_device else self._matrix_of(values)
+
+        def refactor() -> None:
+            self._left = True
+            single = values.astype(SINGLE[self._dtype])
+            self._single.refactor(single, None, *self._checked)
+            if self.device_array is not None:
+                self._single.check()
+
+        try:
+            self._hold(A)
+            if not np.isfinite(self._rows_of(0).norm):  # or a sum that overflows
+                canonical = A.canonical()
+                finite = np.isfinite(canonical)
+                if not finite.all():
+                    self._hold(before)
+                    bad = int(finite.argmin())
+                    if on_device:
+                        raise matrix.non_finite(self._pattern, bad, canonical)
+                    return bad
+            if self._checked and not checked:
+                self._must_be_symmetric(A, None if on_device else values)
+            if why := self._attempt(refactor):
+                self._go_over(why)
+        except BaseException:
+            self._hold(before)
+            raise
+        self._left = False
+        return -1
+
+    def _must_be_symmetric(self, A: Any, canonical: np.ndarray | None) -> None:
+        """Refuse new values of a matrix that Cholesky and LDL^T are not for; `canonical`: they are on the host."""
+        kind, hermitian = self._problem.kind, self._problem.options.hermitian
+        if canonical is not None:
+            matrix.check_new_values(self._pattern, canonical, kind, hermitian)
+        elif not A.is_symmetric:
+            raise matrix.not_hermitian(self._pattern, A.canonical(), kind, hermitian)
+
+    def _recover(self) -> None:
+        """A factor of the values held, where a call that was to change it was left before its end."""
+        if self._left:
+            if why := self._make_single(self._A.canonical()):
+                self._go_over(why)
+            self._left = False
+
+    def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
+        """`refactor`, then `solve`."""
+        with self._lock:
+            self.refactor(values)
+            return self.solve(b, trans)
+
+    # ---- solve
+
+    def solve(self, b: Any, trans: int = 0) -> Any:
+        """op(A) X = B in double precision; see `Factor.solve`."""
+        start = perf_counter()
+        with self._device, self._lock:
+            self._recover()
+            x = None if self._double_current or self._gone_over else self._solve(b, trans)
+            if x is None:
+                x = self._double.solve(b, trans)
+                self._error = self._double.backward_error
+            self._seconds["solve_seconds"] = perf_counter() - start
+        return x
+
+    def _solve(self, b: Any, trans: int) -> Any:
+        """By refinement; None where that has failed, and the factor in double precision has been made."""
+        k = 1 if b.ndim == 1 else b.shape[1]
+        columns = b.reshape((self.n, k), order="F")
+        moved = self.device_array is not None and type(b) is not self.device_array
+        if moved:
+            columns = self._A.here(columns)
+        x, worst = self._A.full(columns.shape, np.nan), 0.0  # what is not finite has no solution
+        for first, end in runs(np.isfinite(largest_of_columns(columns))):
+            refined = refine(self._A, self._rows_of(trans), self._correct, columns[:, first:end], trans)
+            self._count(refined)
+            if not refined.accurate:
+                self._leave_single(refined.error)
+                return None
+            x[:, first:end], worst = refined.x, max(worst, refined.error)
+        self._error = worst
+        return (x.get(order="F") if moved else x).reshape(b.shape, order="F")
+
+    def _count(self, refined: Refined) -> None:
+        self._counts["n_refinement"] += refined.steps
+        self._counts["n_gmres"] += refined.iterations
+
+    def _leave_single(self, error: float) -> None:
+        """Go over after a solve that did not converge."""
+        self._go_over(f"refinement of answers from single precision came to a backward error of {error:.1e}")
+
+    def _correct(self, r: Any, trans: int, size: np.ndarray | None = None) -> Any:
+        """op(A)^-1 r as the factor in single precision has it, of columns that are brought to one, within its range."""
+        size = largest_of_columns(r) if size is None else size
+        exponent = np.where(np.isfinite(size), -np.frexp(size)[1], 0).clip(-MOST_SHIFT, MOST_SHIFT)
+        up, down = (self._factors(np.ldexp(1.0, sign * exponent)) for sign in (1, -1))
+        d = self._single.solve((r * up).astype(SINGLE[self._dtype], order="F"), trans)
+        return d.astype(self._dtype, order="F") * down
+
+    def _factors(self, of_columns: np.ndarray) -> Any:
+        """What multiplies columns by these."""
+        return float(of_columns[0]) if of_columns.size == 1 else self._A.here(of_columns[None, :])
+
+    # ---- calls that nobody waits for
+
+    def check(self) -> float:
+        """Nothing has to be waited for."""
+        return self._error
+
+    def refactor_later(self, values: Any) -> None:
+        raise ValueError(LATER)
+
+    def solve_later(self, b: Any, trans: int, x: Any, values: Any = None) -> Any:
+        raise ValueError(LATER)
+
+    # ---- what is known about the factor
+
+    nnz = property(lambda self: self._running.nnz)
+    method = property(lambda self: self._running.method)
+    symbolic = property(lambda self: self._running.symbolic)
+    backward_error = property(lambda self: self._error)
+    row_perm = property(lambda self: self._exact_of_kind().row_perm)
+    col_perm = property(lambda self: self._exact_of_kind().col_perm)
+    has_accurate_triangles = property(lambda self: self._exact_of_kind().has_accurate_triangles)
+    hermitian = property(lambda self: self._exact_of_kind().hermitian)  # of LDL^T
+    symbolic_of_triangles = property(lambda self: self._exact().symbolic)  # by other pivots it may be LU, or LDL^T
+
+    def values(self) -> np.ndarray:
+        with self._device, self._lock:
+            values: np.ndarray = self._double.values() if self._gone_over else self._A.canonical().copy()
+        return values
+
+    def lower(self) -> Any:
+        return self._exact_of_kind().lower()
+
+    def upper(self) -> Any:
+        return self._exact_of_kind().upper()
+
+    def pivots(self) -> Any:
+        return self._exact_of_kind().pivots()
+
+    def inertia(self) -> Any:
+        return self._exact().inertia()
+
+    def inverse_on_pattern(self) -> np.ndarray:
+        entries: np.ndarray = self._exact().inverse_on_pattern()
+        return entries
+
+    def inverse_on_factors(self) -> Any:
+        return self._exact().inverse_on_factors()
+
+    def inverse_at(self, rows: np.ndarray, columns: np.ndarray) -> Any:
+        return self._exact().inverse_at(rows, columns)
+
+    def slogdet(self) -> Any:
+        return self._exact().slogdet()
+
+    def rcond(self) -> float:
+        """By refined solves."""
+        with self._device, self._lock:
+            error = self._error
+            inverse_norm = _core.inverse_norm(self._dtype.char, self.n, self.solve)
+            self._error = error
+            if self._gone_over:
+                return float(self._double.rcond())
+            rcond = 1 / (inverse_norm * self._rows_of(1).norm)
+        return rcond if np.isfinite(rcond) else 0.0
+
+    def stats(self) -> dict[str, Any]:
+        """Those of the factor that solves, and which precision it has."""
+        with self._device, self._lock:
+            found = self._running.stats()
+            beside = self._double.stats()["bytes"] if self._double is not None and not self._gone_over else 0
+            counts = {**self._counts, "n_refinement": self._counts["n_refinement"] + found.get("n_refinement", 0)}
+            if not self._gone_over:
+                beside += self._pattern.nnz * self._dtype.itemsize
+                beside += 0 if self.device_array is None else self._on_device.nbytes
+            return {
+                **{name: value for name, value in found.items() if name != "error_bound"},
+                **counts,
+                **self._seconds,
+                "bytes": found["bytes"] + beside,
+                "precision": "double" if self._gone_over else "mixed",
+                "why_double": self._why,
+            }
+
+
+def runs(finite: np.ndarray) -> list[tuple[int, int]]:
+    """Ranges of columns that are solved together: at most `AT_ONCE`, and none that is not finite."""
+    found: list[tuple[int, int]] = []
+    for k in np.flatnonzero(finite).tolist():
+        if found and found[-1][1] == k and k - found[-1][0] < AT_ONCE:
+            found[-1] = found[-1][0], k + 1
+        else:
+            found.append((k, k + 1))
+    return found

@@ -1,0 +1,248 @@
+"""Answers in double precision from a factor in single precision.
+
+Plain refinement first, with residuals in double precision (J. H. Wilkinson, "Rounding Errors in Algebraic Processes",
+1963; J. Langou et al., SC 2006, for factors in single precision). It contracts by the condition number times the
+precision of the factor. Where that is slow, the residual is solved for by GMRES that the factor preconditions (E.
+Carson and N. J. Higham, SIAM J. Sci. Comput. 40 (2018), A817), and because the preconditioner is applied in single
+precision, by its flexible variant, which is then backward stable (M. Arioli and I. S. Duff, ETNA 33 (2009), 31).
+
+What the factor leaves out is no rounding error of double precision, so a norm alone is not trusted. Every row is looked
+at beside its own size (Oettli and Prager, Numer. Math. 6 (1964)). Rows that hold nothing but rounding errors stay large
+there; what they do to the solution then has to be no more than rounding errors of all rows would do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ... import _core
+from .matrices import DoubleMatrix, largest_of_columns
+
+EPS = float(np.finfo(np.float64).eps)
+#: Normwise backward errors up to which nothing is refined, as the core's ladder has it, and those of rows.
+ENOUGH, ROWS_ENOUGH = 8 * EPS, 100 * EPS
+#: What rows that stay above may do to a solution, in units of what rounding errors of rows do.
+HARMLESS = 1e3
+#: Beside the largest unknown: what is below is taken for zero, which is what it may be in single precision.
+NOTHING = 1e-30
+#: A step of plain refinement that leaves more of an error than this is slow; one by GMRES is the last.
+SLOW, USELESS = 0.25, 0.5
+MOST_STEPS = 30
+#: Of GMRES: vectors, residual at which it ends, restarts.
+VECTORS, REDUCTION, RESTARTS = 20, 1e-8, 5
+
+
+class Correct(Protocol):
+    """Solves op(A) d = r by the factor in single precision."""
+
+    def __call__(self, r: Any, trans: int, size: np.ndarray | None = None) -> Any:
+        """`size`: the largest modulus of each column, if it is known."""
+
+
+class Errors(NamedTuple):
+    """Backward errors of solutions, by column: in the infinity norm, and the largest of a row."""
+
+    normwise: np.ndarray
+    rowwise: np.ndarray
+
+    @property
+    def settled(self) -> np.ndarray:
+        return (self.normwise <= ENOUGH) & (self.rowwise <= ROWS_ENOUGH)
+
+    def fell(self, before: Errors, part: float) -> np.ndarray:
+        """Whether one of them that mattered has come down to this part of what it was."""
+        normwise = (self.normwise <= part * before.normwise) & (before.normwise > ENOUGH)
+        return normwise | ((self.rowwise <= part * before.rowwise) & (before.rowwise > ROWS_ENOUGH))
+
+    def no_worse(self, before: Errors) -> np.ndarray:
+        """By rows only where the norm is good already: rounding errors of large rows come to the small ones first."""
+        good = (before.normwise <= ENOUGH) & (self.normwise <= ENOUGH)
+        return np.where(good, self.rowwise <= before.rowwise, self.normwise <= before.normwise)
+
+
+class Refined(NamedTuple):
+    """What refinement came to.
+
+    Attributes
+    ----------
+    x : array, shape (n, k)
+    error : float
+        The largest normwise backward error.
+    accurate : bool
+    steps, iterations : int
+        Of refinement, and of GMRES in them.
+    """
+
+    x: Any
+    error: float
+    accurate: bool
+    steps: int
+    iterations: int
+
+
+class Rows:
+    """What is known of the rows of op(A).
+
+    Attributes
+    ----------
+    norm, least : float
+        The largest and the least sum of moduli; NaN where a value is.
+    weights : array, shape (n, 1)
+        That bring all rows to one size.
+    """
+
+    def __init__(self, A: DoubleMatrix, n: int, trans: int):
+        sums = A.residual(A.full((n, 1), 0.0), A.full((n, 1), 1.0), trans)[1]
+        self.norm, self.least = float(sums.max().item()), float(sums.min().item())
+        self.weights = 1.0 / (sums + (sums == 0))
+
+
+class Solution:
+    """Approximate solutions of op(A) X = B, of zero at first, with their residuals and errors."""
+
+    def __init__(self, A: DoubleMatrix, rows: Rows, b: Any, trans: int):
+        self.A, self.rows, self.b, self.trans = A, rows, b, trans
+        self.x, self.r, self.size_of_b = A.full(b.shape, 0.0), b, largest_of_columns(b)
+        self.size_of_r = self.size_of_b
+        whole = (self.size_of_b > 0).astype(float)  # what is not zero is all error
+        self.errors = Errors(whole, whole.copy())
+
+    def _errors(self, norms: np.ndarray) -> Errors:
+        """Of what `DoubleMatrix.measured` says."""
+        sizes = zip(norms[:, 0].tolist(), norms[:, 1].tolist(), self.size_of_b.tolist(), strict=True)
+        normwise = np.array([_core.backward_error(r, x, b, self.rows.norm) for r, x, b in sizes])
+        in_range = np.isfinite(norms[:, 2])  # else nothing is known
+        return Errors(*(np.where(in_range, error, np.inf) for error in (normwise, norms[:, 3])))
+
+    def solved(self, correct: Correct) -> Any:
+        """What the factor has for the residuals."""
+        return correct(self.r, self.trans, self.size_of_r)
+
+    def add(self, d: Any) -> None:
+        """Take a step, in the columns where it does no harm."""
+        x = self.x + d
+        r, norms = self.A.measured(self.b, x, self.trans)
+        errors = self._errors(norms)
+        kept = errors.no_worse(self.errors)
+        for column in np.flatnonzero(~kept).tolist():
+            x[:, column], r[:, column] = self.x[:, column], self.r[:, column]
+        self.x, self.r, self.size_of_r = x, r, np.where(kept, norms[:, 0], self.size_of_r)
+        self.errors = Errors(*(np.where(kept, new, old) for new, old in zip(errors, self.errors, strict=True)))
+
+    def column(self, k: int) -> Solution:
+        """One of them by itself."""
+        one = object.__new__(Solution)
+        one.A, one.rows, one.trans = self.A, self.rows, self.trans
+        one.b, one.x, one.r = (array[:, k : k + 1] for array in (self.b, self.x, self.r))
+        one.size_of_b, one.size_of_r = self.size_of_b[k : k + 1], self.size_of_r[k : k + 1]
+        one.errors = Errors(*(error[k : k + 1] for error in self.errors))
+        return one
+
+    def put(self, k: int, one: Solution) -> None:
+        """`column`, the other way."""
+        self.x[:, k] = one.x[:, 0]
+        for errors, error in zip(self.errors, one.errors, strict=True):
+            errors[k] = error[0]
+
+    def is_accurate(self, correct: Correct) -> bool:
+        """Of one column: settled, or what its residual does is nothing beside what rounding errors may do.
+
+        That is seen in every unknown: two solves for rounding errors of all rows say how far each may be off.
+        """
+        if self.errors.settled[0]:
+            return True
+        if not self.errors.normwise[0] <= ENOUGH:
+            return False
+        sizes = self.A.residual(self.b, self.x, self.trans)[1]
+        signs = np.where(np.random.default_rng(0).random(self.b.shape) < 0.5, -1.0, 1.0)
+        off = abs(self.solved(correct))
+        rounding = sum(abs(correct(EPS * sizes * self.A.here(s), self.trans)) for s in (abs(signs), signs))
+        size = abs(self.x)
+        return bool((off <= HARMLESS * (rounding + EPS * size) + NOTHING * size.max()).all())
+
+
+def refine(A: DoubleMatrix, rows: Rows, correct: Correct, b: Any, trans: int) -> Refined:
+    """Solve op(A) X = B, finite, shape (n, k)."""
+    with np.errstate(all="ignore"):  # what is not finite is not accurate
+        solution = Solution(A, rows, b, trans)
+        solution.add(solution.solved(correct))
+        steps, iterations, accurate = plain(solution, correct), 0, True
+        for k in np.flatnonzero(~solution.errors.settled).tolist():
+            one = solution.column(k)
+            if not one.is_accurate(correct):
+                found = by_gmres(one, correct)
+                accurate, steps, iterations = accurate and found[0], steps + found[1], iterations + found[2]
+                solution.put(k, one)
+        return Refined(solution.x, float(solution.errors.normwise.max()), accurate, steps, iterations)
+
+
+def plain(solution: Solution, correct: Correct) -> int:
+    """Steps of refinement while they are fast; their number."""
+    for step in range(MOST_STEPS):
+        before = solution.errors
+        if before.settled.all():
+            return step
+        solution.add(solution.solved(correct))
+        if not solution.errors.fell(before, SLOW).any():
+            return step + 1
+    return MOST_STEPS
+
+
+def by_gmres(solution: Solution, correct: Correct) -> tuple[bool, int, int]:
+    """Steps of one solution by GMRES while they help: whether it is accurate, their number, and that of iterations."""
+    iterations = 0
+    for step in range(RESTARTS):
+        before = solution.errors
+        d, took = gmres(solution, correct)
+        solution.add(d)
+        iterations += took
+        if solution.is_accurate(correct):
+            return True, step + 1, iterations
+        if not solution.errors.fell(before, USELESS)[0]:
+            break
+    return False, step + 1, iterations
+
+
+def gmres(solution: Solution, correct: Correct) -> tuple[Any, int]:
+    """Solve op(A) d = r for the residual of one solution by flexible GMRES (Y. Saad, SIAM J. Sci. Comput. 14 (1993),
+    algorithm 2.2), with rows of one size; and the number of iterations."""
+    trans, weights, r = solution.trans, solution.rows.weights, solution.r
+    nothing, v = 0 * r, r * weights
+    size = float(largest_of_columns(v)[0])
+    v = v / size
+    length = norm(v)
+    basis, directions, y = [v / length], [], np.zeros(0)
+    H = np.zeros((VECTORS + 1, VECTORS), r.dtype)
+    for j in range(VECTORS):
+        z = correct(basis[j] / weights, trans)
+        w = -solution.A.residual(nothing, z, trans)[0] * weights
+        for _ in range(2):  # twice is enough
+            for i, q in enumerate(basis):
+                h = dot(q, w)
+                w = w - h * q
+                H[i, j] += h
+        H[j + 1, j] = norm(w)
+        if not np.isfinite(H[: j + 2, j]).all():
+            break
+        directions.append(z)
+        right = np.zeros(j + 2, r.dtype)
+        right[0] = length
+        y = np.linalg.lstsq(H[: j + 2, : j + 1], right, rcond=None)[0]
+        left = np.linalg.norm(right - H[: j + 2, : j + 1] @ y)
+        if left <= REDUCTION * length or abs(H[j + 1, j]) <= EPS * np.linalg.norm(H[: j + 2, j]):
+            break
+        basis.append(w / H[j + 1, j].real)
+    d = nothing
+    for coefficient, z in zip(y.tolist(), directions, strict=True):
+        d = d + size * coefficient * z
+    return d, len(directions)
+
+
+def dot(a: Any, b: Any) -> Any:
+    return (a.conj() * b).sum().item()
+
+
+def norm(a: Any) -> float:
+    return float((abs(a) ** 2).sum().item() ** 0.5)

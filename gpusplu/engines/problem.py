@@ -1,0 +1,209 @@
+"""A matrix to be factored: what was asked of it, and the analyses that were made of it, each of them once.
+
+The three analyses of the core are here because engines share them: those for fronts say what columns would be like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ..common.matrix import SINGLE, Pattern
+from ..common.memo import Once
+from ..common.options import Options
+from ..common.traits import Structure, structure_of
+from ..cost.calibration import for_core
+from ..cost.model import REFACTORIZATIONS
+
+
+class Request(NamedTuple):
+    """What a caller asks of the choice of an engine.
+
+    Attributes
+    ----------
+    engine : str
+        "auto" until the matrix decides.
+    reason : str
+        Of an engine that is settled; of "auto", why no device is looked at, or empty.
+    device : int or None
+        Number of the CUDA device; of several, the first.
+    device_memory : int or None
+        Device memory that may be used [bytes]; None for what is free.
+    refactorizations : float
+        How often the caller expects to refactor and solve.
+    on_device : bool
+        The caller's values and vectors are on a device.
+    movable : bool
+        A factor that begins on the processor may go over to a device (moving.py).
+    remembered : bool
+        An analysis of the same pattern may be used again (patterns.py).
+    systems : int
+        Matrices of the pattern that are going to be factored side by side; 0 for one by itself.
+    devices : tuple of int
+        Numbers of several CUDA devices that share the work; empty: one does it.
+    """
+
+    engine: str = "auto"
+    reason: str = ""
+    device: int | None = None
+    device_memory: int | None = None
+    refactorizations: float = REFACTORIZATIONS
+    on_device: bool = False
+    movable: bool = False
+    remembered: bool = True
+    systems: int = 0
+    devices: tuple[int, ...] = ()
+
+    @property
+    def uses(self) -> float:
+        """Refactorizations and solves that engines are compared by: one where a factor can move when there are more."""
+        return 1 if self.movable else self.refactorizations
+
+
+class Problem:
+    """A matrix, as engines are asked about it.
+
+    Parameters
+    ----------
+    pattern : Pattern
+    values : ndarray, shape (nnz,)
+        Canonical and finite. They guide matching and scaling.
+    kind : {"lu", "cholesky", "ldlt"}
+    options : Options
+    request : Request
+    once : Once, optional
+        What engines know of the matrix already.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Of the factors that engines make: single for values in double precision with ``precision="mixed"``.
+    once : Once
+        What was made of the matrix, for engines to add to: keys begin with the engine's name.
+    seconds : dict
+        Spent so far, by phase [s].
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        values: np.ndarray,
+        kind: str,
+        options: Options,
+        request: Request,
+        once: Once | None = None,
+    ):
+        self.pattern, self.values, self.kind = pattern, values, kind
+        self.options, self.request = options, request
+        self.dtype = values.dtype if options.precision == "double" else self._factored_as(values.dtype)
+        self.once = once or Once()
+        self.seconds: dict[str, float] = {}
+
+    n = property(lambda self: self.pattern.n)
+    nnz = property(lambda self: self.pattern.nnz)
+    cholesky = property(lambda self: self.kind == "cholesky")
+
+    def _factored_as(self, dtype: np.dtype) -> np.dtype:
+        return SINGLE.get(dtype, dtype) if self.options.precision == "mixed" else dtype
+
+    def settle_precision(self, precision: str) -> None:
+        """Say what "auto" comes to; nothing where the caller said it."""
+        if self.options.precision == "auto":
+            self.options = replace(self.options, precision=precision)
+            self.dtype = self._factored_as(self.dtype)
+
+    def without_values(self, request: Request) -> Problem:
+        """The same, once analysed, for an object that outlives the values; `request` with the device that was found."""
+        if not self.values.size and request is self.request:
+            return self
+        return Problem(self.pattern, self.values[:0], self.kind, self.options, request, self.once)
+
+    def with_options(self, options: Options) -> Problem:
+        """The same, once analysed, to be factored by options that led to the same analysis, and the same precision."""
+        if options.precision != self.options.precision:
+            options = replace(options, precision=self.options.precision)
+        return Problem(self.pattern, self.values[:0], self.kind, options, self.request, self.once)
+
+    def of_dtype(self, dtype: np.dtype) -> Problem:
+        """The same, once analysed, for values of another dtype."""
+        if dtype == self.dtype and not self.values.size:
+            return self
+        return Problem(self.pattern, np.empty(0, dtype), self.kind, self.options, self.request, self.once)
+
+    def timed(self, phase: str, make: Callable[[], Any]) -> Any:
+        """The result of `make`, whose seconds are counted."""
+        start = perf_counter()
+        made = make()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + perf_counter() - start
+        return made
+
+    def structure(self, core: Any) -> Structure:
+        """Of the factors that an analysis of the core predicts."""
+        return structure_of(core, self.nnz, self.dtype.itemsize)
+
+    # ---- analyses of the core
+
+    def _analyzed(self, key: str, analyze: Callable[..., Any], **options: Any) -> Any:
+        ordering = {"ordering": self.options.ordering, "perm": self.options.perm, "matching": self.options.matching}
+        arrays = (self.pattern.ptr, self.pattern.ind, self.values, for_core())
+        return self.once(key, lambda: self.timed("analyze", lambda: analyze(*arrays, **ordering, **options)))
+
+    def for_processor(self) -> Any:
+        """The method and the ordering that the processor factors by."""
+        return self._analyzed(
+            "for_processor",
+            _core.analyze,
+            cholesky=self.cholesky,
+            ldlt=self.kind == "ldlt",
+            symmetric=self.kind == "lu" and self.options.symmetric,
+            method=self._method(),
+            refactorizations=self.request.refactorizations,
+        )
+
+    def _method(self) -> str:
+        """Systems side by side are factored by fronts; but those that are triangular by columns, which keep them so."""
+        by_columns = self.options.pivoting == "partial"
+        if self.request.systems and self.kind == "lu":
+            by_columns = by_columns or _core.is_triangular(self.pattern.core)
+        return "column" if by_columns else "front" if self.request.systems else "auto"
+
+    def for_fronts(self) -> list[Any]:
+        """An analysis for fronts with every ordering worth considering.
+
+        Where the analysis for the processor has found fronts by another ordering than minimum degree, it alone: nothing
+        better would be found.
+        """
+        if found := self._found_fronts():
+            return self.once("for_fronts", lambda: [found])  # type: ignore[no-any-return]
+        kinds = {"cholesky": self.cholesky, "ldlt": self.kind == "ldlt"}
+        return self._analyzed("for_fronts", _core.analyze_fronts, **kinds)  # type: ignore[no-any-return]
+
+    def _found_fronts(self) -> Any:
+        found = self.once.get("for_processor")
+        fits = found is not None and (found.kind, found.method) == (self.kind, "front") and found.ordering != "amd"
+        return found if fits else None
+
+    def catch_up(self) -> None:
+        """Wait for what was begun ahead (ahead.py), unless there is something as good already."""
+        ahead = self.once.get("ahead")
+        if ahead is not None and not self._found_fronts():
+            ahead.wait()
+
+    def for_columns(self) -> list[Any]:
+        """An analysis for the columns of a device with every ordering worth considering."""
+        return self._analyzed("for_columns", _core.analyze_columns)  # type: ignore[no-any-return]
+
+    def structures(self) -> list[Structure]:
+        """Of the analyses for fronts."""
+        return self.once("structures", lambda: [self.structure(core) for core in self.for_fronts()])  # type: ignore[no-any-return]
+
+    def is_singular(self) -> bool:
+        """Whether an analysis that was made says so for all values."""
+        fronts = self.once.get("for_fronts")
+        known = (self.once.get("for_processor"), fronts[0] if fronts else None)
+        return any(core is not None and core.structural_rank < self.n for core in known)

@@ -1,0 +1,1 @@
+"""What users hold: factors, batches of them, Schur complements, and the functions that make them."""

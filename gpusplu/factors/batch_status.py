@@ -1,0 +1,280 @@
+"""What became of each system of a batch, and ordinary factors for those that the common pivots do not suit.
+
+Such a system keeps its own factor for as long as it needs one: the next values are refactored with the pivots that it
+has. A device works on all systems while the host does so for the systems that needed their own factors last time;
+whether they need them this time is known afterwards, and decides which solution is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from enum import IntEnum
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..common import matrix
+from ..common.listeners import listens, tell
+from ..engines import registry
+from ..engines.interface import EngineBatch, HostWork
+from ..engines.problem import Problem
+from ..errors import BatchError, NotPositiveDefiniteError, is_singular
+from .symbolic import Symbolic
+
+MOST_AT_ONCE = 64  # systems that the host works on while a device does: their values take page-locked memory
+
+
+class BatchStatus(IntEnum):
+    """What became of a system; those that are singular, not definite, not finite or not Hermitian have no factor, and
+    solutions that are NaN.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.splu_batch(A, values)
+    >>> gs.BatchStatus(batch.status[0])
+    <BatchStatus.RIGHT: 0>
+    >>> values[1] = 0
+    >>> batch.refactor(values)
+    >>> [gs.BatchStatus(status).name for status in batch.status]
+    ['RIGHT', 'SINGULAR', 'RIGHT']
+    """
+
+    RIGHT = 0
+    REFINED = 1  # right after refinement of its last solution
+    REPIVOTED = 2  # right with pivots of its own
+    SINGULAR = 3
+    NOT_DEFINITE = 4
+    NOT_FINITE = 5
+    UNTRUSTED = 6  # has a factor, but not all solutions can be trusted that nobody waited for
+    NOT_HERMITIAN = 7  # of cholesky_batch: both triangles were given, and differ by more than rounding
+
+
+class WatchedSystems:
+    """The systems of a batch as its factorizations and solves left them."""
+
+    _symbolic: Symbolic
+    _problem: Problem
+    _analysis: Any
+    _dtype: np.dtype
+    _errors: str
+    _lock: RLock
+    _ladder: _core.Ladder
+    _systems: EngineBatch | None
+    _alone: dict[int, Any]  # ordinary factors by system
+    _own: dict[int, BatchStatus]  # what came of those that were asked to factor the values held
+    _held: np.ndarray | None  # canonical values, where the engine holds none
+    _pending: bool  # nobody has looked at the last factorization, or to the end
+
+    def _begin(self, count: int) -> None:
+        self._factored = np.zeros(count, np.int8)  # status as the factorization left it
+        self._status = np.zeros(count, np.int8)
+        self._error = np.full(count, np.nan)
+        self._alone, self._own, self._pending = {}, {}, False
+        self._doubted = np.zeros(count, bool)  # some solution that nobody waited for cannot be trusted
+        self._largest = np.full(count, np.nan)  # backward errors of such solutions
+        self._told = False  # the caller knows of both
+
+    def _settle(self) -> None:
+        """Look at the last factorization, and factor alone what needs other pivots."""
+        if not self._pending:
+            return
+        unfit = np.ones(self._factored.size, bool) if self._systems is None else self._unfit(self._systems.report())
+        self._factored[...] = BatchStatus.RIGHT
+        self._separate(unfit)
+        self._pending = False  # not before: where Ctrl-C ends this, the next call does it
+        self._tell()
+
+    @property
+    def _side_by_side(self) -> EngineBatch:
+        assert self._systems is not None
+        return self._systems
+
+    def _values(self, system: int) -> np.ndarray:
+        """Canonical values of a system."""
+        return self._side_by_side.values(system) if self._held is None else self._held[system]
+
+    def _separate(self, which: np.ndarray) -> None:
+        """Give the systems of a mask factors of their own."""
+        systems = np.flatnonzero(which).tolist()
+        missing = {system: self._values(system) for system in systems if system not in self._own}
+        self._on_host(lambda system: self._own_factor(system, missing[system]), missing)
+        for system in systems:
+            self._factored[system] = self._own[system]
+
+    def _on_host(self, work: Callable[[int], Any], systems: Iterable[int]) -> list[Any]:
+        """``work(system)`` of each, by several threads where the CPU engine made their factors.
+
+        Where it raises in such a thread, the next call makes these factors again.
+        """
+        systems = list(systems)
+        count = min(len(systems), _core.num_threads()) if self._systems is not None else 1
+        if count <= 1:
+            return [work(system) for system in systems]
+        pool = ThreadPoolExecutor(count, "gpusplu batch")
+        try:
+            asked = [pool.submit(work, system) for system in systems]
+            wait(asked)  # signals get through
+            return [one.result() for one in asked]
+        except BaseException:
+            self._alone, self._own = {}, {}  # threads may still work on these factors
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _unfit(self, report: np.ndarray) -> np.ndarray:
+        """Which systems need pivots of their own, by what the ladder says of each."""
+        unfit: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
+        if self._symbolic.cholesky:
+            unfit |= report["not_symmetric"] != 0
+            return unfit
+        unfit |= (report["n_perturbed"] > 0) | (report["n_tiny"] > 0)
+        rest = np.flatnonzero(~unfit)
+        multipliers = report["multiplier"][rest]
+        if rest.size and self._doubts(multipliers.max()):
+            unfit[rest] = [self._doubts(multiplier) for multiplier in multipliers]
+        return unfit
+
+    def _doubts(self, multiplier: float) -> bool:
+        return bool(self._ladder.is_doubtful(_core.PivotReport(max_multiplier=float(multiplier))))
+
+    def _own_factor(self, system: int, canonical: np.ndarray) -> BatchStatus:
+        """Give a system an ordinary factor of these values, or refactor the one it has; what came of it."""
+        self._own[system] = found = self._own_factored(system, canonical)
+        return found
+
+    def _own_factored(self, system: int, canonical: np.ndarray) -> BatchStatus:
+        if not _core.all_finite(canonical):
+            return BatchStatus.NOT_FINITE
+        cholesky = self._problem.cholesky
+        if cholesky and not self._problem.pattern.pairs(True, canonical.dtype).hold(canonical):
+            return BatchStatus.NOT_HERMITIAN
+        try:
+            if system in self._alone:
+                self._alone[system].refactor(canonical, None, *[True] * cholesky)
+            else:
+                self._alone[system] = self._ordinary(canonical)
+        except (NotPositiveDefiniteError, _core.NotPositiveDefinite):
+            return BatchStatus.NOT_DEFINITE
+        except RuntimeError as error:
+            if not is_singular(error):
+                raise
+            return BatchStatus.SINGULAR
+        return BatchStatus.RIGHT if self._systems is None else BatchStatus.REPIVOTED
+
+    def _ordinary(self, canonical: np.ndarray) -> Any:
+        """An engine's factor of one system: of the default engine where the systems are factored side by side."""
+        if self._systems is None:
+            return self._symbolic.suiting(canonical).make(canonical)
+        return registry.named(registry.DEFAULT).factor(self._problem, self._analysis, canonical)
+
+    def _tell(self) -> None:
+        """What the factorization left is what became of the systems; raise where they failed, if that was asked for."""
+        self._status[...] = self._factored
+        if listens() and self._factored.any():
+            kinds = {kind.name.lower().replace("_", " "): int((self._factored == kind).sum()) for kind in BatchStatus}
+            tell(f"of {self._factored.size:,} systems " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n))
+        self._raise_flagged()
+
+    def _raise_flagged(self) -> None:
+        """Raise where systems have no factor or solutions cannot be trusted, if that was asked for."""
+        if self._errors != "raise":
+            return
+        status = self._whole_status()
+        failed = np.flatnonzero(status >= BatchStatus.SINGULAR)
+        if failed.size:
+            self._told = True
+            raise BatchError(failed, [BatchStatus(s) for s in status[failed]])
+
+    def _inaccurate(self, b: Any) -> np.ndarray:
+        """Systems whose last solutions are not good enough, by the pivots that all share, and could be better."""
+        error = np.where(self._factored == BatchStatus.RIGHT, self._error, 0.0)
+        never = self._problem.options.refine == "never"
+        if never or self._ladder.is_enough(float(error.max(initial=0.0))):
+            return np.zeros(error.size, bool)
+        return np.array([not self._ladder.is_enough(one) and self._may_mend(b[k]) for k, one in enumerate(error)])
+
+    def _may_mend(self, b: Any) -> bool:
+        return bool(self._ladder.may_choose_pivots(0, bool(np.isfinite(matrix.to_host(b)).all())))
+
+    def _host_work(self, trans: int, solved: dict[int, Any]) -> HostWork:
+        """Factor and solve with systems' own factors, as far as they have one; the solutions go to `solved`."""
+        systems = list(self._alone)[:MOST_AT_ONCE]
+        stale = [system for system in systems if system not in self._own]
+
+        def work(values: np.ndarray, rhs: np.ndarray) -> None:
+            canonical, b = dict(zip(stale, values, strict=True)), dict(zip(systems, rhs, strict=True))
+
+            def of_one(system: int) -> Any:
+                if system in canonical:
+                    self._own_factor(system, canonical[system])
+                failed = self._own[system] >= BatchStatus.SINGULAR
+                return None if failed else self._own_solution(system, b[system], trans)
+
+            solved.update(zip(systems, self._on_host(of_one, systems), strict=True))
+
+        return HostWork(systems, stale, work)
+
+    def _own_solution(self, system: int, b: np.ndarray, trans: int) -> tuple[np.ndarray, float] | None:
+        """The solution by a system's own factor and its error; None where this finds that the values are singular."""
+        factor = self._alone[system]
+        try:
+            x = factor.solve(np.asfortranarray(b), trans)
+        except RuntimeError as error:
+            if not is_singular(error):
+                raise
+            return None
+        return x, factor.backward_error
+
+    def _solve_alone(self, b: Any, x: Any, trans: int, solved: dict[int, Any]) -> None:
+        """Solve with systems' own factors, where they have one of the values held; some have been `solved`."""
+        systems = np.flatnonzero(self._factored).tolist() if self._systems is not None else range(len(self._factored))
+        good = [system for system in systems if self._factored[system] < BatchStatus.SINGULAR]
+        rhs = {system: matrix.to_host(b[system]) for system in good if system not in solved}
+        found = self._on_host(lambda system: self._own_solution(system, rhs[system], trans), rhs)
+        solved = solved | dict(zip(rhs, found, strict=True))
+        singular = [system for system in good if solved[system] is None]
+        self._factored[singular] = self._status[singular] = BatchStatus.SINGULAR
+        failed = [system for system in systems if self._factored[system] >= BatchStatus.SINGULAR]
+        right = [system for system in good if solved[system] is not None]
+        if failed:
+            x[failed], self._error[failed] = np.nan, np.nan
+        if right:
+            whole = np.stack([solved[system][0] for system in right])
+            x[right] = matrix.to_device(whole) if matrix.is_cupy_array(x) else whole
+            errors = np.array([solved[system][1] for system in right])
+            self._error[right] = np.where(errors >= 0, errors, np.nan)
+        if singular:
+            self._raise_flagged()
+        if self._systems is not None:
+            kept = {system: self._alone[system] for system in right}
+            self._alone, self._own = kept, {system: self._own[system] for system in kept}
+
+    def _of_their_own(self) -> list[int]:
+        """Systems that have an own factor of the values held, which their results are by."""
+        which = self._factored < BatchStatus.SINGULAR
+        if self._systems is not None:
+            which &= self._factored != BatchStatus.RIGHT
+        return np.flatnonzero(which).tolist()
+
+    def _asked_alone(self, system: int, method: str, *arguments: Any) -> Any:
+        """What a method of a system's own factor returns; None where it has none of the values held, or finds that they
+        are singular when it is asked, because pivots have to be chosen anew."""
+        if self._factored[system] >= BatchStatus.SINGULAR:
+            return None
+        try:
+            return getattr(self._alone[system], method)(*arguments)
+        except RuntimeError as error:
+            if not is_singular(error):
+                raise
+            self._factored[system] = self._status[system] = BatchStatus.SINGULAR
+            return None
+
+    def _whole_status(self) -> np.ndarray:
+        status = self._status.copy()
+        status[self._doubted & (self._factored < BatchStatus.SINGULAR)] = BatchStatus.UNTRUSTED
+        return status

@@ -1,0 +1,230 @@
+"""Updates and downdates of Cholesky factors: A + C C^H and A - C C^H for C of a few columns.
+
+Where A has entries in all places of C C^H the core changes the columns of the factor that depend on C
+(core/numeric/front_update.cpp). Otherwise the matrix is factored again with more entries, which it keeps from then on:
+the next change of the same pattern finds them, and `refactor` fills them with zeros.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _core
+from ..common import matrix
+from ..common.counting import FACTORIZATIONS
+from ..common.matrix import Pattern
+from ..engines.problem import Problem
+from ..errors import NonFiniteError, NotPositiveDefiniteError
+from .inverse import columns as columns_of
+from .inverse import places
+from .symbolic import analyze_problem
+
+NEVER = (-1,)  # shape of no values
+MOST_ENTRIES = 2**27  # of C C^H beside those of A, before `updated` is what should be used
+
+
+class Columns(NamedTuple):
+    """Of C, compressed: int64, int32 and the dtype of the factor."""
+
+    ptr: np.ndarray
+    ind: np.ndarray
+    values: np.ndarray
+
+
+class Changes:
+    """What Cholesky factors know of changes of low rank."""
+
+    __slots__ = ()
+    _given: Any  # None, or the Pattern that `refactor` takes values of, where A has got more entries since
+
+    if TYPE_CHECKING:  # what factors have
+        shape: Any
+        dtype: Any
+        moved: Any
+        _core: Any
+        _symbolic: Any
+        _pattern: Pattern
+        _factor_anew: Any
+        _end_change: Any
+        _refactor_core: Any
+        _size: Any
+        _map: Any
+
+    def update(self, C: Any) -> None:
+        """From the factor of A to that of ``A + C C^H``, and solves, determinants and all else with it.
+
+        Changes the columns on the paths that C's columns take in the elimination tree (T. A. Davis and W. W. Hager,
+        SIAM J. Matrix Anal. Appl. 22, 2001), or factors again where that is faster. If this raises, all is as before.
+
+        Parameters
+        ----------
+        C : array_like or sparse, shape (n,) or (n, k)
+            Where ``C C^H`` has entries that A has not, A is analysed and factored again, and keeps these entries; pass
+            A with explicit zeros in their places to avoid that.
+
+        Raises
+        ------
+        ValueError
+            Another shape, or C is not finite (`NonFiniteError`).
+        TypeError
+            Casting C to the dtype of the factor would lose precision.
+        NotPositiveDefiniteError
+            Rounding errors decide: A was singular but for them.
+        MemoryError
+            ``C C^H`` is all but dense and large: solve with :meth:`updated` instead.
+
+        See Also
+        --------
+        CholeskyFactor.downdate : back again.
+        LUFactor.updated : leaves the factor as it is.
+
+        Notes
+        -----
+        Cost: for each column of C, about twice the entries of the factor's columns on its path. Rounding errors of many
+        changes add up, so solves after one are measured, and where they are not accurate the values are factored
+        again.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> c = np.zeros(100)
+        >>> c[[3, 4]] = 1, -1
+        >>> factor.update(c)
+        >>> np.allclose((A + np.outer(c, c)) @ factor(np.ones(100)), 1)
+        True
+        """
+        self._change(C, False)
+
+    def downdate(self, C: Any) -> None:
+        """From the factor of A to that of ``A - C C^H``; as :meth:`update`.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            ``A - C C^H`` is not positive definite; the factor is still that of A.
+
+        See Also
+        --------
+        CholeskyFactor.update
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> c = np.zeros(100)
+        >>> c[3] = 1
+        >>> factor.downdate(c)
+        >>> np.allclose((A - np.outer(c, c)) @ factor(np.ones(100)), 1)
+        True
+        """
+        self._change(C, True)
+
+    def _change(self, C: Any, subtract: bool) -> None:
+        columns = read_columns(C, self.shape[0], self.dtype, "downdate" if subtract else "update")
+        update = getattr(self._core, "update", None)
+        try:
+            self._factor_anew(0)
+            if update is None or not update(*columns, subtract):
+                self._factor_changed(columns, subtract)
+        except _core.NotPositiveDefinite as error:
+            raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        except OverflowError as error:
+            raise NonFiniteError(f"{'downdate' if subtract else 'update'}: {error}") from None
+        finally:
+            self._end_change()
+
+    def _factor_changed(self, columns: Columns, subtract: bool) -> None:
+        """Factor the values, with more entries where these have no place."""
+        most = int((np.diff(columns.ptr) ** 2).sum())
+        if most > MOST_ENTRIES:
+            raise MemoryError(f"C C^H has {most} entries; solve with updated(C) instead")
+        pattern = self._pattern
+        shape = (self.shape[0], columns.ptr.size - 1)
+        C = sp.csc_array((columns.values, columns.ind, columns.ptr), shape=shape)
+        change = sp.csc_array(C @ C.conj().T).tocoo()
+        place = places(pattern, change.row, change.col)
+        if (place < 0).any():
+            pattern, values = self._with_entries(change)
+            place = places(pattern, change.row, change.col)
+        else:
+            values = self._core.values()
+        values[place] += -change.data if subtract else change.data
+        matrix.check_finite(pattern, values)
+        if pattern is self._pattern:
+            FACTORIZATIONS.add()
+            self._core.refactor(values, None, True)
+            return
+        known = self._symbolic.parts()[0]
+        request = known.request._replace(movable=False)
+        symbolic = analyze_problem(Problem(pattern, values, known.kind, known.options, request))
+        core = symbolic.make(values)
+        FACTORIZATIONS.add()
+        self._given = self._given or self._pattern
+        self._size, self._map = NEVER, None
+        self.moved(core, symbolic)
+
+    def _with_entries(self, more: sp.coo_array) -> tuple[Pattern, np.ndarray]:
+        """The pattern with more entries, and the values held on it."""
+        old = self._pattern
+        columns = columns_of(old)
+        rows, cols = np.concatenate((old.ind, more.row)), np.concatenate((columns, more.col))
+        both = sp.coo_array((np.zeros(rows.size, self.dtype), (rows, cols)), shape=self.shape)
+        union = sp.csc_array(both)
+        union.sum_duplicates()
+        pattern, values = matrix.canonicalize(union)
+        values = np.zeros(pattern.nnz, self.dtype)
+        values[places(pattern, old.ind, columns)] = self._core.values()
+        return pattern, values
+
+    def _refactor_widened(self, values: Any, given: Pattern) -> None:
+        """`refactor` where A has got more entries since."""
+        canonical = matrix.values_for(given, values, "cholesky").astype(self.dtype, casting="safe", copy=False)
+        matrix.check_finite(given, canonical)
+        wide = np.zeros(self._pattern.nnz, self.dtype)
+        wide[places(self._pattern, given.ind, columns_of(given))] = canonical
+        self._refactor_core(wide, None, True)
+
+
+def read_columns(C: Any, n: int, dtype: np.dtype, name: str) -> Columns:
+    """`C` as compressed columns of `dtype`, rows ascending and without zeros.
+
+    Raises
+    ------
+    ValueError
+        Another shape, or not finite.
+    TypeError
+        Casting it would lose precision.
+    """
+    C = matrix.to_host(C)
+    if not sp.issparse(C):
+        C = np.asarray(C)
+    if C.ndim not in (1, 2) or C.shape[0] != n:
+        raise ValueError(f"{name}: C must have shape ({n},) or ({n}, k), got {C.shape}")
+    if not np.can_cast(matrix.float_dtype(C.dtype), dtype, "safe"):
+        raise TypeError(f"{name}: C is {C.dtype.name}, and the factor {dtype.name}")
+    columns = sparse_columns(C) if sp.issparse(C) else dense_columns(C.reshape((n, prod(C.shape[1:]))))
+    values = columns.values.astype(dtype, copy=False)
+    if not np.isfinite(values).all():
+        raise NonFiniteError(f"{name}: all values of C must be finite")
+    return Columns(columns.ptr, columns.ind, values)
+
+
+def dense_columns(C: np.ndarray) -> Columns:
+    column, row = np.nonzero(C.T)
+    ptr = np.searchsorted(column, np.arange(C.shape[1] + 1))
+    return Columns(ptr.astype(np.int64, copy=False), row.astype(np.int32), C[row, column])
+
+
+def sparse_columns(C: Any) -> Columns:
+    stored = C.tocsc() if C.ndim == 2 else sp.csc_array(C.reshape((-1, 1)))
+    if not stored.has_canonical_format or not stored.data.all():
+        stored = stored.copy()
+        stored.sum_duplicates()
+        stored.eliminate_zeros()
+    ptr, ind = stored.indptr.astype(np.int64, copy=False), stored.indices.astype(np.int32, copy=False)
+    return Columns(ptr, ind, stored.data)

@@ -1,0 +1,137 @@
+"""LDLFactor: what users of ldlt hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .. import _core
+from ..common.results import Inertia
+from ..errors import NoSymmetricFactorError
+from .factor import Solver
+from .symbolic import FACTORS, Symbolic
+from .triangles import LDLTriangle
+
+
+class LDLFactor(LDLTriangle, Solver):
+    """LDL^T factors of a Hermitian matrix: ``A[perm][:, perm] = L D L^H``; of a complex symmetric one, ``L D L^T``.
+
+    Made by :func:`gpusplu.ldlt`. Calling it solves. Where pivots had to be chosen anew by LU, solves go on, and what
+    belongs to L and D raises `NoSymmetricFactorError`, but for `inertia`, which is None.
+
+    See Also
+    --------
+    ldlt, CholeskyFactor
+
+    Examples
+    --------
+    >>> K = gs.gallery.kkt(30, 10)
+    >>> factor = gs.ldlt(K)
+    >>> L, D, perm = factor.L, factor.D, factor.perm
+    >>> abs(L @ D @ L.T - K[perm][:, perm]).max() < 1e-12
+    np.True_
+    """
+
+    __slots__ = ("_doubt",)
+    _names = "L and D"
+
+    def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
+        super().__init__(symbolic, canonical, core)
+        self._doubt = ""
+
+    @property
+    def hermitian(self) -> bool:  # type: ignore[override]
+        """False of a complex symmetric matrix."""
+        hermitian: bool = self._symbolic.parts()[0].options.hermitian
+        return hermitian
+
+    @property
+    def perm(self) -> NDArray[np.int32]:
+        """Gather permutation, int32: ``A[perm][:, perm] = L D L^H``."""
+        return self._require_pivots()
+
+    @property
+    def L(self) -> sp.csc_array:
+        """Unit lower triangular factor; the same object until refactor."""
+        self._require_pivots()
+        return super().L
+
+    @property
+    def D(self) -> sp.csc_array:
+        """Diagonal with blocks of order 1 and 2; the same object until refactor."""
+        self._require_pivots()
+        return self._keep("_upper", self._make_D)
+
+    def _make_D(self) -> sp.csc_array:
+        self._look_at_product()
+        d, e = self._core.pivots()
+        above = e.conj() if self.hermitian else e
+        diagonals = {-1: e[:-1], 0: d, 1: above[:-1]} if d.size else {0: d}  # no place beside an empty one
+        D = sp.diags_array(list(diagonals.values()), offsets=list(diagonals), shape=self.shape, format="csc")
+        D.eliminate_zeros()
+        return D
+
+    def _require_pivots(self) -> NDArray[np.int32]:
+        """Their order. An engine on a device asks the CPU engine, which may find that it takes LU."""
+        perm: NDArray[np.int32] = self._core.col_perm
+        if self._core.symbolic.kind != "ldlt":
+            raise NoSymmetricFactorError
+        return perm
+
+    def inertia(self) -> Inertia | None:
+        """Numbers of positive, negative and zero eigenvalues of A, or None where they are not certain.
+
+        They are those of D, by Sylvester's law, if L D L^H is close enough to A: no matrix between the two is singular
+        where ``||I - A (L D L^H)^-1||`` is below 1, which eight solves with random right-hand sides estimate, whatever
+        rounding, growth and perturbed pivots did; certain means an estimate of 0.01 at most. A nearly singular A, with
+        a condition beyond 1e13 or so in double precision once it is scaled, thus has none. A singular A has no factor,
+        so `zero` is 0. Where this is None, `inertia_doubt` says why.
+
+        Returns
+        -------
+        Inertia or None
+
+        Raises
+        ------
+        TypeError
+            A is complex symmetric, so that its eigenvalues are not real.
+
+        Notes
+        -----
+        Cost: eight solves.
+
+        Examples
+        --------
+        >>> K = gs.gallery.kkt(30, 10)
+        >>> factor = gs.ldlt(K)
+        >>> factor.inertia()
+        Inertia(positive=30, negative=10, zero=0)
+        >>> factor.inertia_doubt
+        ''
+        """
+        if not self.hermitian:
+            raise TypeError("inertia: A is complex symmetric, not Hermitian, and its eigenvalues are not real")
+        held, certain, positive, negative, distance = self._core.inertia()
+        self._doubt = doubt_of(held, certain, distance)
+        return None if self._doubt else Inertia(positive, negative, 0)
+
+    @property
+    def inertia_doubt(self) -> str:
+        """Why the last call of `inertia` returned None; empty if it did not."""
+        return self._doubt
+
+
+def doubt_of(held: bool, certain: bool, distance: float) -> str:
+    """Why an inertia is not certain; empty if it is."""
+    if not held:
+        return "pivots were chosen anew by LU, which does not tell it"
+    if not certain:
+        most = _core.CERTAIN_DISTANCE
+        return f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e} and not {most} at most"
+    return ""
+
+
+FACTORS.update(ldlt=LDLFactor)

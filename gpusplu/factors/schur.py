@@ -1,0 +1,430 @@
+"""Schur complements: the factor of all unknowns but some, and what it leaves of the matrix on those.
+
+With the unknowns of the interface, S, last,
+
+    A = [A_II  A_IS]      S = A_SS - A_SI A_II^-1 A_IS,
+        [A_SI  A_SS],
+
+and ``A x = b`` falls apart into a half of a solve with the interior, one with S that is left to the caller, and the
+other half with the interior (B. F. Smith, P. Bjorstad and W. Gropp, "Domain Decomposition", 1996).
+
+Fronts eliminate the interior and leave S as their last front, so that it costs one factorization (`Eliminated`). On a
+device S is all that is taken from them, and the interior has a factor of its own beside that (`Solved`). Where the
+interior needs other pivots than fronts offer, or is so sparse that a few solves are faster, this factor solves for the
+columns of A_IS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from threading import local
+from typing import Any, Generic, overload
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .. import _core
+from ..common import matrix
+from ..common.counting import FACTORIZATIONS
+from ..common.memo import Once
+from ..common.rhs import cast, check_array, check_rhs, complex_dtype
+from ..common.traits import structure_of
+from ..cost.calibration import costs_of, for_core
+from ..cost.processor import predict
+from ..engines import registry
+from ..engines.processor import indefinite_by_name
+from ..typing import ArrayT, FactorT
+from .schur_blocks import divided, read_indices
+from .schur_methods import Condensed, Eliminated, Solved, Way, as_given, in_columns
+from .symbolic import Symbolic
+
+
+class SchurSymbolic(Generic[FactorT]):
+    """The analysis of the interior of a matrix; made by ``gpusplu.analyze(A, schur=indices)``.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the whole matrix.
+    indices : ndarray of int, shape (m,)
+        The interface, in the caller's order.
+    interior : Symbolic
+        Of the other unknowns, in ascending order.
+
+    See Also
+    --------
+    analyze, SchurFactor
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+    >>> halves = symbolic.factor(A.data)
+    >>> symbolic.indices
+    array([90, 91, 92])
+    >>> symbolic.interior.n
+    97
+    """
+
+    def __init__(
+        self,
+        pattern: matrix.Pattern,
+        canonical: np.ndarray,
+        indices: Any,
+        make: Callable[[Any], Symbolic[FactorT, Any]],
+    ):
+        self.indices, self._pattern = read_indices(indices, pattern.n), pattern
+        self.indices.flags.writeable = False
+        self.shape = (pattern.n, pattern.n)
+        self.inner, self.blocks = divided(pattern, self.indices)
+        self.interior: Symbolic[FactorT, Any] = make(self.blocks[0][0].of(canonical))
+        self.whole = self._with_interface(canonical)
+        self._once = Once()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_once", "entries")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _once=Once())
+        if self.whole is not None:
+            _core.validate(self.whole, self._pattern.core)
+
+    def _with_interface(self, canonical: np.ndarray) -> Any:
+        """The core's analysis of the whole matrix, whose last front is the interface; None where that is not to be."""
+        problem, analysis = self.interior.parts()
+        core = analysis.core
+        name, by_columns = self.interior.engine, core.method == "column"
+        if not (registry.named(name).interfaces and core.structural_rank == core.n and self.indices.size):
+            return None
+        if by_columns and (problem.options.pivoting == "partial" or core.ordering == "natural"):
+            return None
+        if by_columns:
+            order: dict[str, Any] = {"ordering": problem.options.ordering, "perm": problem.options.perm}
+            core = _core.fronts_like(core, problem.pattern.core, for_core(), **order)
+        whole = _core.with_interface(core, self._pattern.core, canonical, self.indices.astype(np.int32))
+        return whole if not by_columns or self._pays(whole) else None
+
+    def _pays(self, whole: Any) -> bool:
+        """Whether eliminating by fronts is predicted to take less than factoring by columns and solving."""
+        problem, analysis = self.interior.parts()
+        itemsize = problem.dtype.itemsize
+        columns = predict(structure_of(analysis.core, problem.nnz, itemsize), costs_of())
+        fronts = predict(structure_of(whole, self._pattern.nnz, itemsize), costs_of())
+        return bool(fronts.factor < columns.factor + self.indices.size * columns.solve)
+
+    def factor(self, values: Any) -> SchurFactor[FactorT]:
+        """Factor the interior, and compute the Schur complement, of `values` in the order of ``A.data``, or a matrix.
+
+        Raises
+        ------
+        PatternMismatchError, NonFiniteError, RuntimeError, NotPositiveDefiniteError
+            As :meth:`Symbolic.factor`; singular and not definite is the interior.
+
+        See Also
+        --------
+        SchurFactor.refactor
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> halves.schur.shape
+        (3, 3)
+        """
+        return SchurFactor(self, values)
+
+    def partial_factor(self, dtype: np.dtype) -> Any:
+        """Room for the fronts of the interior, which leave the complement; None where there are no such."""
+        if self.whole is None:
+            return None
+        problem, engine = self.interior.parts()[0], registry.named(self.interior.engine)
+        return engine.partial_factor(problem, self.whole, self._pattern, dtype, self._once)
+
+    @cached_property
+    def entries(self) -> np.ndarray:
+        """Canonical entries of the interior, and those of its border: A_IS, A_SI and A_SS."""
+        (inner, right), row = self.blocks
+        return np.concatenate([block.entries for block in (inner, right, *row)])
+
+    @property
+    def size(self) -> int:
+        """Values that ``A.data`` had."""
+        return int(self._pattern.size)
+
+    @property
+    def never_refines(self) -> bool:
+        return bool(self.interior.parts()[0].options.refine == "never")
+
+    def canonical(self, values: Any) -> np.ndarray:
+        """Canonical values of the whole matrix."""
+        problem = self.interior.parts()[0]
+        canonical = matrix.values_for(self._pattern, values, problem.kind, problem.options.hermitian)
+        matrix.check_finite(self._pattern, canonical)
+        return canonical
+
+
+class SchurFactor(Generic[FactorT]):
+    """A factor of the interior and the Schur complement of the interface; made by `SchurSymbolic.factor`.
+
+    Attributes
+    ----------
+    symbolic : SchurSymbolic
+    shape : tuple of int
+        Of the whole matrix.
+    dtype : dtype
+
+    See Also
+    --------
+    analyze, SchurSymbolic
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+    >>> halves = symbolic.factor(A.data)
+    >>> b = np.ones(100)
+    >>> y = np.linalg.solve(halves.schur, halves.condense(b))
+    >>> x = halves.expand(y)
+    >>> np.allclose(A @ x, b)
+    True
+    """
+
+    def __init__(self, symbolic: SchurSymbolic[FactorT], values: Any):
+        self.symbolic, self.shape = symbolic, symbolic.shape
+        canonical = symbolic.canonical(values)
+        self.dtype = canonical.dtype
+        self._interior: Any = None
+        self._interior_version = 0  # of the values that it has to hold
+        self._lost = False
+        self._partial = symbolic.partial_factor(self.dtype)
+        canonical = canonical.copy()  # it may be the caller's A.data
+        self._hold(self._made(canonical), canonical, values)
+
+    def _made(self, canonical: np.ndarray) -> Way:
+        """By fronts, as long as their pivots are fit, or by solves."""
+        if self._has_halves:
+            FACTORIZATIONS.add()
+            with indefinite_by_name():
+                complement = self._partial.factor(canonical)
+            if complement is not None:
+                return Eliminated(self._partial, complement, self.symbolic.indices.size)
+        values = canonical[self.symbolic.blocks[0][0].entries]
+        if self._interior is None or self._has_halves:
+            self._interior = self.symbolic.interior.factor(values)
+        else:
+            self._interior.refactor(values)
+        if self._partial is None or self._has_halves:
+            return Solved(self.symbolic, self._interior, canonical)
+        left = self._partial.factor(canonical, self._interior.stats.bytes)
+        return Solved(self.symbolic, self._interior, canonical, left)
+
+    def _inner(self) -> np.ndarray:
+        """Values of the interior that are held."""
+        values: np.ndarray = matrix.to_host(self._canonical)[self.symbolic.blocks[0][0].entries]
+        return values
+
+    def _made_there(self, values: Any) -> tuple[Way, Any] | None:
+        """The same of values on the device that the factor is on, with canonical ones there; None where that cannot be
+        done."""
+        symbolic, interior = self.symbolic, self._interior
+        made = self._partial.refactor(values, symbolic.entries, interior.stats.bytes)
+        if made is None:
+            return None
+        left, some, canonical = made
+        inner = symbolic.blocks[0][0].entries.size
+        interior.refactor(some[:inner])
+        return Solved(symbolic, interior, canonical, left, matrix.to_host(some[inner:])), canonical
+
+    def _stays_there(self, values: Any) -> bool:
+        """Whether values can be factored where they are: on the device."""
+        known = matrix.is_cupy_array(values) and values.flags.c_contiguous and hasattr(self._partial, "refactor")
+        return bool(known and values.shape == (self.symbolic.size,) and values.dtype == self.dtype)
+
+    def _read(self, values: Any) -> np.ndarray:
+        """Canonical values on the host that nobody else has."""
+        return self.symbolic.canonical(values).astype(self.dtype, casting="safe", copy=True)
+
+    def _hold(self, way: Way, canonical: Any, values: Any) -> None:
+        self._way, self._last, self._lost = way, local(), False
+        self._canonical = canonical
+        self._on_device = matrix.is_cupy(values)
+        if isinstance(way, Eliminated):
+            self._interior = None
+        else:
+            self._interior_version = self._interior.version
+        if not way.eliminated:
+            self._partial = None  # pivots that were not fit once are not tried again
+
+    @property
+    def eliminated(self) -> bool:
+        """Whether fronts left the Schur complement; else it was made by solves with the factor of the interior."""
+        return self._way.eliminated
+
+    @property
+    def _has_halves(self) -> bool:
+        """The fronts that leave the complement can solve."""
+        return hasattr(self._partial, "condense")
+
+    @property
+    def schur(self) -> Any:
+        """``A_SS - A_SI A_II^-1 A_IS`` in the order of the indices, shape (m, m), Fortran-contiguous.
+
+        On the device if the values were there.
+        """
+        put = matrix.to_device if self._on_device else matrix.to_host
+        return put(self._way.schur)
+
+    @property
+    def interior(self) -> FactorT:
+        """Factor of the interior, LUFactor, CholeskyFactor or LDLFactor; where fronts left the Schur complement, it is
+        made when it is asked for."""
+        if self._interior is None:
+            self._interior = self.symbolic.interior.factor(self._inner())
+            self._interior_version = self._interior.version
+        else:
+            self._recover()
+        interior: FactorT = self._interior
+        return interior
+
+    def refactor(self, values: Any) -> None:
+        """New values on the same pattern, as ``refactor`` of any factor; if this raises, all is as before.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> before = halves.schur.copy()
+        >>> halves.refactor(2 * A.data)
+        >>> np.allclose(halves.schur, 2 * before)
+        True
+        """
+        stay = self._stays_there(values)
+        canonical = None if stay else self._read(values)
+        try:
+            made = self._made_there(values) if stay else None
+            if made is None:
+                canonical = self._read(values) if canonical is None else canonical
+                made = self._made(canonical), canonical
+        except BaseException as error:
+            self._lost = True
+            if self._has_halves:
+                self._interior = None
+            if isinstance(error, Exception):  # else it is Ctrl-C, which has no time for that
+                with suppress(MemoryError):
+                    self._recover()
+            raise
+        way, held = made
+        self._hold(way, held, values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pattern = self.symbolic._pattern
+        values = sp.csc_array((matrix.to_host(self._canonical), pattern.ind, pattern.ptr), shape=self.shape)
+        return SchurFactor, (self.symbolic, values)
+
+    def _recover(self) -> None:
+        """Factor the values held again. Where memory is too short the next who needs them does it."""
+        if self._lost and self._has_halves:
+            self._partial.factor(self._canonical)
+            self._lost = False
+        interior = self._interior  # it may hold others: the caller has it, and refactor ends among solves with new ones
+        if interior is not None and (self._lost or interior.version != self._interior_version):
+            interior.refactor(self._inner())
+            self._interior_version = interior.version
+            self._lost = False
+
+    @overload
+    def condense(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def condense(self, rhs: ArrayT) -> ArrayT: ...
+    def condense(self, rhs: Any) -> Any:
+        """The right-hand side of the interface, ``b_S - A_SI A_II^-1 b_I``.
+
+        Parameters
+        ----------
+        rhs : ndarray, shape (n,) or (n, k)
+
+        Returns
+        -------
+        ndarray, shape (m,) or (m, k)
+            `expand` then takes the solution of ``schur @ y = condense(rhs)``.
+
+        See Also
+        --------
+        SchurFactor.expand
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> halves.condense(np.ones(100)).shape
+        (3,)
+        """
+        if matrix.is_cupy(rhs):
+            return matrix.to_device(self.condense(rhs.get()))
+        check_array(rhs)
+        given = cast(rhs, complex_dtype(self.dtype) if rhs.dtype.kind == "c" else self.dtype)
+        check_rhs(given, self.shape[0])
+        b = in_columns(given, self.dtype)
+        self._recover()
+        halfway, condensed = self._way.condense(b)
+        self._last.condensed = Condensed(given.shape, given.dtype, b, halfway)
+        return as_given(condensed, given.shape, given.dtype)
+
+    @overload
+    def expand(self, y: NDArray[Any], rhs: NDArray[Any] | None = None) -> NDArray[Any]: ...
+    @overload
+    def expand(self, y: ArrayT, rhs: ArrayT | None = None) -> ArrayT: ...
+    def expand(self, y: Any, rhs: Any = None) -> Any:
+        """The solution of the whole system, of that of the interface.
+
+        Parameters
+        ----------
+        y : ndarray, shape (m,) or (m, k)
+        rhs : ndarray, shape (n,) or (n, k), optional
+            The one that this thread condensed last unless given.
+
+        Returns
+        -------
+        x : ndarray, shape (n,) or (n, k)
+
+        Raises
+        ------
+        RuntimeError
+            This thread has not condensed a right-hand side since the values were factored.
+        ValueError
+            Another shape.
+
+        See Also
+        --------
+        SchurFactor.condense
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> y = np.linalg.solve(halves.schur, halves.condense(np.ones(100)))
+        >>> np.allclose(A @ halves.expand(y), 1)
+        True
+        """
+        if matrix.is_cupy(y):
+            return matrix.to_device(self.expand(y.get(), rhs))
+        if rhs is not None:
+            self.condense(rhs)
+        last, y = getattr(self._last, "condensed", None), np.asarray(y)
+        if last is None:
+            raise RuntimeError("expand: condense a right-hand side first, or pass it")
+        wanted = (self.symbolic.indices.size, *last.shape[1:])
+        if y.shape != wanted:
+            raise ValueError(f"expand: y must have shape {wanted}, got {y.shape}")
+        if y.dtype.kind == "c" and last.dtype.kind == "f":
+            last = last.as_complex()
+        self._recover()
+        x = self._way.expand(last.b, last.halfway, in_columns(y.astype(last.dtype), self.dtype))
+        return as_given(x, last.shape, last.dtype)

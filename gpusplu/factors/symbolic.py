@@ -1,0 +1,333 @@
+"""Symbolic: what analysis found, as an object that factors any values on its pattern."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, overload
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _core
+from ..common import matrix
+from ..common.arrays import PLAIN, takes_arrays
+from ..common.options import ORDERINGS, PIVOTINGS, PRECISIONS, REFINEMENTS, SYMBOLIC_PHASES, Options, one_of
+from ..dispatch.selection import Choice, select
+from ..engines import registry
+from ..engines.interface import Analysis
+from ..engines.mixed.factor import mixed_factor
+from ..engines.problem import Problem, Request
+from ..errors import EngineUnavailableError, require
+from ..typing import BatchT, Errors, FactorT, Kind, OfUnknownShape, Rows, Sparse, Vector
+
+if TYPE_CHECKING:
+    from ..plotting import SymbolicPlots
+    from .factor import CholeskyFactor, LUFactor
+    from .ldl_factor import LDLFactor
+
+
+#: The class of a factor by the kind of factorization; factor.py enters its own.
+FACTORS: dict[str, Any] = {}
+#: The same of batches of them; batch.py enters its own.
+BATCHES: dict[str, Any] = {}
+
+
+class Symbolic(Generic[FactorT, BatchT]):
+    """Ordering, structure and engine for one sparsity pattern; made by :func:`gpusplu.analyze`.
+
+    Immutable, usable from several threads and picklable. One that was made for a GPU is taken to the CPU engine where
+    it is unpickled without a device.
+
+    Attributes
+    ----------
+    n, nnz : int
+        Order and number of entries of A.
+    kind : {"lu", "cholesky", "ldlt"}
+        Of the factorization that it is for.
+    cholesky : bool
+        For Hermitian positive definite matrices.
+    method : {"column", "front"}
+        Column LU, or fronts.
+    ordering : {"amd", "nd", "natural", "user"}
+    lnz : int
+        Entries of L, the diagonal included.
+    flops : float
+        Of one factorization [flop].
+    structural_rank : int
+        Fewer than `n` means that A is singular whatever its values are.
+    engine : str
+    seconds : dict
+        Of the phases that led here [s].
+    call : int
+        That analysed the pattern before and was remembered (:func:`gpusplu.cache_info` counts calls); 0 for this one.
+
+    See Also
+    --------
+    analyze
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A)
+    >>> symbolic.n, symbolic.nnz, symbolic.structural_rank
+    (100, 460, 100)
+    >>> lu = symbolic.factor(A.data)
+    """
+
+    __slots__ = ("_analysis", "_choice", "_problem", "call", "seconds")
+
+    def __init__(
+        self, problem: Problem, choice: Choice, analysis: Analysis, call: int = 0, *, remembered: bool = False
+    ):
+        """`remembered`: the problem has no values, and its engine finds the analysis there."""
+        self.seconds, self.call = dict(problem.seconds), call
+        if not remembered:
+            problem = problem.without_values(choice.request)
+            registry.named(choice.engine).remember(problem, analysis)
+        self._problem, self._choice, self._analysis = problem, choice, analysis
+
+    @property
+    def n(self) -> int:
+        """Order of A."""
+        return int(self._problem.n)
+
+    @property
+    def nnz(self) -> int:
+        """Number of entries of A."""
+        return int(self._problem.nnz)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of A."""
+        return self.n, self.n
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that was chosen."""
+        return self._choice.engine
+
+    @property
+    def kind(self) -> Kind:
+        """Of the factorization that it is for: "lu", "cholesky" or "ldlt"."""
+        return self._problem.kind  # type: ignore[return-value]
+
+    if TYPE_CHECKING:  # what the core's analysis has
+        cholesky: bool
+        column_levels: int
+        flops: float
+        lnz: int
+        method: Literal["column", "front"]
+        ordering: Literal["amd", "nd", "natural", "user"]
+        structural_rank: int
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            return getattr(self._analysis.core, name)
+
+        def __dir__(self) -> list[str]:
+            return [*super().__dir__(), *(name for name in dir(self._analysis.core) if not name.startswith("_"))]
+
+    @overload
+    def factor(self, values: OfUnknownShape, errors: Errors = "flag") -> Any: ...
+    @overload
+    def factor(self, values: Rows, errors: Errors = "flag") -> BatchT: ...
+    @overload
+    def factor(self, values: Vector | Sparse, errors: Errors = "flag") -> FactorT: ...
+    @overload
+    def factor(self, values: Any, errors: Errors = "flag") -> Any: ...
+    @takes_arrays
+    def factor(self, values: Any, errors: Errors = "flag") -> Any:
+        """Factor `values` on this pattern.
+
+        Parameters
+        ----------
+        values : array_like, shape (size,) or (nbatch, size), or sparse matrix
+            In the order of ``A.data`` of the matrix that was analysed, or a matrix with the same pattern. Of two
+            dimensions: a system a row.
+        errors : {"flag", "raise"}, optional
+            Of a batch: systems that cannot be factored are flagged (`BatchedLUFactor.status`), or raise.
+
+        Returns
+        -------
+        LUFactor, CholeskyFactor or LDLFactor, BatchedLUFactor or BatchedCholeskyFactor
+
+        Raises
+        ------
+        PatternMismatchError, NonFiniteError
+            See :meth:`LUFactor.refactor`.
+        RuntimeError
+            ``Factor is exactly singular``.
+        NotPositiveDefiniteError
+        BatchError
+            Systems of a batch cannot be factored, with ``errors="raise"``; says which.
+
+        See Also
+        --------
+        LUFactor.refactor, splu_batch
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A)
+        >>> lu = symbolic.factor(2 * A.data)
+        >>> batch = symbolic.factor(np.stack([A.data, 2 * A.data]))
+        >>> len(batch)
+        2
+        """
+        problem = self._problem
+        factor: LUFactor | CholeskyFactor | LDLFactor
+        flat = type(values) is np.ndarray and values.ndim == 1
+        core = registry.named(self._choice.engine).factor_given(problem, self._analysis, values) if flat else None
+        if core is not None:
+            factor = FACTORS[problem.kind](self, values, core)
+            return factor
+        pattern = problem.pattern
+        if not flat and not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
+            return self.factor_batch(values, errors)
+        canonical = matrix.values_for(pattern, values, self.kind, problem.options.hermitian)
+        matrix.check_finite(pattern, canonical)
+        factor = FACTORS[problem.kind](self, canonical)
+        return factor
+
+    def factor_batch(self, values: Any, errors: Errors = "flag") -> BatchT:
+        """`factor` of values of two dimensions.
+
+        See Also
+        --------
+        Symbolic.factor, splu_batch
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A)
+        >>> batch = symbolic.factor_batch(np.stack([A.data, 2 * A.data]))
+        >>> batch.solve(np.ones(100)).shape
+        (2, 100)
+        """
+        if self.kind not in BATCHES:
+            raise ValueError(f"values has two dimensions, and there are no batches of {self.kind}; pass one system")
+        if self._problem.options.precision == "mixed":
+            raise ValueError("batches have no mixed precision; analyze with precision='double'")
+        batch: BatchT = BATCHES[self.kind](self, values, errors)
+        return batch
+
+    def again(self, call: int, seconds: float, options: Options) -> Self:
+        """The same for another call that found it, after `seconds`, with its own threshold for pivots."""
+        found = type(self)(self._problem.with_options(options), self._choice, self._analysis, call)
+        found.seconds = {"canonicalize": seconds, "analyze": 0.0}
+        return found
+
+    def suiting(self, canonical: np.ndarray) -> Symbolic:
+        """Itself; where the values analysed were singular by their zeros, an analysis of these values."""
+        if self._analysis.core.structural_rank == self.n:
+            return self
+        problem = self._problem
+        return analyze_problem(Problem(problem.pattern, canonical, problem.kind, problem.options, self._choice.request))
+
+    def moved_to(self, other: Symbolic) -> Symbolic:
+        """What another engine made of the same pattern, with the threshold for pivots that this one has."""
+        if self._analysis is other._analysis:
+            return self
+        options = self._problem.options
+        if options.pivot_threshold == other._problem.options.pivot_threshold:
+            return other
+        found = Symbolic(other._problem.with_options(options), other._choice, other._analysis, other.call)
+        found.seconds = dict(other.seconds)
+        return found
+
+    def parts(self) -> tuple[Problem, Analysis]:
+        """What engines know of the pattern: for those who ask them about it."""
+        return self._problem, self._analysis
+
+    @property
+    def plot(self) -> SymbolicPlots:
+        """Pictures: ``symbolic.plot.spy()`` and `supernodes`."""
+        from ..plotting.methods import SymbolicPlots
+
+        return SymbolicPlots(self._analysis.core)
+
+    @property
+    def choice(self) -> Choice:
+        """The engine, why it, and what was predicted."""
+        return self._choice
+
+    def make(self, canonical: np.ndarray) -> Any:
+        """The engine's factor of canonical values, shape (nnz,); with mixed precision one around it."""
+        engine = registry.named(self.engine)
+        make = mixed_factor if self._problem.options.precision == "mixed" else type(engine).factor
+        return make(engine, self._problem, self._analysis, canonical)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        problem = self._problem
+        known = problem.pattern, problem.dtype, problem.kind, problem.options
+        return restore_symbolic, (*known, self._choice, self._analysis.core, self.seconds)
+
+    def __repr__(self) -> str:
+        kind = {"lu": "LU", "cholesky": "Cholesky", "ldlt": "LDL^T"}[self.kind]
+        how = f"{self.method}s, {self.ordering}" if self.structural_rank == self.n else "structurally singular"
+        return f"<Symbolic {kind} of {self.n} x {self.n}, {self.nnz} entries, {how}>"
+
+
+PLAIN.add(Symbolic)
+
+
+def analyze_problem(problem: Problem) -> Symbolic:
+    """Choose an engine for a matrix, and analyse for it."""
+    return Symbolic(problem, *select(problem))
+
+
+def restore_symbolic(
+    pattern: Any, dtype: Any, kind: Any, options: Any, choice: Any, core: Any, seconds: Any
+) -> Symbolic:
+    """A Symbolic of its parts, for the CPU engine where its device is not there.
+
+    The core has checked the pattern and the analysis, each by itself (core/matrix/validate.hpp and
+    core/analysis/validate.hpp).
+
+    Raises
+    ------
+    ValueError
+        The parts do not belong together.
+    """
+    classes = (matrix.Pattern, np.dtype, Options, Choice, _core.Symbolic, dict)
+    whole = all(map(isinstance, (pattern, dtype, options, choice, core, seconds), classes))
+    require(whole and isinstance(pattern.core, _core.Canonical), "a part is something else")
+    by_ldlt = (kind, core.kind, options.symmetric) == ("lu", "ldlt", True)
+    require(dtype in matrix.FLOATS and (kind == core.kind or by_ldlt), "the analysis is not of this kind")
+    _core.validate(core, pattern.core)
+    one_of("ordering", options.ordering, ORDERINGS)
+    one_of("pivoting", options.pivoting, PIVOTINGS)
+    one_of("refine", options.refine, REFINEMENTS)
+    one_of("symbolic", options.symbolic, SYMBOLIC_PHASES)
+    one_of("precision", options.precision, PRECISIONS)
+    flags = isinstance(options.hermitian, bool) and isinstance(options.symmetric, bool)
+    require(flags, "whether the matrix is Hermitian is not told")
+    one_of("engine", choice.engine, registry.names())
+    engine, method = registry.named(choice.engine), core.method
+    fits = kind in engine.kinds and method in engine.methods and not (by_ldlt and engine.on_device)
+    require(fits or core.structural_rank < core.n, "the engine is not one for this analysis")
+    require(isinstance(choice.request, Request), "a part is something else")
+    require(isinstance(choice.request.refactorizations, (int, float)), "the expected refactorizations are no number")
+    require(all(isinstance(value, float) for value in seconds.values()), "the seconds of the phases are no numbers")
+    choice = choice_here(choice)
+    problem = Problem(pattern, np.empty(0, dtype), kind, options, choice.request)
+    problem.seconds.update(seconds)
+    return Symbolic(problem, choice, Analysis(core))
+
+
+def choice_here(choice: Choice) -> Choice:
+    """The choice, or the CPU engine where its device is not there."""
+    if not registry.named(choice.engine).on_device:
+        return choice
+    from ..cuda import devices, several
+
+    try:
+        if choice.request.devices:
+            several.open_devices(choice.request.devices)
+        devices.open_device(choice.request.device)
+    except EngineUnavailableError as error:
+        reason = f"pickled with engine={choice.engine!r}, which cannot run here: {error}"
+        request = choice.request._replace(engine=registry.DEFAULT, reason=reason, device=None, devices=())
+        return Choice(registry.DEFAULT, reason, request)
+    return choice

@@ -1,0 +1,119 @@
+"""What install() puts in the place of cupyx's functions: our solvers for what these take, themselves for all else.
+
+So refusals and their order are those of the CuPy that is installed, as is what singular and non-finite matrices give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import cupy
+from cupyx.scipy import sparse
+from cupyx.scipy.sparse.linalg import SuperLU as CupysSuperLU
+
+from ..common import matrix
+from ..common.options import DEFAULTS
+from ..common.scipy_names import warn
+from ..dispatch.request import automatic
+from ..engines.problem import Request
+from ..errors import NonFiniteError, is_singular
+from ..factors import solving
+from ..factors.factor import LUFactor
+from ..factors.pipeline import factor_lu
+
+
+class SuperLU(CupysSuperLU):  # type: ignore[misc]
+    """A factor of ours as one of CuPy's SuperLU.
+
+    Triangles and permutations, which CuPy's own solves go by, are brought to the device when they are asked for.
+    """
+
+    def __init__(self, factor: LUFactor):
+        self._factor = factor
+        self.shape, self.nnz = factor.shape, factor.nnz
+
+    L = cached_property(lambda self: matrix.to_device(self._factor.L.tocsr()))
+    U = cached_property(lambda self: matrix.to_device(self._factor.U.tocsr()))
+    perm_r = cached_property(lambda self: matrix.to_device(self._factor.perm_r))
+    perm_c = cached_property(lambda self: matrix.to_device(self._factor.perm_c))
+    _perm_r_rev = cached_property(lambda self: cupy.argsort(self.perm_r))
+    _perm_c_rev = cached_property(lambda self: cupy.argsort(self.perm_c))
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """Solve ``op(A) x = rhs``; `rhs` is cast to the dtype of the factor, as CuPy does it.
+
+        Parameters
+        ----------
+        rhs : cupy.ndarray, shape (n,) or (n, k)
+        trans : {"N", "T", "H"}, optional
+
+        Returns
+        -------
+        x : cupy.ndarray, shape of `rhs`, Fortran-contiguous
+        """
+        if trans not in ("N", "T", "H") or not is_rhs(rhs, self.shape[0]):
+            return super().solve(rhs, trans)
+        return self._factor.solve(rhs.astype(self._factor.dtype, copy=False), trans)  # type: ignore[call-overload]
+
+
+def splu(
+    original: Callable[..., Any],
+    A: Any,
+    permc_spec: Any = None,
+    diag_pivot_thresh: Any = None,
+    relax: Any = None,
+    panel_size: Any = None,
+    options: Any = None,
+) -> Any:
+    """cupyx.scipy.sparse.linalg.splu, active."""
+    arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options)
+    if is_ours(A):
+        try:
+            return SuperLU(factor_lu(A.get().tocsc(), (*arguments, *DEFAULTS[len(arguments) :]), on_device()))
+        except NonFiniteError:
+            pass
+    return original(A, *arguments)
+
+
+def factorized(original: Callable[..., Any], A: Any) -> Any:
+    """cupyx.scipy.sparse.linalg.factorized, active."""
+    if is_ours(A):
+        try:
+            return SuperLU(factor_lu(A.get().tocsc(), DEFAULTS, on_device())).solve
+        except NonFiniteError:
+            pass
+    return original(A)
+
+
+def spsolve(original: Callable[..., Any], A: Any, b: Any) -> Any:
+    """cupyx.scipy.sparse.linalg.spsolve, active."""
+    if not (is_ours(A) and is_rhs(b, A.shape[0])):
+        return original(A, b)
+    if A.format != "csr":
+        warn("CSR format is required. Converting to CSR format.", sparse.SparseEfficiencyWarning)
+    try:
+        given = A if matrix.is_compressed_there(A) else A.get()
+        return solving.solve_stored(given, b.astype(A.dtype, copy=False), None, on_device())
+    except NonFiniteError:
+        pass
+    except RuntimeError as error:
+        if not is_singular(error):
+            raise
+    return original(A.tocsr(), b)
+
+
+def is_ours(A: Any) -> bool:
+    """Whether `A` is a matrix that CuPy's functions take."""
+    return sparse.issparse(A) and len(A.shape) == 2 and A.shape[0] == A.shape[1] and A.dtype.char in "fdFD"
+
+
+def is_rhs(b: Any, n: int) -> bool:
+    """Whether `b` holds right-hand sides that CuPy's functions take; subclasses of its array are left to these."""
+    return type(b) is cupy.ndarray and b.ndim in (1, 2) and b.shape[0] == n and b.size > 0
+
+
+def on_device() -> Request:
+    """What is asked of the choice of an engine."""
+    return automatic()._replace(on_device=True)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import _core, gallery
-from gpusplu.factors.schur_methods import Solved
+from gpusplu.factors.schur import Solved
 from support.halves import KINDS, analyzed, dense_schur, near_definite, two_grids
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 

@@ -2,8 +2,8 @@
 
 from contextlib import contextmanager
 
+from gpusplu.engines.device.program import Staging
 from gpusplu.engines.device.recorded import Recorded
-from gpusplu.engines.device.staging import Staging
 
 #: Functions of factors that take values or vectors of a device to the host, or from there.
 WAYS = ((Recorded, "values"), (Recorded, "send"), (Recorded, "vector"), (Staging, "take"))

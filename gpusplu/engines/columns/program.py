@@ -12,11 +12,9 @@ from ...common.matrix import Pattern
 from ...cost.model import seconds
 from ...cost.table import shipped
 from ...cuda.stream import Buffer, Stream
-from ..device.buffers import Buffers, Memory, Vectors
 from ..device.determinants import joined, outer_determinant
 from ..device.part import Part
-from ..device.program import Program
-from ..device.staging import STATUS
+from ..device.program import STATUS, Buffers, Memory, Program, Vectors
 from ..device.unfinished import outliving
 from .arrays import ColumnArrays
 from .plan import ColumnPlan

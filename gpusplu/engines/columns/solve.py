@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...cuda.stream import Buffer, Stream
-from ..device.buffers import GROUP, Buffers, Memory, Vectors
 from ..device.part import Part, address
+from ..device.program import GROUP, Buffers, Memory, Vectors
 from .arrays import ColumnArrays
 from .groups import CONTROL_BYTES, TICKET_BYTES, GroupLaunches
 

@@ -20,8 +20,8 @@ from ...cuda.graphs import Graph
 from ...cuda.stream import Stream
 from .inertia import inertia_of
 from .later import LaterFactorization
+from .program import STAGED
 from .refinement import refine
-from .staging import STAGED
 
 
 class DeviceFactor(LaterFactorization):

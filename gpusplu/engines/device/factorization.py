@@ -34,9 +34,8 @@ from ...cuda.graphs import Graph
 from ...cuda.stream import Stream
 from ...errors import DeviceMemoryError
 from ..processor import cpu_factor, cpu_refactor
-from .program import Program
+from .program import Program, Status, is_asymmetric
 from .recorded import Recorded
-from .staging import Status, is_asymmetric
 from .unfinished import Unfinished
 
 

@@ -12,15 +12,252 @@ graphs can be made of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...common.matrix import Pattern
-from ...cuda.layout import constant, record
+from ... import _core
+from ...common.matrix import EPS, Pattern
+from ...cuda.devices import usable_bytes
+from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
-from .buffers import GROUP, Buffers, Memory, Vectors
+from ...errors import DeviceMemoryError
 from .part import COMMON, RESIDUAL, SHARED, THREADS, VALUES, WARP, MatrixPart, Part, address
+
+# ---- Page-locked memory of the host that a factor's values and vectors pass through, at addresses that graphs know
+
+STATUS = struct("shared/values.hpp", "Status")
+STAGED = 1 << 26  # bytes of an array at most; larger ones go in pieces (cuda/pieces.py)
+
+
+class Status(NamedTuple):
+    """What a factorization and a measured solve say of themselves: ``struct Status`` of kernels/shared/values.hpp."""
+
+    n_perturbed: int
+    n_tiny: int
+    not_finite: int
+    largest: float
+    asymmetry: float
+    growth: float
+    residual: float
+    x_norm: float
+    b_norm: float
+    a_norm: float
+
+
+NOTHING = Status(*([0] * 3), *([0.0] * 7))
+
+
+def is_asymmetric(found: Status, dtype: np.dtype) -> bool:
+    """Whether new values of `dtype` differed by more than rounding from those that they have to equal."""
+    return bool(found.asymmetry > _core.SYMMETRY_UNITS * EPS[dtype] * found.largest)
+
+
+class Staging:
+    """The status of one factor, and on first use arrays for the caller's that are on the host.
+
+    Attributes
+    ----------
+    status : ndarray of STATUS, shape ()
+        Written by the device.
+    values : ndarray, shape (pattern.size,)
+    b, x : ndarray, shape (n,)
+        One right-hand side and its solution.
+    """
+
+    def __init__(self, program: Program):
+        self._program, self._device = program, program.device
+        self.status = self._device.pinned(STATUS, 1)[0:1].reshape(())
+        self.status_address = int(self.status.ctypes.data)  # page-locked, so kernels know it by the same one
+        self._largest = self.status["largest"]
+        self._some: np.ndarray | None = None
+
+    def forget(self) -> None:
+        """Have `is_told` say whether the device has written the status since now."""
+        self._largest[()] = 0
+
+    @property
+    def is_told(self) -> bool:
+        """The caller has waited. Of a matrix without an entry but zeros nobody can tell."""
+        return bool(self._largest[()] > 0)
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether graphs may pass values and a right-hand side through here."""
+        most = max(self._program.pattern.size, self._program.n)
+        return bool(most * self._program.dtype.itemsize <= STAGED)
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        return self._pinned(self._program.pattern.size)
+
+    @cached_property
+    def b(self) -> np.ndarray:
+        return self._pinned(self._program.n)
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        return self._pinned(self._program.n)
+
+    def _pinned(self, count: int) -> np.ndarray:
+        array: np.ndarray = self._device.pinned(self._program.dtype, count)
+        return array
+
+    def take(self, values: np.ndarray | None = None, b: np.ndarray | None = None) -> None:
+        """Put what is given into the arrays that graphs copy from."""
+        if values is not None:
+            _core.copy(self.values, values)
+        if b is not None:
+            self.b[...] = b.reshape(-1)
+
+    def some(self, nbytes: int) -> np.ndarray:
+        """Memory for other arrays, used until the next call; pageable where it is large [bytes]."""
+        if nbytes > STAGED:
+            return np.empty(nbytes, np.uint8)
+        if self._some is None or self._some.size < nbytes:
+            self._some = self._device.pinned(np.dtype(np.uint8), nbytes)
+        return self._some[:nbytes]
+
+    def stage(self, array: np.ndarray) -> np.ndarray:
+        """`array`, column by column, where copies can take it from."""
+        staged = self.values if self._is_values(array) else self.some(array.nbytes).view(array.dtype)
+        staged[...] = array.reshape(-1, order="F")
+        return staged
+
+    def _is_values(self, array: np.ndarray) -> bool:
+        return array.ndim == 1 and array.size == self._program.pattern.size != self._program.n
+
+
+# ---- Device memory that factors write, and how much of it they need
+
+GROUP = constant("shared/values.hpp", "RHS_GROUP")  # right-hand sides that a kernel takes together if there are several
+MOST_RHS = constant("shared/values.hpp", "MOST_RHS")  # solved at a time
+
+
+class Memory(NamedTuple):
+    """Bytes of the arrays that a program asks for by name: with any contents, set to zero once, and on the host."""
+
+    empty: dict[str, int]
+    zeros: dict[str, int]
+    host: dict[str, int] = {}  # noqa: RUF012 (never changed)
+
+    @property
+    def nbytes(self) -> int:
+        """On the device [bytes]."""
+        return sum(self.empty.values()) + sum(self.zeros.values())
+
+    def allocate(self, device: Any) -> dict[str, Buffer]:
+        empty = {name: device.empty(nbytes) for name, nbytes in self.empty.items()}
+        host = {name: device.host(nbytes) for name, nbytes in self.host.items() if nbytes}
+        return empty | host | {name: device.zeros(nbytes) for name, nbytes in self.zeros.items()}
+
+
+class Buffers:
+    """What one factor writes on the device, all of it allocated here or, for right-hand sides, on first use.
+
+    Attributes
+    ----------
+    values, previous, input : Buffer
+        Canonical values that are factored, those before them, and the caller's.
+    own : dict of Buffer
+        What the program asked for.
+    device_status : Buffer
+        ``struct Status``.
+    beside : object
+        What the program has on other devices.
+    host : Staging
+        What passes through memory of the host.
+
+    Raises
+    ------
+    DeviceMemoryError
+        Before anything is allocated, if it cannot fit.
+    """
+
+    def __init__(self, program: Program, limit: int | None = None):
+        self._program, self._limit, device = program, limit, program.device
+        pattern, itemsize = program.pattern, program.dtype.itemsize
+        free = usable_bytes(device, limit)
+        if missing := program.missing_bytes(free + program.plan_bytes):
+            raise DeviceMemoryError(free + missing, free)
+        self.values, self.previous = device.empty(pattern.nnz * itemsize), device.empty(pattern.nnz * itemsize)
+        self.input = device.empty(pattern.size * itemsize)
+        memory = program.factor_memory()
+        self.own = memory.allocate(device)
+        self.device_status = device.zeros(STATUS.itemsize)
+        self.beside = program.factor_beside()
+        self.host = Staging(program)
+        self._vectors: dict[bool, Vectors] = {}
+        self.nbytes = 2 * self.values.nbytes + self.input.nbytes + memory.nbytes + self.device_status.nbytes
+        device.own_stream().synchronize()
+
+    def vectors(self, nrhs: int) -> Vectors:
+        """Buffers for that many right-hand sides."""
+        several = nrhs > 1
+        if several not in self._vectors:
+            self._vectors[several] = Vectors(self._program, self.rhs_at_once(MOST_RHS) if several else 1)
+            self.nbytes += self._vectors[several].nbytes
+        return self._vectors[several]
+
+    def chunks(self, nrhs: int) -> list[tuple[int, int]]:
+        """Ranges of several right-hand sides that are solved together."""
+        return chunks(nrhs, self.rhs_at_once(min(max(nrhs, 1), MOST_RHS)))
+
+    def rhs_at_once(self, nrhs: int) -> int:
+        """Right-hand sides that are solved for together if `nrhs` are given: fewer where memory is short."""
+        if nrhs == 1:
+            return 1  # the driver is not asked for free memory at every solve
+        if True in self._vectors:
+            return min(nrhs, self._vectors[True].capacity)
+        capacity, spare = MOST_RHS, self._program.free_bytes() // 2
+        if self._limit is not None:
+            spare = min(spare, self._limit - self._program.needed_bytes)
+        while capacity > GROUP and Vectors.bytes_for(self._program, capacity) > spare:
+            capacity //= 2
+        if self._limit is not None and Vectors.bytes_for(self._program, capacity) > spare:
+            return 1
+        return min(nrhs, capacity)
+
+
+class Vectors:
+    """Work memory of solves with up to `capacity` right-hand sides: that of refinement, and the program's `own`."""
+
+    def __init__(self, program: Program, capacity: int):
+        device = program.device
+        self.capacity = capacity
+        self.groups = -(-capacity // (1 if capacity == 1 else GROUP))
+        *dense, norms, done = vector_sizes(program.n, capacity, program.dtype.itemsize)
+        self.b, self.x, self.residual, self.step, self.kept = map(device.empty, dense)
+        self.own = program.vector_memory(capacity).allocate(device)
+        self.beside = program.vectors_beside(capacity)
+        self.norms, self.done = device.zeros(norms), device.zeros(done)
+        self.nbytes = Vectors.bytes_for(program, capacity)
+        device.own_stream().synchronize()
+
+    @staticmethod
+    def bytes_for(program: Program, capacity: int) -> int:
+        """Device memory that vectors of this capacity take [bytes]."""
+        own = program.vector_memory(capacity).nbytes
+        return int(sum(vector_sizes(program.n, capacity, program.dtype.itemsize)) + own)
+
+
+def vector_sizes(n: int, capacity: int, itemsize: int) -> list[int]:
+    """Of the arrays of `Vectors` that are not the program's: five of right-hand sides, then norms, of A and three of
+    every right-hand side, and the counter of blocks (kernels/common/residual.cu) [bytes]."""
+    return [n * capacity * itemsize] * 5 + [8 * (1 + 3 * capacity), 4]
+
+
+def chunks(nrhs: int, at_once: int) -> list[tuple[int, int]]:
+    """Ranges of several right-hand sides that are solved together: never one alone, which other kernels solve."""
+    found, begin = [], 0
+    while begin < nrhs:
+        end = min(begin + at_once, nrhs)
+        end -= nrhs - end == 1 and end - begin > 2
+        found.append((begin, end))
+        begin = end
+    return found
+
 
 RESIDUAL_BYTES = constant(SHARED, "RESIDUAL_SHARED_BYTES")
 

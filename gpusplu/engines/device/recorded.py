@@ -15,9 +15,7 @@ import numpy as np
 from ... import _core
 from ...cuda.graphs import Graph
 from ...cuda.stream import Buffer, Stream
-from .buffers import Buffers
-from .program import Program
-from .staging import STAGED, Status
+from .program import STAGED, Buffers, Program, Status
 from .tally import Tally, TallyBuffer
 
 # Graphs over the caller's own arrays: made for those that come this many times, so many in all.

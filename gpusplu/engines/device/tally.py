@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ...cuda.layout import struct
 from ...cuda.stream import Stream
-from .staging import NOTHING, Status
+from .program import NOTHING, Status
 
 TALLY = struct("shared/values.hpp", "Tally")
 

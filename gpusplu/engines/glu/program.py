@@ -24,8 +24,8 @@ from ..columns.groups import Grouping, GroupLaunches, choose_groups, group_capac
 from ..columns.plan import ColumnPlan
 from ..columns.program import ColumnProgram
 from ..columns.solve import ColumnSolve
-from ..device.buffers import Buffers, Memory
 from ..device.part import address
+from ..device.program import Buffers, Memory
 
 FILE = "columns/glu.cu"
 MODES = ("cluster", "batch", "pipeline")

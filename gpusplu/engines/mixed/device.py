@@ -9,7 +9,7 @@ import numpy as np
 from ...common.matrix import Pattern
 from ...cuda.layout import record
 from ..device.part import THREADS, VALUE_BYTES, VALUES, MatrixPart, address
-from ..device.staging import STATUS, Status, is_asymmetric
+from ..device.program import STATUS, Status, is_asymmetric
 from ..device.unfinished import outliving
 
 ROW_SIZES = "common/row_sizes.cu"

@@ -19,8 +19,8 @@ from ...cuda.stream import Buffer, Stream
 from ..columns.arrays import ColumnArrays
 from ..columns.groups import CONTROL_BYTES, SHARED, TICKET_BYTES, Grouping, GroupLaunches, choose_groups, group_capacity
 from ..columns.plan import ColumnPlan
-from ..device.buffers import Buffers
 from ..device.part import Part, address, addresses
+from ..device.program import Buffers
 
 MOST_PLACES = constant(SHARED, "MOST_PLACES")
 LONG_ARRAYS = struct("columns/sflu.cuh", "LongArrays")

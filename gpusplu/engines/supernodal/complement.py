@@ -15,11 +15,10 @@ from ...common.options import Options
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
-from ..device.buffers import Buffers, Memory
 from ..device.factorization import report_of
 from ..device.part import addresses
+from ..device.program import Buffers, Memory, Status, is_asymmetric
 from ..device.recorded import Recorded
-from ..device.staging import Status, is_asymmetric
 from ..device.unfinished import Unfinished
 from .memory import limits_of
 from .plan import Plan, make_plan

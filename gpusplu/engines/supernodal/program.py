@@ -11,8 +11,7 @@ from ... import _core
 from ...common.matrix import Pattern
 from ...cuda.nvrtc import HERMITIAN
 from ...cuda.stream import Buffer, Stream
-from ..device.buffers import Buffers, Memory, Vectors
-from ..device.program import Program
+from ..device.program import Buffers, Memory, Program, Vectors
 from .determinants import Determinants
 from .fronts import Fronts, kind_of_plan
 from .inertia import Signs

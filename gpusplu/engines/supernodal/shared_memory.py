@@ -11,7 +11,7 @@ import numpy as np
 from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, for_core
 from ...cuda.devices import usable_bytes
-from ..device.staging import STATUS
+from ..device.program import STATUS
 from ..interface import Analysis
 from .deal import Deal, deal
 from .deal_pieces import link_of

@@ -22,20 +22,117 @@ from ...cuda.devices import usable_bytes
 from ...cuda.layout import record
 from ...cuda.several import too_small
 from ...cuda.stream import Buffer, Stream
-from ..device.buffers import Buffers, Memory, Vectors
 from ..device.part import THREADS, WARP, address
-from ..device.program import Program
-from ..device.staging import STATUS
-from .fronts import Fronts
+from ..device.program import STATUS, Buffers, Memory, Program, Vectors
+from .fronts import Fronts, FrontSolve
 from .memory import factor_memory, vector_memory
 from .program import FrontProgram
-from .shared_front import FILE, SharedFront
-from .shared_layout import Layout
 from .shared_memory import needed_of_each
 from .shared_plan import SharedPlan, shares_of
-from .solve import FrontSolve
 from .team import Copy, Streams, Team, bounced_bytes
-from .tiles import Rectangle
+from .tiles import LARGE_FRONT, Part, Rectangle, Sent
+
+# ---- Where a solve on several devices has what they send each other
+
+
+class Layout:
+    """Where values of places and positions are in the work memory of a solve with up to so many right-hand sides."""
+
+    def __init__(self, program: SharedProgram, capacity: int):
+        plan = program.plan
+        self._one, self._itemsize, self._n = capacity == 1, program.dtype.itemsize, int(plan.n)
+        self._columns = int(plan.solve_columns(capacity))
+        self._groups = -(-capacity // self._columns)
+        self._below = max(1, int(plan.below.size))
+
+    def places(self, begin: int, count: int) -> list[tuple[str, int, int]]:
+        """Array, offset and bytes of what fronts add to their parents at these places."""
+        size = self._itemsize
+        if self._one:
+            return [("packets", 2 * (self._n + begin) * size, 2 * count * size)]
+        width = self._columns * size
+        starts = [group * self._below + begin for group in range(self._groups)]
+        return [("vectors", start * width, count * width) for start in starts]
+
+    def positions(self, begin: int, end: int) -> list[tuple[str, int, int]]:
+        """The same of solutions at these plan positions: packets, and with several also numbers."""
+        width, count = self._columns * self._itemsize, end - begin
+        starts = [group * self._n + begin for group in range(self._groups)]
+        found = [("packets", 2 * start * width, 2 * count * width) for start in starts]
+        return found if self._one else found + [("work", start * width, count * width) for start in starts]
+
+    def copies(self, to: Any, source: Any, ranges: list[tuple[str, int, int]]) -> list[Copy]:
+        """Between the work memories of two devices."""
+        return [Copy(to[name].pointer + at, source[name].pointer + at, nbytes) for name, at, nbytes in ranges]
+
+
+# ---- Commands of one front that several devices share, stage by stage (tiles.py)
+
+FILE = "fronts/devices.cu"
+COUNTER_BYTES = 4
+
+
+class SharedFront:
+    """Parameters: of which program, and which front of its plan."""
+
+    def __init__(self, program: SharedProgram, front: int):
+        plan = program.plan
+        self._program, self._front, self.tiles = program, front, plan.tiles[front]
+        self._home, self._segment = int(plan.front_device[front]), int(plan.front_segment[front])
+        number = int(np.count_nonzero(plan.is_large[:front]))
+        self._counter = int(plan.large_front_bytes.view(LARGE_FRONT)[number]["counter"])
+        self._control = COUNTER_BYTES * int(plan.launches[plan.launch_ptr[self._segment]]["scalars"])
+
+    def sent(self) -> list[Sent]:
+        """All that goes between devices but contribution blocks."""
+        return [each for stage in range(-1, self.tiles.chunks) for each in self.tiles.sent(stage, self._home)]
+
+    def factor(self, team: Team, buffers: Buffers, values: Buffer) -> None:
+        devices = self.tiles.group
+        team.meet(devices)
+        for stage in range(-1, self.tiles.chunks + 1):
+            for k in devices:
+                team.receive(k, (self._front, stage))
+                self._launch(team, k, stage, buffers, values)
+            for each in self.tiles.sent(stage, self._home):
+                places = [self._factor(buffers, k) for k in (each.target, each.source)]
+                copies = [self._copy(places[0], places[1], part) for part in each.parts]
+                team.send(each.source, each.target, (self._front, each.stage), copies)
+        team.receive(self._home, (self._front, None))
+        team.meet(devices)
+
+    def _factor(self, buffers: Buffers, k: int) -> int:
+        """Address of the front's factor on a device."""
+        program = self._program
+        begin = int(program.own(buffers, k).own["factor"].pointer)
+        return begin + int(program.shares[k].factor_place(self._front)) * program.dtype.itemsize
+
+    def _copy(self, to: int, source: int, part: Part) -> Copy:
+        size = self._program.dtype.itemsize
+        at, pitch = part.begin * size, part.ld * size
+        return Copy(to + at, source + at, part.rows * size, part.columns, pitch, pitch)
+
+    def _launch(self, team: Team, k: int, stage: int, buffers: Buffers, values: Buffer) -> None:
+        """The tasks of a stage that are device k's."""
+        program = self._program
+        begin, count = program.shares[k].stage_tasks(self._front, stage)
+        if not count:
+            return
+        own: Any = program.own(buffers, k)
+        with team.on(k) as kernels:
+            self._set_progress(kernels, k, own.own["large_counters"].pointer + self._control, stage)
+            given = program.values_of(buffers, values, k)
+            program.each[k].factor_tasks(kernels, own, given, self._segment, begin, count)
+
+    def _set_progress(self, kernels: Stream, k: int, counters: int, stage: int) -> None:
+        """What is there before a stage, for its launch."""
+        part, tiles = self._program.each[k], self.tiles
+        begin, end = tiles.columns(stage) if stage >= 0 else (0, 0)
+        kernel = part.kernel(FILE, "set_progress")
+        fields = {"counter": self._counter, "tiles": tiles.count, "begin": begin, "end": end}
+        args = record(kernel.arguments, counters=counters, **fields, upper=not part.one_triangle)
+        kernels.launch(kernel, part.blocks(tiles.count, THREADS, 1), THREADS, 0, args)
+
 
 # Of the values, sent from one device to the next: large enough for the link's rate, few enough to be cheap [bytes].
 PIECE, MOST_PIECES = 16 << 20, 8

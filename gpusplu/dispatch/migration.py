@@ -34,7 +34,6 @@ from ..cuda import presence
 from ..cuda.background import background_work
 from ..engines import registry
 from ..engines.problem import Problem
-from ..factors.symbolic import Symbolic
 from . import phases
 from .background import THREAD, engines_for, spare_processor, start_beside
 from .request import AUTO
@@ -67,7 +66,7 @@ class Use:
     def __init__(self) -> None:
         self.spent, self.made, self.refactored, self.solved = 0.0, 0, 0, 0
         self.on_device = self.begun = False
-        self.moved: Symbolic | None = None
+        self.moved: Any = None
         self.story = self._failure = ""
         self._next: Callable[[Moving], None] | None = self._price  # what is done when so much is spent
         self.renew(FIRST)
@@ -192,7 +191,9 @@ class Use:
             f"{show(self.here(moving))} s, {show(self.on(best))} s were predicted for them"
         )
         reason = "; ".join(filter(None, (reason, settle_precision(problem, engine))))
-        symbolic = Symbolic(problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem))
+        symbolic = type(moving.symbolic_here)(
+            problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem)
+        )
         made = symbolic.make(values)
         if get_ready := getattr(made, "get_ready", None):  # values of the first step there come from the host
             get_ready(self.on_device or problem.request.on_device)
@@ -218,7 +219,7 @@ class Moving:
         Of all factors of this analysis.
     """
 
-    def __init__(self, factor: Any, core: Any, symbolic: Symbolic, use: Use):
+    def __init__(self, factor: Any, core: Any, symbolic: Any, use: Use):
         self._factor, self.held, self.symbolic_here, self._use = ref(factor), core, symbolic, use
         self.version, self.caller = 0, caller()  # of the values; who hears of it
         self.renew()
@@ -227,7 +228,7 @@ class Moving:
     def renew(self) -> None:
         """Begin with a lock that nobody holds, and nothing bought."""
         self._changing = Lock()  # of the values and the engine
-        self._offered: tuple[Any, Symbolic, int] | None = None
+        self._offered: tuple[Any, Any, int] | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -288,11 +289,11 @@ class Moving:
         problem, analysis = self.symbolic_here.parts()
         return moving(costs_of(), problem.structure(analysis.core), from_device, False)
 
-    def offer(self, core: Any, symbolic: Symbolic, version: int) -> None:
+    def offer(self, core: Any, symbolic: Any, version: int) -> None:
         """Go over to this factor of values of this version, when the caller comes again."""
         self._offered = core, symbolic, version
 
-    def _go(self, offered: tuple[Any, Symbolic, int]) -> None:
+    def _go(self, offered: tuple[Any, Any, int]) -> None:
         self.held, self._offered = offered[0], None  # others may still call this object
         with heard_by(self.caller):
             phases.moved(offered[1])
@@ -313,7 +314,7 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def watched(factor: Any, core: Any, symbolic: Symbolic) -> Any:
+def watched(factor: Any, core: Any, symbolic: Any) -> Any:
     """The engine's factor; watched, if it may move."""
     if symbolic.nnz < LEAST:
         return core
@@ -328,7 +329,7 @@ def watched(factor: Any, core: Any, symbolic: Symbolic) -> Any:
     return watch
 
 
-def followed(symbolic: Symbolic) -> Symbolic:
+def followed(symbolic: Any) -> Any:
     """What the use of an analysis has led to: another one, or itself."""
     use: Use | None = symbolic.parts()[0].once.get("moving")
     return symbolic if use is None or use.moved is None else symbolic.moved_to(use.moved)

@@ -311,11 +311,12 @@ class Engine(ABC):
         """
 
     def factor_at_once(
-        self, A: Any, request: Request, lent: bool
+        self, A: Any, request: Request, cache: Any, lent: bool
     ) -> tuple[Problem, Analysis, EngineFactor, Any] | None:
         """LU of compressed columns with default options by one call: the problem, which remembers the analysis and has
         no values, the analysis, the factor, and the remembered pattern if there was one (patterns.py); None where that
-        cannot be done. With `lent` nobody is going to see the factor."""
+        cannot be done. `cache`: the patterns that the process remembers. With `lent` nobody is going to see the
+        factor."""
         return None
 
     def analyze_at_once(self, A: Any, request: Request) -> tuple[Problem, Analysis] | None:

@@ -314,7 +314,7 @@ def factored_lu(
     may_move = request.movable and A.nnz >= LEAST
     in_order = type(A) in COLUMNS or A.format == "csc"
     if request.engine != AUTO and in_order and not may_move and all(map(is_, arguments, DEFAULTS)):
-        made = registry.named(request.engine).factor_at_once(A, request, lent)
+        made = registry.named(request.engine).factor_at_once(A, request, patterns.STORE, lent)
         if made is not None:
             problem, analysis, factor, known = made
             return kind(symbolic_at_once(problem, analysis, known.call if known else 0), A.data, factor), known

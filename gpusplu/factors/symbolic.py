@@ -21,8 +21,6 @@ from ..typing import BatchT, Errors, FactorT, Kind, OfUnknownShape, Rows, Sparse
 
 if TYPE_CHECKING:
     from ..plotting import SymbolicPlots
-    from .factor import CholeskyFactor, LUFactor
-    from .ldl_factor import LDLFactor
 
 
 #: The class of a factor by the kind of factorization; factor.py enters its own.
@@ -176,19 +174,16 @@ class Symbolic(Generic[FactorT, BatchT]):
         2
         """
         problem = self._problem
-        factor: LUFactor | CholeskyFactor | LDLFactor
         flat = type(values) is np.ndarray and values.ndim == 1
         core = registry.named(self._choice.engine).factor_given(problem, self._analysis, values) if flat else None
         if core is not None:
-            factor = FACTORS[problem.kind](self, values, core)
-            return factor
+            return FACTORS[problem.kind](self, values, core)
         pattern = problem.pattern
         if not flat and not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
             return self.factor_batch(values, errors)
         canonical = matrix.values_for(pattern, values, self.kind, problem.options.hermitian)
         matrix.check_finite(pattern, canonical)
-        factor = FACTORS[problem.kind](self, canonical)
-        return factor
+        return FACTORS[problem.kind](self, canonical)
 
     def factor_batch(self, values: Any, errors: Errors = "flag") -> BatchT:
         """`factor` of values of two dimensions.

@@ -21,7 +21,6 @@ from ..typing import ArrayT, Trans
 
 if TYPE_CHECKING:
     from ..common.results import SlogDet
-    from .factor import Factor
 
 
 WAYS: tuple[Trans, ...] = get_args(Trans)
@@ -59,7 +58,7 @@ class UpdatedFactor:
     True
     """
 
-    def __init__(self, factor: Factor, U: Any, V: Any):
+    def __init__(self, factor: Any, U: Any, V: Any):
         U, V = (_columns(name, array, factor.shape[0]) for name, array in (("U", U), ("V", V)))
         if U.shape != V.shape:
             raise ValueError(f"U and V must have the same number of columns, got {U.shape[1]} and {V.shape[1]}")
@@ -134,7 +133,8 @@ class UpdatedFactor:
             raise RuntimeError("the factor was refactored since: call updated(U, V) again")
 
     def _by_factor(self, b: np.ndarray, trans: int) -> np.ndarray:
-        return self._factor.solve(np.asfortranarray(b), WAYS[trans])
+        x: np.ndarray = self._factor.solve(np.asfortranarray(b), WAYS[trans])
+        return x
 
     def _once(self, b: np.ndarray, trans: int) -> np.ndarray:
         """x = y - Z C^-1 V^H y with y = A^-1 b and Z = A^-1 U, or the same of the transposes."""
@@ -253,7 +253,9 @@ class UpdatedFactor:
         self._require_values()
         whole, small = self._factor.slogdet(), np.linalg.slogdet(self._capacitance)
         self._require_values()
-        return type(whole)(np.dtype(self.dtype).type(whole.sign * small[0]), whole.logabsdet + float(small[1]))
+        sign, logabsdet = whole.sign * small[0], whole.logabsdet + float(small[1])
+        found: SlogDet = type(whole)(np.dtype(self.dtype).type(sign), logabsdet)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._require_values()
@@ -263,7 +265,7 @@ class UpdatedFactor:
         return f"<UpdatedFactor of {self.shape[0]} x {self.shape[1]} by rank {self.rank}, {self._factor!r}>"
 
 
-def version_of(factor: Factor) -> tuple[int, int]:
+def version_of(factor: Any) -> tuple[int, int]:
     """Changes with the values held, by graphs of the caller's too."""
     return factor.version, int(getattr(factor._core, "n_later", 0))
 

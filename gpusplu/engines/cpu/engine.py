@@ -16,7 +16,6 @@ from ...cost.calibration import costs_of, for_core
 from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
 from ...cost.processor import predict
-from ...dispatch import patterns
 from ..interface import KINDS, Analysis, Engine, EngineBatch, Measure
 from ..problem import Problem, Request
 from ..processor import cpu_factor
@@ -60,12 +59,13 @@ class CpuEngine(Engine):
         how: dict[str, Any] = {"pivoting": options.pivoting, "refine": options.refine, "hermitian": options.hermitian}
         return _core.partial_factor(whole, pattern.core, np.empty(0, dtype), **how)
 
-    def factor_at_once(self, A: Any, request: Request, lent: bool) -> tuple[Problem, Analysis, Any, Any] | None:
+    def factor_at_once(
+        self, A: Any, request: Request, cache: Any, lent: bool
+    ) -> tuple[Problem, Analysis, Any, Any] | None:
         n, n_columns = A.shape
         if n != n_columns:
             return None
-        store = patterns.STORE if request.remembered else None
-        made = _core.splu(store, n, A.indptr, A.indices, A.data, for_core(), lent)
+        made = _core.splu(cache if request.remembered else None, n, A.indptr, A.indices, A.data, for_core(), lent)
         if made is None:
             return None
         canonical, symbolic, factor, *took, known, dropped = made

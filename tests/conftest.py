@@ -80,14 +80,14 @@ def stand_in(monkeypatch):
 
     for name in imported():
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr(gpusplu, "compat_cupyx", raising=False)
+    monkeypatch.delattr(sys.modules["gpusplu.install"], "compat_cupyx", raising=False)
     folder = Path(__file__).parent / "support" / "stand_in"
     monkeypatch.syspath_prepend(folder)
     yield folder
     gpusplu.uninstall()
     for name in imported():
         del sys.modules[name]
-    vars(gpusplu).pop("compat_cupyx", None)
+    vars(sys.modules["gpusplu.install"]).pop("compat_cupyx", None)
 
 
 @pytest.fixture

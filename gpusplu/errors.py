@@ -178,8 +178,8 @@ class DeviceMemoryError(GpuspluError, MemoryError):
     def __init__(self, needed: int, free: int, short: Sequence[tuple[int, int, int]] = ()) -> None:
         self.needed = int(needed)
         self.free = int(free)
-        self.short = [(int(device), int(wanted), int(there)) for device, wanted, there in short]
-        each = ", ".join(f"device {k}: {wanted:,} of {there:,}" for k, wanted, there in self.short)
+        self.short = [(int(device), int(wanted), int(available)) for device, wanted, available in short]
+        each = ", ".join(f"device {k}: {wanted:,} of {available:,}" for k, wanted, available in self.short)
         more = "more devices, or " if self.short else ""
         super().__init__(
             f"the factorization needs {self.needed:,} bytes of device memory and {self.free:,} are free"

@@ -2,7 +2,7 @@
 
 from gpusplu.engines.crisscross.model import TrailingCosts, predict_divisions
 from gpusplu.engines.glu.program import MODES as GLU_MODES
-from gpusplu.engines.supernodal.deal import deal
+from gpusplu.engines.supernodal.front_mapping import map_fronts
 
 from .batches import batch_kernels, engine_batch
 from .graphs import (
@@ -62,7 +62,6 @@ __all__ = [
     "commands_by_time",
     "copies_of_values",
     "crisscross_variant",
-    "deal",
     "emulate",
     "engine_batch",
     "engine_names",
@@ -73,6 +72,7 @@ __all__ = [
     "join_moves",
     "least_bytes",
     "long_columns",
+    "map_fronts",
     "method_phases",
     "minimum_degree",
     "needed_bytes",

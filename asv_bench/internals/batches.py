@@ -11,7 +11,7 @@ def engine_batch(A, definite, count, grain=None, rows=None):
     if grain:
         lockstep.LEAST_GRAIN = lockstep.MOST_GRAIN = grain
     if rows:
-        lanes.TEAM_ROWS, lanes.WIDE_ROWS, lanes.ALONE_ROWS = rows
+        lanes.TEAM_ROWS, lanes.WIDE_ROWS, lanes.SINGLE_WARP_ROWS = rows
     problem, analysis = gs.analyze(A, cholesky=definite, engine="supernodal").parts()
     return registry.named("supernodal").factor_batch(problem, analysis, count)
 

@@ -86,9 +86,9 @@ def simulate_case(case, counts):
     """A record of every number of devices, by the model."""
     plan = internals.plan_for_one(load(case.name), case.definite)
     for count in counts:
-        dealt = internals.deal(plan, [1.0] * count)
+        dealt = internals.map_fronts(plan, [1.0] * count)
         note(f"{case.name} on {count}: {len(dealt.turns)} pieces, busy {np.round(dealt.busy(count), 4).tolist()}")
-        more = {"devices": count, "times_as_fast": dealt.alone / dealt.seconds, "traffic_bytes": dealt.traffic}
+        more = {"devices": count, "times_as_fast": dealt.single_seconds / dealt.seconds, "traffic_bytes": dealt.traffic}
         yield records.make(f"{case.name} on {count}", "supernodal", "simulated", dealt.seconds, **more)
 
 

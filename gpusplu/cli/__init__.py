@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(chosen.command, "cannot write the output: standard output is closed")
     never_fail_to_encode(sys.stdout)
     try:
-        with told_on_stderr(getattr(chosen, "verbose", 0)):
+        with log_on_stderr(getattr(chosen, "verbose", 0)):
             code: int = chosen.run(chosen)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read our output has seen enough
@@ -70,7 +70,7 @@ def own_name() -> str:
 
 
 @contextmanager
-def told_on_stderr(verbose: int) -> Iterator[None]:
+def log_on_stderr(verbose: int) -> Iterator[None]:
     """The log on standard error, where it is asked for: standard output has results alone."""
     if not verbose:
         yield

@@ -5,7 +5,7 @@ from time import perf_counter
 from gpusplu import gallery
 from gpusplu.cli.measure import failure, measure
 from gpusplu.common.timing import Measured
-from gpusplu.cost.calibration import costs_of, fit, followed, processor_name, spread, store
+from gpusplu.cost.calibration import costs_of, fit, processor_name, spread, store, with_followers
 from gpusplu.cost.model import Costs
 from gpusplu.cost.observation import Observation, Observations, merge
 from gpusplu.cost.table import shipped
@@ -47,12 +47,12 @@ def run(budget: float) -> int:
     else:
         from gpusplu.cuda import devices
 
-        once = first_use()
+        found_first = first_use()
         device, costs = devices.open_device().name, costs_of()
         for case in FIRST_CASES:
             observe(*case, True, 0.01, costs)
         found = collect("device", DEVICE_CASES, True, budget / 4, costs)
-        merge(found, once)
+        merge(found, found_first)
         print(f"device: {device}")
         keep(device, found, costs_of(device))
     print(f"in {perf_counter() - start:.0f} s")
@@ -93,7 +93,7 @@ def first_use() -> Observations:
     took = perf_counter() - start
     found = {} if was_loaded else {"start.load": [Observation({"call": 1.0}, took)]}
     for engine in registry.engines(True):
-        merge(found, engine.observe_once())
+        merge(found, engine.observe_first_use())
     return found
 
 
@@ -107,6 +107,6 @@ def keep(subject: str, found: dict[str, list[Observation]], current: Costs) -> N
         rows.append([term, str(len(observations)), *off, values])
     print(table(("term", "cases", "shipped off by", "now", "constants"), rows))
     try:
-        print(f"kept in {store(subject, followed(costs, current))}")
+        print(f"kept in {store(subject, with_followers(costs, current))}")
     except OSError as error:
         raise CommandError(f"constants cannot be kept: {describe(error)}") from None

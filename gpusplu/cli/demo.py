@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     mesh, newton_steps, every, elements, loads = (20, 40, 4, 5, 2) if arguments.quick else (100, 300, 10, 20, 8)
     circuit = gallery.circuit(mesh, mesh)
-    ours, scipys, time_steps = transient(circuit, newton_steps, every)
-    found = [compare("circuit", circuit.n, "Newton step", ours, scipys, newton_steps)]
+    own, scipys, time_steps = transient(circuit, newton_steps, every)
+    found = [compare("circuit", circuit.n, "Newton step", own, scipys, newton_steps)]
     K = gallery.elasticity(elements, elements, elements)
     found.append(compare("elasticity", K.shape[0], "right-hand side", *structure(K, loads), loads))
     if arguments.json:
@@ -69,17 +69,17 @@ The demo took {time.perf_counter() - start:.0f} s.""")
     return 0
 
 
-def compare(name: str, n: int, unit: str, ours: Side, scipys: Side, count: int) -> dict[str, Any]:
+def compare(name: str, n: int, unit: str, own: Side, scipys: Side, count: int) -> dict[str, Any]:
     """What both solvers took for one problem [s], and how right they were."""
     return {
         "name": name,
         "unknowns": n,
         "unit": unit,
         "count": count,
-        "factorization": {"gpusplu": ours.first, "scipy": scipys.first},
-        "step": {"gpusplu": ours.step(), "scipy": scipys.step()},
-        "total": {"gpusplu": ours.first + count * ours.step(), "scipy": scipys.first + count * scipys.step()},
-        "backward_error": {"gpusplu": ours.error, "scipy": scipys.error},
+        "factorization": {"gpusplu": own.first, "scipy": scipys.first},
+        "step": {"gpusplu": own.step(), "scipy": scipys.step()},
+        "total": {"gpusplu": own.first + count * own.step(), "scipy": scipys.first + count * scipys.step()},
+        "backward_error": {"gpusplu": own.error, "scipy": scipys.error},
     }
 
 
@@ -92,9 +92,9 @@ def rows_of(one: dict[str, Any]) -> list[list[str]]:
         (unit, "step"),
         (f"total with {one['count']} {unit}s", "total"),
     ):
-        ours, scipys = one[key].values()
-        rows.append([f"  {cell}" if not k else cell for k, cell in enumerate(column(title, [ours, scipys]))])
-        rows[-1].append(f"{scipys / ours:.1f}")
+        own, scipys = one[key].values()
+        rows.append([f"  {cell}" if not k else cell for k, cell in enumerate(column(title, [own, scipys]))])
+        rows[-1].append(f"{scipys / own:.1f}")
     return [*rows, ["  backward error", *(f"{error:.1e}" for error in errors), ""]]
 
 
@@ -103,31 +103,31 @@ def transient(circuit: gallery.Circuit, newton_steps: int, every: int) -> tuple[
 
     Returns
     -------
-    ours, scipys : Side
+    own, scipys : Side
     time_steps : int
         Finished ones.
     """
-    ours, scipys = Side(), Side()
+    own, scipys = Side(), Side()
     A = circuit.matrix()
-    ours.first, lu = timed(lambda: gpusplu.splu(A))
+    own.first, lu = timed(lambda: gpusplu.splu(A))
     scipys.first, _ = timed(lambda: scipy.sparse.linalg.splu(A))
     x = previous = circuit.rest()
     time_steps = 0
     with Progress("circuit   ", newton_steps) as progress:
         for newton in range(newton_steps):
             values, residual = circuit.stamp(x, previous, STEP * (time_steps + 1), STEP)
-            update = noted(ours.steps, refactor_and_solve, lu, values, residual)
+            update = noted(own.steps, refactor_and_solve, lu, values, residual)
             A.data = values
-            ours.error = max(ours.error, backward_error(A, update, residual))
+            own.error = max(own.error, backward_error(A, update, residual))
             if newton % every == 0:
-                theirs = noted(scipys.steps, splu_and_solve, A, residual)
-                scipys.error = max(scipys.error, backward_error(A, theirs, residual))
+                peer = noted(scipys.steps, splu_and_solve, A, residual)
+                scipys.error = max(scipys.error, backward_error(A, peer, residual))
             update[: circuit.nodes] = np.clip(update[: circuit.nodes], -LARGEST_UPDATE, LARGEST_UPDATE)
             x = x - update
             if abs(update[: circuit.nodes]).max() < CONVERGED:
                 previous, time_steps = x, time_steps + 1
             progress.advance(f"{STEP * time_steps * 1e9:.2f} ns")
-    return ours, scipys, time_steps
+    return own, scipys, time_steps
 
 
 def structure(K: Any, loads: int) -> tuple[Side, Side]:

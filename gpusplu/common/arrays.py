@@ -37,34 +37,34 @@ def is_cupy_array(A: Any) -> bool:
     return type(A).__module__.partition(".")[0] == "cupy"
 
 
-def is_compressed_there(A: Any) -> bool:
+def is_compressed_on_device(A: Any) -> bool:
     """Whether `A` is CuPy's sparse matrix in compressed columns or rows."""
     return is_cupy(A) and getattr(A, "format", None) in ("csc", "csr")
 
 
-class LentColumns(sp.csc_array):  # type: ignore[misc]
+class ForeignColumns(sp.csc_array):  # type: ignore[misc]
     """Compressed columns of another library's array."""
 
     on_device = False  # its library has it on a device
 
 
-class LentRows(sp.csr_array):  # type: ignore[misc]
+class ForeignRows(sp.csr_array):  # type: ignore[misc]
     """Compressed rows of another library's array: no reason for a warning, they are what that library has."""
 
     on_device = False
 
 
-class LentEntries(sp.coo_array):  # type: ignore[misc]
+class ForeignEntries(sp.coo_array):  # type: ignore[misc]
     """Coordinates of another library's array."""
 
     on_device = False
 
 
-LENT = (LentColumns, LentRows, LentEntries)
+FOREIGN = (ForeignColumns, ForeignRows, ForeignEntries)
 
 
 def compressed(kind: Any, arrays: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> Any:
-    """A matrix of a class of `LENT` around values, indices and pointers as they are: who reads it checks them."""
+    """A matrix of a class of `FOREIGN` around values, indices and pointers as they are: who reads it checks them."""
     made = kind.__new__(kind)
     made.__dict__.update(_without_arrays(kind, shape))
     made.data, made.indices, made.indptr = arrays
@@ -79,7 +79,7 @@ def _without_arrays(kind: Any, shape: tuple[int, ...]) -> dict[str, Any]:
 
 def is_on_device(A: Any) -> bool:
     """Whether the caller has the matrix `A` on a CUDA device."""
-    return is_cupy(A) or (isinstance(A, LENT) and A.on_device)
+    return is_cupy(A) or (isinstance(A, FOREIGN) and A.on_device)
 
 
 class StreamOfOthers:
@@ -150,7 +150,7 @@ class Torch:
         if tensor.device.type not in ("cpu", "cuda"):
             raise TypeError(f"{name}: a tensor is on {tensor.device}; only cpu and cuda work")
 
-    def lend(self, name: str, tensor: Any) -> Any:
+    def wrap(self, name: str, tensor: Any) -> Any:
         """The array of a dense tensor, the matrix of a sparse one."""
         import torch
 
@@ -162,9 +162,9 @@ class Torch:
         if tensor.ndim != 2:
             raise ValueError(f"{name}: a batch of sparse matrices needs gpusplu.torch, or splu_batch")
         if tensor.layout is torch.sparse_csr:
-            kind, indices = LentRows, (tensor.col_indices(), tensor.crow_indices())
+            kind, indices = ForeignRows, (tensor.col_indices(), tensor.crow_indices())
         elif tensor.layout is torch.sparse_csc:
-            kind, indices = LentColumns, (tensor.row_indices(), tensor.ccol_indices())
+            kind, indices = ForeignColumns, (tensor.row_indices(), tensor.ccol_indices())
         else:
             raise TypeError(f"{name}: a tensor in {tensor.layout} layout; use .to_sparse_csr()")
         on_device = tensor.device.type == "cuda"
@@ -192,9 +192,9 @@ class Torch:
             return torch.from_numpy(result)
         if is_cupy_array(result):
             return torch.from_dlpack(result)
-        if not isinstance(result, (LentColumns, LentRows)):
+        if not isinstance(result, (ForeignColumns, ForeignRows)):
             return result
-        make = torch.sparse_csr_tensor if isinstance(result, LentRows) else torch.sparse_csc_tensor
+        make = torch.sparse_csr_tensor if isinstance(result, ForeignRows) else torch.sparse_csc_tensor
         arrays = map(torch.from_numpy, (result.indptr, result.indices, result.data))
         return make(*arrays, result.shape).to(like.device)
 
@@ -262,7 +262,7 @@ class Jax:
         if len(devices) > 1 or next(iter(devices)).platform not in ("cpu", "gpu"):
             raise TypeError(f"{name}: an array is on {self.place(x)}; only one device, a cpu or a gpu, works")
 
-    def lend(self, name: str, x: Any) -> Any:
+    def wrap(self, name: str, x: Any) -> Any:
         """The array of a dense array, the matrix of a sparse one without its padding."""
         import jax
 
@@ -275,11 +275,11 @@ class Jax:
         if pointers:
             count = pointers[0][-1]
             arrays = values[:count], index[:count], pointers[0].astype(index.dtype, copy=False)
-            made = compressed(LentRows, arrays, x.shape)
+            made = compressed(ForeignRows, arrays, x.shape)
         else:
             inside = (index < x.shape).all(axis=1)
             values, index = (values, index) if inside.all() else (values[inside], index[inside])
-            made = LentEntries((values, tuple(index.T)), shape=x.shape)
+            made = ForeignEntries((values, tuple(index.T)), shape=x.shape)
         made.on_device = self.is_on_device(x.data)
         return made
 
@@ -305,10 +305,10 @@ class Jax:
                 return jax.numpy.asarray(result)  # in half the time of jax.device_put
         if is_cupy_array(result):
             return jax.dlpack.from_dlpack(result)
-        if isinstance(result, LENT):
+        if isinstance(result, FOREIGN):
             from jax.experimental import sparse
 
-            kind = sparse.BCSR if isinstance(result, LentRows) else sparse.BCOO
+            kind = sparse.BCSR if isinstance(result, ForeignRows) else sparse.BCOO
             return jax.device_put(kind.from_scipy_sparse(result), device)
         return result
 
@@ -349,13 +349,13 @@ def takes_arrays(function: Callable[P, R]) -> Callable[P, R]:
     def takes_all(*arguments: P.args, **options: P.kwargs) -> R:
         plain = PLAIN.issuperset(map(type, arguments)) and PLAIN.issuperset(map(type, options.values()))
         if not plain and any(map(library_of, (*arguments, *options.values()))):
-            return lent(function, *arguments, **options)  # type: ignore[no-any-return]
+            return call_with_foreign(function, *arguments, **options)  # type: ignore[no-any-return]
         return function(*arguments, **options)
 
     return takes_all
 
 
-def lent(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def call_with_foreign(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Call a function with the arrays of another library among its arguments; an array that it returns is one of them.
 
     Raises
@@ -381,7 +381,7 @@ def lent(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
             raise ValueError(f"{name}: got arrays on {places}; move them to one device")
 
     def native(x: Any) -> Any:
-        return library.lend(name, x) if library_of(x) is library else x
+        return library.wrap(name, x) if library_of(x) is library else x
 
     with library.working(first):
         result = function(*map(native, arguments), **{key: native(x) for key, x in options.items()})

@@ -13,9 +13,9 @@ class Count:
 
     def __init__(self) -> None:
         self.value = 0
-        self.renew()
+        self.reset()
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         """Begin with a lock that nobody holds: in a forked child."""
         self._lock = Lock()
 
@@ -26,7 +26,7 @@ class Count:
 
 #: Of the process.
 FACTORIZATIONS = Count()
-os.register_at_fork(after_in_child=FACTORIZATIONS.renew)
+os.register_at_fork(after_in_child=FACTORIZATIONS.reset)
 
 
 def factorization_count() -> int:

@@ -1,6 +1,6 @@
 """Who is told what is being done: handlers of the logger "gpusplu", and callers who asked by ``verbose=``.
 
-As a rule nobody listens, and then a phase costs one question, `listens`; words are made only after it.
+As a rule nobody listens, and then a phase costs one question, `log_enabled`; words are made only after it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ LOG = logging.getLogger("gpusplu")
 LOG.addHandler(logging.NullHandler())
 
 #: Levels of what is told once a factor, once a refactorization or solve, and of what is not as it was asked for.
-ONCE, EACH, UNASKED = logging.INFO, logging.DEBUG, logging.WARNING
+SUMMARY, EACH, UNASKED = logging.INFO, logging.DEBUG, logging.WARNING
 #: Least level by ``verbose=``.
-LEVELS = (logging.CRITICAL + 1, ONCE, EACH)
+LEVELS = (logging.CRITICAL + 1, SUMMARY, EACH)
 
 
 class Caller(NamedTuple):
@@ -59,7 +59,7 @@ def read_caller(verbose: Any, progress: Any) -> Caller:
 
 
 @contextmanager
-def heard_by(one: Caller) -> Iterator[None]:
+def log_context(one: Caller) -> Iterator[None]:
     """What is told inside, in this thread, is told this caller."""
     token = _caller.set(one)
     try:
@@ -68,12 +68,14 @@ def heard_by(one: Caller) -> Iterator[None]:
         _caller.reset(token)
 
 
-def listens(level: int = ONCE) -> bool:
+def log_enabled(level: int = SUMMARY) -> bool:
     """Whether anybody wants to know."""
     return level >= _caller.get().level or LOG.isEnabledFor(level)
 
 
-def tell(text: str, level: int = ONCE, *, phase: str = "", seconds: float | None = None, predicted: Any = None) -> None:
+def tell(
+    text: str, level: int = SUMMARY, *, phase: str = "", seconds: float | None = None, predicted: Any = None
+) -> None:
     """A line for those who listen; records of the logger have the numbers as attributes."""
     if level >= _caller.get().level:
         print(f"gpusplu: {text}", flush=True)

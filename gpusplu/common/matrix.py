@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from .. import _core
 from ..errors import NonFiniteError, NotHermitianError, PatternMismatchError
-from .arrays import is_compressed_there as is_compressed_there
+from .arrays import is_compressed_on_device as is_compressed_on_device
 from .arrays import is_cupy as is_cupy
 from .arrays import is_cupy_array as is_cupy_array
 from .arrays import is_on_device as is_on_device

@@ -8,7 +8,7 @@ from threading import RLock
 from typing import Any
 
 
-class Once:
+class Memo:
     """Values by key, each made by the first who asks; others wait for it. Some may be there to begin with."""
 
     __slots__ = ("_found",)
@@ -19,7 +19,7 @@ class Once:
     def __call__(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self._found:
             # One lock a process: a thread that a forked child does not have may hold its parent's.
-            with self._found.setdefault((Once, os.getpid()), RLock()):
+            with self._found.setdefault((Memo, os.getpid()), RLock()):
                 if key not in self._found:
                     self._found[key] = make()
         return self._found[key]
@@ -30,7 +30,7 @@ class Once:
 
     def values(self) -> list[Any]:
         """All that was made or kept."""
-        return [value for key, value in self.items() if not (isinstance(key, tuple) and key[0] is Once)]
+        return [value for key, value in self.items() if not (isinstance(key, tuple) and key[0] is Memo)]
 
     def items(self) -> list[tuple[Hashable, Any]]:
         """With their keys, and the lock; others may add to them meanwhile."""

@@ -17,11 +17,11 @@ from typing import Any, ParamSpec, TypeVar
 from .. import _core
 from ..typing import Progress
 from .bars import Line, TqdmBar, is_terminal, of_tqdm
-from .listeners import NOBODY, Caller, caller, heard_by, listens, read_caller, tell
+from .listeners import NOBODY, Caller, caller, log_context, log_enabled, read_caller, tell
 
 INTERVAL = 0.05  # between looks of the core [s]
 LONG = 2.0  # what phases are expected to take that have a bar unasked [s]
-SETTLED = 0.5  # after which the work done says how long it all takes [s]
+RELIABLE_AFTER = 0.5  # after which the work done says how long it all takes [s]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -57,7 +57,7 @@ def tick(name: str, done: float, total: float) -> None:
         who.progress(name, done, total)
     elif who.progress is not False and _phase.bar is None and deserves_bar(who, seconds, share):
         _phase.bar = bar_for(name, seconds, share is not None)
-    if seconds >= _phase.beat and listens():
+    if seconds >= _phase.beat and log_enabled():
         _phase.beat *= 2
         if _phase.bar is not None:
             _phase.bar.erase()
@@ -73,7 +73,7 @@ def deserves_bar(who: Caller, seconds: float, share: float | None) -> bool:
     """Whether a phase is expected to take long, and somebody sees it; or one was asked for."""
     if who.progress:
         return True
-    if seconds < SETTLED or (seconds / share if share else seconds) < LONG:
+    if seconds < RELIABLE_AFTER or (seconds / share if share else seconds) < LONG:
         return False
     return is_terminal(sys.stderr) and os.environ.get("GPUSPLU_PROGRESS") != "0"
 
@@ -107,7 +107,7 @@ def shown_to(one: Caller) -> AbstractContextManager[None]:
 def _shown(one: Caller) -> Iterator[None]:
     before = _core.watch(tick)
     try:
-        with heard_by(one):
+        with log_context(one):
             yield
     finally:
         _core.watch(before)

@@ -12,7 +12,7 @@ from numpy import ndarray
 from .arrays import is_cupy, is_cupy_array
 
 TRANS = {"N": 0, "n": 0, "T": 1, "t": 1, "H": 2, "h": 2}
-UNITS_AT_ONCE = 32  # columns of the identity that are solved for together
+UNITS_PER_SOLVE = 32  # columns of the identity that are solved for together
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
@@ -97,17 +97,17 @@ def solve_batch_as_given(
 ) -> Any:
     """Solve for right-hand sides of a batch of `shape` (nbatch, n): ``solve(b, trans)`` takes C-contiguous arrays of
     `dtype` and of shape (nbatch, n) or (nbatch, n, k)."""
-    xp, way = check_array(rhs), check_trans(trans)
+    xp, op = check_array(rhs), check_trans(trans)
     if rhs.shape == shape[1:]:
         rhs = xp.broadcast_to(rhs, shape)
     if rhs.ndim not in (2, 3) or rhs.shape[:2] != shape:
         n, wanted = shape[1], f"({shape[0]}, {shape[1]}"
         raise ValueError(f"b of a batch must have shape ({n},), {wanted}) or {wanted}, k), got {rhs.shape}")
     if rhs.dtype.kind != "c" or dtype.kind != "f":
-        return solve(cast(rhs, dtype, order="C"), way)
+        return solve(cast(rhs, dtype, order="C"), op)
     parts = cast(rhs, complex_dtype(dtype), order="C")
     columns = parts if parts.ndim == 3 else parts[..., None]
-    solved = solve(xp.concatenate((columns.real, columns.imag), axis=2), way)
+    solved = solve(xp.concatenate((columns.real, columns.imag), axis=2), op)
     half = columns.shape[2]
     x = (solved[..., :half] + 1j * solved[..., half:]).astype(parts.dtype, copy=False)
     return x.reshape(parts.shape)
@@ -115,7 +115,7 @@ def solve_batch_as_given(
 
 def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: int, dtype: np.dtype) -> Any:
     """Solve for whatever array the caller gave: ``solve(b, trans)`` takes arrays of `dtype` with `n` rows."""
-    xp, way = check_array(rhs), check_trans(trans)
+    xp, op = check_array(rhs), check_trans(trans)
     if not 0 < rhs.ndim < 3:
         check_rhs(rhs, n)  # before it is cast, as SciPy has it
     plain = np.asarray(rhs) if xp is np else rhs
@@ -124,11 +124,11 @@ def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: in
         check_rhs(parts, n)
         columns = 2 * prod(parts.shape[1:])
         real_imag = xp.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], columns)
-        solved = solve(xp.asfortranarray(real_imag), way).reshape((*parts.shape, 2))
+        solved = solve(xp.asfortranarray(real_imag), op).reshape((*parts.shape, 2))
         x = xp.empty(parts.shape, dtype=parts.dtype, order="F")
         x.real, x.imag = solved[..., 0], solved[..., 1]
     else:
         b = cast(plain, dtype)
         check_rhs(b, n)
-        x = solve(b, way)
+        x = solve(b, op)
     return x if xp is not np or type(rhs) is np.ndarray else like(rhs, x)

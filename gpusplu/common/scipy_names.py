@@ -24,12 +24,12 @@ def function(name: str) -> FunctionType:
 
     from scipy.sparse.linalg._dsolve import linsolve
 
-    def is_theirs(made: Any) -> bool:
+    def is_scipys(made: Any) -> bool:
         return getattr(made, "__globals__", None) is vars(linsolve)
 
-    found: FunctionType = unwrap(getattr(linsolve, name), stop=is_theirs)
-    if not is_theirs(found):
-        found = next((made for made in _originals if is_theirs(made) and made.__name__ == name), found)
+    found: FunctionType = unwrap(getattr(linsolve, name), stop=is_scipys)
+    if not is_scipys(found):
+        found = next((made for made in _originals if is_scipys(made) and made.__name__ == name), found)
     return found
 
 

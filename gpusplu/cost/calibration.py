@@ -86,7 +86,7 @@ def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
     return dict(zip(prior, (factors * begin).tolist(), strict=True))
 
 
-def followed(fitted: Costs, current: Costs) -> dict[str, dict[str, float]]:
+def with_followers(fitted: Costs, current: Costs) -> dict[str, dict[str, float]]:
     """Fitted constants with those that follow them, which change from `current` by the same factor.
 
     Where a feature is what those that follow predict, the change is theirs, and the constant is what it was.

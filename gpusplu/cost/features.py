@@ -7,7 +7,7 @@ from ..cuda import presence
 from ..cuda.layout import constant
 from .model import Costs, Features, seconds
 
-ALONE = constant("shared/costs.hpp", "ALONE_FLOPS")
+SINGLE_THREAD = constant("shared/costs.hpp", "SINGLE_THREAD_FLOPS")
 
 
 def factor_features(structure: Structure) -> Features:
@@ -19,7 +19,7 @@ def factor_features(structure: Structure) -> Features:
         "entries": float(structure.nnz),
         "fill": float(structure.fill),
         "flops": flops,
-        "alone": flops if flops < ALONE else 0.0,
+        "alone": flops if flops < SINGLE_THREAD else 0.0,
         "levels": float(structure.column_levels),
     }
 

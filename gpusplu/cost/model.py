@@ -35,7 +35,7 @@ class Prediction(NamedTuple):
     moving : float
         Of values and vectors, for one refactorization and solve, from where the caller has them.
     note : str
-    once : float
+    first_use : float
         What the first matrix on a machine is charged of work that is done once, such as compiling kernels.
     """
 
@@ -46,7 +46,7 @@ class Prediction(NamedTuple):
     solve: float = 0.0
     moving: float = 0.0
     note: str = ""
-    once: float = 0.0
+    first_use: float = 0.0
 
     @property
     def step(self) -> float:
@@ -55,7 +55,7 @@ class Prediction(NamedTuple):
 
     def total(self, refactorizations: float) -> float:
         """All that a factor is used for."""
-        return self.once + self.analyze + self.factor + refactorizations * self.step
+        return self.first_use + self.analyze + self.factor + refactorizations * self.step
 
 
 def seconds(term: Term, features: Mapping[str, float]) -> float:

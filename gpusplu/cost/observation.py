@@ -18,7 +18,7 @@ class Observation(NamedTuple):
 Observations = Mapping[str, list[Observation]]
 
 
-def beside_solve(refactor: float, solve: float, step: float) -> float:
+def net_of_solve(refactor: float, solve: float, step: float) -> float:
     """What a refactorization takes in a step of both [s].
 
     On a device it saves a launch and a wait; the CPU engine's next solve looks more closely.

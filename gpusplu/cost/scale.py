@@ -22,7 +22,7 @@ HOST_BYTES, MACHINE_BYTES = 1_000_000_000_000, 512_000_000_000
 MOST_DEVICES, SEVERAL = 8, {1: 1.0, 2: 1.4, 3: 1.6}
 MANY = 1.75
 # Memory beside the bytes of factors: of a device that keeps all, contribution blocks too; of MUMPS' ranks together.
-IN_ONE_PIECE, BY_MUMPS = 4.0, 2.3
+UNSPLIT, BY_MUMPS = 4.0, 2.3
 # Large fronts on a device, and the cores of a machine, 14 GFLOP/s each alone, at half of that together [flop/s].
 DEVICE_RATE, MACHINE_RATE = 28e12, 64 * 14e9 / 2
 # Factors that stream go to the host and come back [bytes/s].
@@ -60,7 +60,7 @@ def needs(fill: float, flops: float, itemsize: int, triangles: int, widest: floa
     on_device = flops / DEVICE_RATE
     return Needs(
         factors,
-        IN_ONE_PIECE * factors,
+        UNSPLIT * factors,
         itemsize * widest**2,
         on_device,
         max(on_device, factors / LINK_RATE),
@@ -95,16 +95,16 @@ def advice(needed: Needs, flops: float, device_bytes: float = DEVICE_BYTES, devi
         seconds = f", {lasting(needed.on_device)} a refactorization on an H200" if large else ""
         return f"{memory}: one GPU is enough{seconds}"
     several = ceil(needed.device / device_bytes)
-    ways = []
+    alternatives = []
     if may_stream(needed, device_bytes):
-        ways.append(f"one GPU through which they stream, {lasting(needed.streamed)} a refactorization")
+        alternatives.append(f"one GPU through which they stream, {lasting(needed.streamed)} a refactorization")
     if several <= MOST_DEVICES:
-        ways.append(f"{several} GPUs of one host, device='all', {lasting(on_several(needed, several))}")
+        alternatives.append(f"{several} GPUs of one host, device='all', {lasting(on_several(needed, several))}")
     cluster = (
         f"a cluster, {needed.machines} x {size(MACHINE_BYTES)}" if needed.machines > 1 else "a machine without GPUs"
     )
-    ways.append(f"{cluster}, {lasting(needed.on_machines)}: gpusplu.distributed")
-    return f"{memory}, more than {size(device_bytes)}: {', or '.join(ways)}"
+    alternatives.append(f"{cluster}, {lasting(needed.on_machines)}: gpusplu.distributed")
+    return f"{memory}, more than {size(device_bytes)}: {', or '.join(alternatives)}"
 
 
 def lasting(seconds: float) -> str:

@@ -22,15 +22,15 @@ from ..common.installed import install_hint
 from ..errors import ON_HOST, DeviceMemoryError, EngineUnavailableError
 from . import cache as compiled
 from .background import in_background
+from .chunked_copies import HostCopies
 from .collection import no_collection
 from .dependent_launch import dependent_launch
 from .graphs import Graph, GraphBuilder, GraphStream, current_context, graph_driver
 from .layout import arguments
 from .nvrtc import kind_of
-from .pieces import HostCopies
 from .process import use_cuda
 from .stream import Buffer, Kernel, Stream
-from .waiting import wait_beside, wait_for_stream
+from .waiting import wait_for_stream, wait_interruptibly
 
 OLDEST = 75  # compute capability
 OUT_OF_MEMORY, NOT_FOUND = 2, 500  # CUresult
@@ -260,7 +260,7 @@ class Device(HostCopies):
 
     def synchronize(self) -> None:
         """Wait for everything on the device, whatever the stream. Signals get through."""
-        wait_beside(self._device.synchronize)
+        wait_interruptibly(self._device.synchronize)
 
     def ready_to_capture(self) -> None:
         """Have what `captured` needs: nothing is made while a stream is captured."""

@@ -26,9 +26,9 @@ def version() -> int:
 def failure(driver: ctypes.CDLL, error: int, function: str) -> RuntimeError:
     """The exception for a CUresult."""
     texts = []
-    for ask in (driver.cuGetErrorName, driver.cuGetErrorString):
+    for read_text in (driver.cuGetErrorName, driver.cuGetErrorString):
         text = ctypes.c_char_p()
-        if not ask(error, ctypes.byref(text)) and text.value:
+        if not read_text(error, ctypes.byref(text)) and text.value:
             texts.append(text.value.decode())
     name = texts[0] if texts else f"CUDA error {error}"
     return RuntimeError(": ".join([f"{name} in {function}", *texts[1:]]))

@@ -8,7 +8,7 @@ import numpy as np
 
 #: Bits of numbers of 4, 8 and 16 bytes, as numbers.
 BITS = {4: np.uint32, 8: np.uint64, 16: np.uint64}
-UNREAD = 2  # what memory for an answer has before the answer
+UNWRITTEN = 2  # what memory for an answer has before the answer
 
 
 class Written:
@@ -41,16 +41,16 @@ class Difference:
     def __init__(self, device: Any, written: Written, *pairs: tuple[Any, Any]):
         self._stream = device.caller_stream()
         written.precede(self._stream)
-        self._there = [differs(*pair) for pair in pairs]
-        self._here = device.pinned(np.dtype(np.uint8), len(pairs))
-        self._here[:] = UNREAD
-        for k, there in enumerate(self._there):
-            self._stream.copy(self._here.ctypes.data + k, device.pointer(there), 1)
+        self._device_flags = [differs(*pair) for pair in pairs]
+        self._host_flags = device.pinned(np.dtype(np.uint8), len(pairs))
+        self._host_flags[:] = UNWRITTEN
+        for k, flag in enumerate(self._device_flags):
+            self._stream.copy(self._host_flags.ctypes.data + k, device.pointer(flag), 1)
 
     def __bool__(self) -> bool:
-        if (self._here == UNREAD).any():  # else somebody has waited
+        if (self._host_flags == UNWRITTEN).any():  # else somebody has waited
             self._stream.synchronize()
-        return bool(self._here.any())
+        return bool(self._host_flags.any())
 
 
 def differs(one: Any, other: Any) -> Any:

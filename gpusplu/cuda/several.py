@@ -56,7 +56,7 @@ def failures(used: Sequence[Any]) -> Iterator[None]:
 
 def too_small(needed: Sequence[int], free: Sequence[int], used: Sequence[Any]) -> DeviceMemoryError | None:
     """The error of devices of which one has less memory than it needs, if there is such."""
-    short = [k for k, (wanted, there) in enumerate(zip(needed, free, strict=True)) if wanted > there]
+    short = [k for k, (wanted, available) in enumerate(zip(needed, free, strict=True)) if wanted > available]
     if not short:
         return None
     return DeviceMemoryError(sum(needed), sum(free), [(used[k].index, needed[k], free[k]) for k in short])

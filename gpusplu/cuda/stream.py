@@ -12,7 +12,7 @@ from .graphs import Graph
 from .waiting import wait_for_stream
 
 MAX_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-AT_ONCE = 1 << 28  # bytes that a copy to or from pageable memory takes less than 0.1 s for
+COPY_BYTES = 1 << 28  # bytes that a copy to or from pageable memory takes less than 0.1 s for
 
 
 class Buffer:
@@ -104,8 +104,8 @@ class Stream:
         """Wait for everything before, and for a copy to an array, which may be pageable: CUDA copies to such memory
         before it returns, and no signal would get through while it waits for what is before."""
         self.synchronize()
-        for begin in range(0, nbytes, AT_ONCE):
-            self.copy(to.ctypes.data + begin, source + begin, min(AT_ONCE, nbytes - begin))
+        for begin in range(0, nbytes, COPY_BYTES):
+            self.copy(to.ctypes.data + begin, source + begin, min(COPY_BYTES, nbytes - begin))
         self.synchronize()
 
     def clear(self, to: int, nbytes: int) -> None:

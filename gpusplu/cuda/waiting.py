@@ -73,7 +73,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=IDLE.clear)
 
 
-def wait_beside(wait: Callable[[], object]) -> None:
+def wait_interruptibly(wait: Callable[[], object]) -> None:
     """`wait()`, which nothing can interrupt: from the main thread by another one, that goes on to wait if need be.
 
     Where the interpreter ends no other thread runs, and no handler of signals either.

@@ -25,7 +25,7 @@ LEAST_PROCESSORS = 4
 SWITCH_INTERVAL = 5e-5
 
 
-class Ahead:
+class BackgroundAnalysis:
     """The analyses that devices need, made beside the processor's own where they are going to be asked for.
 
     They take as long as the processor's or longer, so that who only begins when that is over is late by all of it.
@@ -37,42 +37,42 @@ class Ahead:
     """
 
     def __init__(self, problem: Problem):
-        self._once = problem.once
-        self._once.put("ahead", self)
-        request = problem.request._replace(movable=False)
+        self._memo = problem.memo
+        self._memo.put("ahead", self)
+        request = problem.request._replace(may_migrate=False)
         values = problem.values.copy()  # the caller's, who may write into them before this is over
         own = Problem(problem.pattern, values, problem.kind, problem.options, request)
-        self._thread = start_beside(partial(self._look, own))
+        self._thread = start_background(partial(self._analyze, own))
 
-    def _look(self, own: Problem) -> None:
+    def _analyze(self, own: Problem) -> None:
         with suppress(Exception):  # whoever needs it does it himself, and says what is wrong
             engines = engines_for(own)
             if presence.no_device() or all(engine.first_use(engine.device(own), own) for engine in engines):
                 return
             predicted(own, engines)
-            for key, value in own.once.items():
+            for key, value in own.memo.items():
                 if isinstance(key, str):
-                    self._once.put(key, value)
+                    self._memo.put(key, value)
 
     def wait(self) -> None:
         if self._thread is not None and self._thread is not current_thread():
             self._thread.join()
 
 
-def look_ahead(problem: Problem) -> None:
+def start_background_analysis(problem: Problem) -> None:
     """Begin with what devices need, if a factor of this may move soon and there are processors for it."""
     request = problem.request
-    movable = request.movable and request.engine == AUTO and problem.options.precision == "double"
-    able = movable and presence.is_loaded() and processors() >= LEAST_PROCESSORS
+    may_migrate = request.may_migrate and request.engine == AUTO and problem.options.precision == "double"
+    able = may_migrate and presence.is_loaded() and processors() >= LEAST_PROCESSORS
     # From there on the processor's analysis tries dissection too, which a device goes on with.
     if able and problem.n < _core.BOTH_ORDERINGS_FROM and not is_likely(problem):
-        Ahead(problem)
+        BackgroundAnalysis(problem)
 
 
-def start_beside(work: Callable[[], None]) -> Thread | None:
+def start_background(work: Callable[[], None]) -> Thread | None:
     """Have `work` done by a thread with a pool of its own; None where the interpreter ends."""
 
-    def beside() -> None:
+    def run_background() -> None:
         _core.work_apart(True)
         try:
             with quick_switches(), background_work():
@@ -82,7 +82,7 @@ def start_beside(work: Callable[[], None]) -> Thread | None:
 
     if not main_thread().is_alive():
         return None
-    thread = Thread(target=beside, name=THREAD)
+    thread = Thread(target=run_background, name=THREAD)
     thread.start()
     return thread
 
@@ -92,20 +92,20 @@ def quick_switches() -> Iterator[None]:
     """Have this thread give way to others soon, unless somebody else sets how soon."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(min(before, SWITCH_INTERVAL))
-    ours = sys.getswitchinterval()
+    interval = sys.getswitchinterval()
     try:
         yield
     finally:
-        if sys.getswitchinterval() == ours:
+        if sys.getswitchinterval() == interval:
             sys.setswitchinterval(before)
 
 
 def engines_for(problem: Problem) -> list[Any]:
     """Those on a device that can take the matrix."""
-    return [engine for engine in registry.engines(True) if not engine.obstacle(problem)]
+    return [engine for engine in registry.engines(True) if not engine.unsupported(problem)]
 
 
-def spare_processor() -> bool:
+def has_idle_processor() -> bool:
     """Whether something can be done beside the caller."""
     return processors() > 1
 

@@ -19,41 +19,41 @@ from ..cuda.kept import Difference, Written
 from . import patterns
 
 
-class ColumnsThere(Columns):
+class DeviceColumns(Columns):
     """Compressed columns whose values are on a device: they come to the host when `data` is asked for.
 
     Attributes
     ----------
-    there : cupy.ndarray
+    on_device : cupy.ndarray
         C-contiguous.
     device : int
         That they are on.
     """
 
-    __slots__ = ("_here", "device", "there")
+    __slots__ = ("_host_data", "device", "on_device")
 
-    def __init__(self, n: int, there: Any, indices: np.ndarray, indptr: np.ndarray, device: int):
+    def __init__(self, n: int, on_device: Any, indices: np.ndarray, indptr: np.ndarray, device: int):
         self.shape, self.indices, self.indptr = (n, n), indices, indptr
-        self.there, self.device = there, device
-        self._here: np.ndarray | None = None
+        self.on_device, self.device = on_device, device
+        self._host_data: np.ndarray | None = None
 
-    dtype = property(lambda self: self.there.dtype)
-    nnz = property(lambda self: self.there.size)
-    was_here = property(lambda self: self._here is not None, doc="Whether somebody asked for `data`.")
+    dtype = property(lambda self: self.on_device.dtype)
+    nnz = property(lambda self: self.on_device.size)
+    was_fetched = property(lambda self: self._host_data is not None, doc="Whether somebody asked for `data`.")
 
     @property
     def data(self) -> np.ndarray:  # type: ignore[override]
         """The values on the host."""
-        if self._here is None:
-            self._here = self.there.get()
-        return self._here
+        if self._host_data is None:
+            self._host_data = self.on_device.get()
+        return self._host_data
 
-    def here(self) -> Columns:
+    def on_host(self) -> Columns:
         """The matrix on the host."""
         return Columns(self.shape[0], self.data, self.indices, self.indptr)
 
 
-class Recognised:
+class DevicePattern:
     """Index arrays on the host, and the same on a device.
 
     Parameters
@@ -61,31 +61,31 @@ class Recognised:
     device : cuda.devices.Device
     key : tuple
         `key_of` a matrix.
-    here : tuple of ndarray
+    on_host : tuple of ndarray
         Indices and pointers, which nobody writes into.
     """
 
-    __slots__ = ("device", "here", "key", "nbytes", "there", "written")
+    __slots__ = ("device", "key", "nbytes", "on_device", "on_host", "written")
 
-    def __init__(self, device: Any, key: tuple[Any, ...], here: tuple[Any, Any]):
-        self.device, self.key, self.here = device, key, here
-        self.there = tuple(map(matrix.to_device, here))
+    def __init__(self, device: Any, key: tuple[Any, ...], on_host: tuple[Any, Any]):
+        self.device, self.key, self.on_host = device, key, on_host
+        self.on_device = tuple(map(matrix.to_device, on_host))
         self.written = Written(device)
-        self.nbytes = sum(array.nbytes for array in here)
+        self.nbytes = sum(array.nbytes for array in on_host)
 
     def is_of(self, A: Any) -> bool:
         """Whether a matrix with this key has these index arrays; waits for the device."""
-        return not Difference(self.device, self.written, *zip((A.indices, A.indptr), self.there, strict=True))
+        return not Difference(self.device, self.written, *zip((A.indices, A.indptr), self.on_device, strict=True))
 
 
 # The last used first. Threads put another tuple in its place: who is late forgets what others found, and no more.
-_recognised: tuple[Recognised, ...] = ()
+_device_patterns: tuple[DevicePattern, ...] = ()
 
 
 def forget() -> None:
     """Forget all, with the patterns."""
-    global _recognised
-    _recognised = ()
+    global _device_patterns
+    _device_patterns = ()
 
 
 patterns.FORGET_ALSO.append(forget)
@@ -107,28 +107,28 @@ def columns_of(A: Any) -> Any:
     Returns
     -------
     Columns
-        `ColumnsThere` where the pattern is recognised; else on the host.
+        `DeviceColumns` where the pattern is recognised; else on the host.
     """
     found = recognise(A)
     if found is not None:
-        return ColumnsThere(A.shape[0], A.data, *found.here, found.device.index)
+        return DeviceColumns(A.shape[0], A.data, *found.on_host, found.device.index)
     host = A.get()
     return Columns(A.shape[0], host.data, host.indices, host.indptr)
 
 
-def recognise(A: Any) -> Recognised | None:
+def recognise(A: Any) -> DevicePattern | None:
     """What has the index arrays of a matrix, if that is known."""
-    if not _recognised:
+    if not _device_patterns:
         return None
     key = key_of(A)
-    candidates = [known for known in _recognised if known.key == key]
+    candidates = [known for known in _device_patterns if known.key == key]
     if not candidates:
         return None
     device = current_device()
     if not can_be(device, A):
         return None
     found = next((known for known in candidates if known.device is device and known.is_of(A)), None)
-    if found is not None and found is not _recognised[0]:
+    if found is not None and found is not _device_patterns[0]:
         put_first(found)
     return found
 
@@ -148,7 +148,7 @@ def learn(A: Any, columns: Any) -> None:
     device = current_device()
     if can_be(device, A) and key_of(A) == key_of(columns):
         with suppress(MemoryError):
-            put_first(Recognised(device, key_of(A), (columns.indices, columns.indptr)))
+            put_first(DevicePattern(device, key_of(A), (columns.indices, columns.indptr)))
 
 
 def current_device() -> Any:
@@ -157,14 +157,14 @@ def current_device() -> Any:
     return devices.open_device()
 
 
-def put_first(known: Recognised) -> None:
+def put_first(known: DevicePattern) -> None:
     """Within the bounds of remembered patterns, by number and by bytes."""
-    global _recognised
-    kept: list[Recognised] = []
+    global _device_patterns
+    kept: list[DevicePattern] = []
     left = patterns.STORE.max_bytes
-    for each in (known, *(other for other in _recognised if other is not known)):
+    for each in (known, *(other for other in _device_patterns if other is not known)):
         left -= each.nbytes
         if left < 0 or len(kept) == patterns.STORE.max_entries:
             break
         kept.append(each)
-    _recognised = tuple(kept)
+    _device_patterns = tuple(kept)

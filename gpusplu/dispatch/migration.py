@@ -25,7 +25,7 @@ from time import perf_counter
 from typing import Any
 from weakref import WeakSet, ref
 
-from ..common.listeners import caller, heard_by
+from ..common.listeners import caller, log_context
 from ..common.stats import show
 from ..cost.calibration import costs_of
 from ..cost.features import loading, moving
@@ -35,12 +35,12 @@ from ..cuda.background import background_work
 from ..engines import registry
 from ..engines.problem import Problem
 from . import phases
-from .background import THREAD, engines_for, spare_processor, start_beside
+from .background import THREAD, engines_for, has_idle_processor, start_background
 from .request import AUTO
-from .selection import MARGIN, Choice, predicted, settle_precision
+from .selection import MARGIN, Choice, predicted, resolve_precision
 
 #: Of a price that has to be spent before it is paid: with a processor for it, and without.
-SHARE, SHARE_ALONE = 0.1, 1.0
+SHARE, SHARE_ONE_PROCESSOR = 0.1, 1.0
 #: Seconds of use below which nothing is asked: prices are not looked up for factors that are used a few times.
 FIRST = 2e-3
 #: Entries of A below which the processor is done before a kernel is launched.
@@ -57,44 +57,44 @@ class Use:
 
     Attributes
     ----------
-    moved : Symbolic or None
+    migrated : Symbolic or None
         What factors that are made from now on begin with.
-    story : str
+    reason : str
         Why nothing moves, once that is decided.
     """
 
     def __init__(self) -> None:
         self.spent, self.made, self.refactored, self.solved = 0.0, 0, 0, 0
         self.on_device = self.begun = False
-        self.moved: Any = None
-        self.story = self._failure = ""
-        self._next: Callable[[Moving], None] | None = self._price  # what is done when so much is spent
-        self.renew(FIRST)
+        self.migrated: Any = None
+        self.reason = self._failure = ""
+        self._next: Callable[[Migration], None] | None = self._price  # what is done when so much is spent
+        self.reset(FIRST)
         _all.add(self)
 
-    def renew(self, due: float = NEVER) -> None:
+    def reset(self, due: float = NEVER) -> None:
         """Begin with a lock that nobody holds: in a forked child, whose parent alone has a device."""
-        self._lock, self._due, self.moved = Lock(), due, None
+        self._lock, self._due, self.migrated = Lock(), due, None
 
-    def count(self, moving: Moving, seconds: float, made: int = 0, refactored: int = 0, solved: int = 0) -> None:
+    def count(self, migration: Migration, seconds: float, made: int = 0, refactored: int = 0, solved: int = 0) -> None:
         self.spent += seconds
         self.made += made
         self.refactored += refactored
         self.solved += solved
         if self.spent >= self._due:
-            self._take_stock(moving)
+            self._take_stock(migration)
 
     def fail(self, failure: str) -> None:
         """Stay: the next call warns."""
-        self.settle(failure, failed=True)
+        self.stay_on_host(failure, failed=True)
         with self._lock:
             self._failure, self._next, self._due = failure, None, 0.0
 
-    def settle(self, story: str, failed: bool = False) -> None:
-        self.story = f"stays on the processor: {story}"
-        phases.stays(self.story, failed)
+    def stay_on_host(self, reason: str, failed: bool = False) -> None:
+        self.reason = f"stays on the processor: {reason}"
+        phases.stays(self.reason, failed)
 
-    def _take_stock(self, moving: Moving) -> None:
+    def _take_stock(self, migration: Migration) -> None:
         if self._failure:
             failure, self._failure = self._failure, ""
             text = f"the factor stays on the processor, a device failed: {failure}"
@@ -102,108 +102,108 @@ class Use:
         with self._lock:
             step, self._next, self._due = self._next, None, NEVER
         if step is not None:
-            step(moving)
+            step(migration)
 
-    def _price(self, moving: Moving) -> None:
+    def _price(self, migration: Migration) -> None:
         """Find out what a look at devices costs, and wait until a part of that is spent."""
-        problem, _ = moving.symbolic_here.parts()
+        problem, _ = migration.host_symbolic.parts()
         load = loading(costs_of())
-        if self.spent < SHARE_ALONE * load and registry.is_asleep():  # nobody else needs their modules
-            self._next, self._due = self._price, SHARE_ALONE * load
+        if self.spent < SHARE_ONE_PROCESSOR * load and registry.is_not_imported():  # nobody else needs their modules
+            self._next, self._due = self._price, SHARE_ONE_PROCESSOR * load
             return
         engines = engines_for(problem)
         if engines:
-            least = min(engine.least(problem) for engine in engines)
-            self._begin(self._look, moving, SHARE_ALONE * load + share() * (least - load))
+            least = min(engine.lower_bound(problem) for engine in engines)
+            self._begin(self._evaluate_devices, migration, SHARE_ONE_PROCESSOR * load + share() * (least - load))
 
-    def _begin(self, work: Callable[[Moving], None], moving: Moving, due: float) -> None:
+    def _begin(self, work: Callable[[Migration], None], migration: Migration, due: float) -> None:
         """Have `work` done once that much is spent: beside the caller where there is a processor for it."""
 
-        def attempt(moving: Moving) -> None:
-            with heard_by(moving.caller):
+        def attempt(migration: Migration) -> None:
+            with log_context(migration.caller):
                 try:
-                    work(moving)
+                    work(migration)
                 except Exception as error:  # whatever a device may say: the factor stays where it is
                     self.fail(describe(error))
 
-        def start(moving: Moving) -> None:
-            if not spare_processor() or current_thread().name == THREAD:
+        def start(migration: Migration) -> None:
+            if not has_idle_processor() or current_thread().name == THREAD:
                 with background_work():  # the caller may be capturing a stream
-                    attempt(moving)
+                    attempt(migration)
             else:
-                start_beside(partial(attempt, moving))
+                start_background(partial(attempt, migration))
 
         self._next, self._due = start, due
         if self.spent >= due:
-            self._take_stock(moving)
+            self._take_stock(migration)
 
-    def _look(self, moving: Moving) -> None:
+    def _evaluate_devices(self, migration: Migration) -> None:
         """Analyse for devices, and see what they promise."""
         if missing := presence.no_device():
-            return self.settle(missing)
-        known, _ = moving.symbolic_here.parts()
+            return self.stay_on_host(missing)
+        known, _ = migration.host_symbolic.parts()
         steps = max(self.steps, FOLLOWING)
         request = known.request._replace(
             engine=AUTO,
             reason="",
             refactorizations=steps,
-            movable=False,
+            may_migrate=False,
             on_device=self.on_device or known.request.on_device,
         )
-        problem = Problem(known.pattern, moving.held.values(), known.kind, known.options, request, known.once)
+        problem = Problem(known.pattern, migration.held.values(), known.kind, known.options, request, known.memo)
         predictions = predicted(problem, engines_for(problem))
         able = [p for p in predictions if not p.note]
         if not able:
-            return self.settle("; ".join(f"{p.engine}: {p.note}" for p in predictions))
+            return self.stay_on_host("; ".join(f"{p.engine}: {p.note}" for p in predictions))
         again = steps / self.steps
         best = min(able, key=lambda p: p.total(0) + again * self.on(p))
-        here, there = self.here(moving), self.on(best)
-        if there > MARGIN * here:
-            self.settle(f"{show(here)} s so far, {show(there)} s are predicted with {best.engine}")
+        host_so_far, device_so_far = self.host_seconds(migration), self.on(best)
+        if device_so_far > MARGIN * host_so_far:
+            self.stay_on_host(f"{show(host_so_far)} s so far, {show(device_so_far)} s are predicted with {best.engine}")
             # More refactorizations for each new factor may change that: compared again when the use has doubled.
-            return self._begin(self._look, moving, AGAIN * self.spent)
-        left = share() * best.total(0) - (here - there)
-        due = self.spent + max(0.0, left) * here / (here - there)
-        self._begin(lambda moving: self._buy(moving, problem, best), moving, due)
+            return self._begin(self._evaluate_devices, migration, AGAIN * self.spent)
+        left = share() * best.total(0) - (host_so_far - device_so_far)
+        due = self.spent + max(0.0, left) * host_so_far / (host_so_far - device_so_far)
+        self._begin(lambda migration: self._buy(migration, problem, best), migration, due)
 
     @property
     def steps(self) -> int:
         return max(self.made + self.refactored, self.solved, 1)
 
-    def here(self, moving: Moving) -> float:
+    def host_seconds(self, migration: Migration) -> float:
         """Seconds of all that was done, with the moving of what is on a device."""
-        return self.spent + self.steps * moving.detour(self.on_device)
+        return self.spent + self.steps * migration.detour(self.on_device)
 
     def on(self, p: Prediction) -> float:
         """Predicted seconds of the same, without analysis and first factorization."""
         done = self.made * p.factor + self.refactored * p.refactor + self.solved * p.solve
         return done + self.steps * p.moving
 
-    def _buy(self, moving: Moving, problem: Problem, best: Prediction) -> None:
+    def _buy(self, migration: Migration, problem: Problem, best: Prediction) -> None:
         """Make the factor on the device; the caller's next call goes there."""
         from ..cuda import devices
 
         engine, start = registry.named(best.engine), perf_counter()
-        version, values = moving.version, moving.held.values()
+        version, values = migration.version, migration.held.values()
         problem.request = problem.request._replace(device=devices.open_device(problem.request.device).index)
         reason = (
-            f"began with {moving.symbolic_here.engine!r}; after {show(self.steps)} steps that took "
-            f"{show(self.here(moving))} s, {show(self.on(best))} s were predicted for them"
+            f"began with {migration.host_symbolic.engine!r}; after {show(self.steps)} steps that took "
+            f"{show(self.host_seconds(migration))} s, {show(self.on(best))} s were predicted for them"
         )
-        reason = "; ".join(filter(None, (reason, settle_precision(problem, engine))))
-        symbolic = type(moving.symbolic_here)(
+        reason = "; ".join(filter(None, (reason, resolve_precision(problem, engine))))
+        symbolic = type(migration.host_symbolic)(
             problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem)
         )
         made = symbolic.make(values)
         if get_ready := getattr(made, "get_ready", None):  # values of the first step there come from the host
             get_ready(self.on_device or problem.request.on_device)
-        core = phases.told(made, symbolic)
+        core = phases.logged(made, symbolic)
         symbolic.seconds["move"] = perf_counter() - start
-        moving.offer(core, symbolic, version)
-        self.moved = symbolic
+        migration.offer(core, symbolic, version)
+        self.migrated = symbolic
 
 
-class Moving:
+class Migration:
     """A processor's factor whose use is counted: what its `Factor` holds until it has moved.
 
     Has the surface of engines' factors (engines/interface.py). May be used from several threads.
@@ -211,7 +211,7 @@ class Moving:
     Parameters
     ----------
     factor : Factor
-        Is told when it has moved: `factor.moved(core, symbolic)`.
+        Is told when it has moved: `factor.replace_core(core, symbolic)`.
     core : EngineFactor
     symbolic : Symbolic
         That `core` was made by.
@@ -220,29 +220,29 @@ class Moving:
     """
 
     def __init__(self, factor: Any, core: Any, symbolic: Any, use: Use):
-        self._factor, self.held, self.symbolic_here, self._use = ref(factor), core, symbolic, use
+        self._factor, self.held, self.host_symbolic, self._use = ref(factor), core, symbolic, use
         self.version, self.caller = 0, caller()  # of the values; who hears of it
-        self.renew()
+        self.reset()
         _all.add(self)
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         """Begin with a lock that nobody holds, and nothing bought."""
         self._changing = Lock()  # of the values and the engine
-        self._offered: tuple[Any, Any, int] | None = None
+        self._pending: tuple[Any, Any, int] | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.held, name)
 
-    story = property(lambda self: self._use.story)
+    reason = property(lambda self: self._use.reason)
 
     def solve(self, b: Any, trans: int = 0) -> Any:
-        if self._offered and self._changing.acquire(blocking=False):  # else a refactorization is under way
+        if self._pending and self._changing.acquire(blocking=False):  # else a refactorization is under way
             try:
-                offered = self._offered
-                if offered and offered[2] == self.version:
-                    self._go(offered)
+                pending = self._pending
+                if pending and pending[2] == self.version:
+                    self._go(pending)
             finally:
                 self._changing.release()
         start = perf_counter()
@@ -252,23 +252,23 @@ class Moving:
 
     def refactor(self, values: Any, source: Any = None, *checked: bool) -> int:
         with self._changing:
-            offered, failure = self._offered, ""
-            if offered:  # its values may be older than those held: it has to take the new ones first
+            pending, failure = self._pending, ""
+            if pending:  # its values may be older than those held: it has to take the new ones first
                 try:
-                    if offered[0].refactor(values, source, *checked) < 0:
-                        self._go(offered)
+                    if pending[0].refactor(values, source, *checked) < 0:
+                        self._go(pending)
                         return -1
                 except Exception as error:
                     failure = describe(error)
                 except BaseException:  # Ctrl-C: nobody knows which values it holds
-                    self._offered = None
+                    self._pending = None
                     raise
             start = perf_counter()
             bad: int = self.held.refactor(values, source, *checked)
             self.version += 1
             if failure:  # not by the values: the processor took them
-                self._offered = None
-                with heard_by(self.caller):
+                self._pending = None
+                with log_context(self.caller):
                     self._use.fail(failure)
         self._use.count(self, perf_counter() - start, refactored=1)
         return bad
@@ -286,57 +286,57 @@ class Moving:
 
     def detour(self, from_device: bool) -> float:
         """Predicted seconds that a step takes for that."""
-        problem, analysis = self.symbolic_here.parts()
+        problem, analysis = self.host_symbolic.parts()
         return moving(costs_of(), problem.structure(analysis.core), from_device, False)
 
     def offer(self, core: Any, symbolic: Any, version: int) -> None:
         """Go over to this factor of values of this version, when the caller comes again."""
-        self._offered = core, symbolic, version
+        self._pending = core, symbolic, version
 
-    def _go(self, offered: tuple[Any, Any, int]) -> None:
-        self.held, self._offered = offered[0], None  # others may still call this object
-        with heard_by(self.caller):
-            phases.moved(offered[1])
+    def _go(self, pending: tuple[Any, Any, int]) -> None:
+        self.held, self._pending = pending[0], None  # others may still call this object
+        with log_context(self.caller):
+            phases.migrated(pending[1])
         factor = self._factor()
         if factor is not None:
-            factor.moved(*offered[:2])
+            factor.replace_core(*pending[:2])
 
 
-_all: WeakSet[Use | Moving] = WeakSet()
+_all: WeakSet[Use | Migration] = WeakSet()
 
 
 def _forked() -> None:
     """Devices do not survive a fork, nor do the threads that prepare a move."""
     for each in list(_all):
-        each.renew()
+        each.reset()
 
 
 os.register_at_fork(after_in_child=_forked)
 
 
-def watched(factor: Any, core: Any, symbolic: Any) -> Any:
+def tracked(factor: Any, core: Any, symbolic: Any) -> Any:
     """The engine's factor; watched, if it may move."""
     if symbolic.nnz < LEAST:
         return core
-    use: Use = symbolic.parts()[0].once("moving", Use)
-    watch = Moving(factor, core, symbolic, use)
-    if use.begun or spare_processor():  # to whom nobody helps the first factorization is what auto decided by
+    use: Use = symbolic.parts()[0].memo("moving", Use)
+    watch = Migration(factor, core, symbolic, use)
+    if use.begun or has_idle_processor():  # to whom nobody helps the first factorization is what auto decided by
         stats = core.stats()
-        lent = stats["n_refactor"] > 0
-        seconds = stats["refactor_seconds" if lent else "factor_seconds"]
-        use.count(watch, seconds, made=not lent, refactored=lent)
+        borrowed = stats["n_refactor"] > 0
+        seconds = stats["refactor_seconds" if borrowed else "factor_seconds"]
+        use.count(watch, seconds, made=not borrowed, refactored=borrowed)
     use.begun = True
     return watch
 
 
-def followed(symbolic: Any) -> Any:
+def resolved(symbolic: Any) -> Any:
     """What the use of an analysis has led to: another one, or itself."""
-    use: Use | None = symbolic.parts()[0].once.get("moving")
-    return symbolic if use is None or use.moved is None else symbolic.moved_to(use.moved)
+    use: Use | None = symbolic.parts()[0].memo.get("moving")
+    return symbolic if use is None or use.migrated is None else symbolic.migrated_to(use.migrated)
 
 
 def share() -> float:
-    return SHARE if spare_processor() else SHARE_ALONE
+    return SHARE if has_idle_processor() else SHARE_ONE_PROCESSOR
 
 
 def describe(error: Exception) -> str:

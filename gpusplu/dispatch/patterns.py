@@ -30,7 +30,7 @@ STORE.set_limits(bytes=min(MOST_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("
 atexit.register(STORE.clear)  # while the devices are there that analyses may be on
 
 # Modules of the objects that analyses consist of; others, devices for example, are not theirs alone.
-OURS = ("gpusplu.engines.", "gpusplu.common.matrix")
+OWN_MODULES = ("gpusplu.engines.", "gpusplu.common.matrix")
 # Options that an analysis depends on: by the threshold pivots are chosen among values, anew by every call.
 ANALYSED_BY = attrgetter(*(name for name in Options.__slots__ if name not in ("perm", "pivot_threshold")))
 
@@ -126,7 +126,7 @@ def cache_limit(entries: int | None = None, bytes: int | None = None) -> None:
     STORE.set_limits(entries, bytes)
 
 
-class Sight(NamedTuple):
+class PatternKey(NamedTuple):
     """What a matrix is recognised by."""
 
     tag: tuple[Any, ...]
@@ -135,7 +135,7 @@ class Sight(NamedTuple):
     second: np.ndarray
 
 
-def sight_of(A: Any, kind: str, options: Any, request: Any) -> Sight | None:
+def pattern_key_of(A: Any, kind: str, options: Any, request: Any) -> PatternKey | None:
     """Of a matrix from `matrix.read_matrix`; None where its analysis must not be used again.
 
     That is where nobody watches what became of pivots that were chosen for other values, or the caller says so.
@@ -144,15 +144,15 @@ def sight_of(A: Any, kind: str, options: Any, request: Any) -> Sight | None:
         return None
     perm = None if options.perm is None else options.perm.tobytes()
     tag = (kind, A.format, matrix.float_dtype(A.dtype).char, ANALYSED_BY(options), perm, request)
-    return Sight(tag, A.shape[0], *matrix.index_arrays(A))
+    return PatternKey(tag, A.shape[0], *matrix.index_arrays(A))
 
 
-def keep(sight: Sight, symbolic: Any) -> None:
+def keep(key: PatternKey, symbolic: Any) -> None:
     """Remember an analysis."""
     problem, analysis = symbolic.parts()
     size = _core.bytes_of(problem.pattern.core) + _core.bytes_of(analysis.core)
-    others = [thing for thing in (analysis.plan, *problem.once.values()) if thing not in (None, analysis.core)]
-    STORE.keep(*sight, symbolic, size + (held_bytes(others) if others else 0))
+    others = [thing for thing in (analysis.plan, *problem.memo.values()) if thing not in (None, analysis.core)]
+    STORE.keep(*key, symbolic, size + (held_bytes(others) if others else 0))
 
 
 def give(known: Any, factor: Any) -> None:
@@ -188,7 +188,7 @@ def held_bytes(thing: Any, seen: set[int] | None = None) -> int:
 
 def own_bytes(thing: Any) -> int:
     """Of what it has on a device [bytes]."""
-    size = getattr(thing, "nbytes", 0) if type(thing).__module__.startswith(OURS) else 0
+    size = getattr(thing, "nbytes", 0) if type(thing).__module__.startswith(OWN_MODULES) else 0
     return size if isinstance(size, int) else 0
 
 
@@ -200,7 +200,7 @@ def parts_of(thing: Any) -> list[Any]:
         return list(thing)
     if isinstance(thing, _core.Plan):  # its arrays
         return [getattr(thing, name) for name in dir(thing) if not name.startswith("_")]
-    if not type(thing).__module__.startswith(OURS):
+    if not type(thing).__module__.startswith(OWN_MODULES):
         return []
     slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
     return [getattr(thing, name, None) for name in slots] + list(getattr(thing, "__dict__", {}).values())

@@ -8,7 +8,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from ..common.listeners import EACH, UNASKED, caller, listens, tell
+from ..common.listeners import EACH, UNASKED, caller, log_enabled, tell
 from ..common.progress import shown_to
 from ..common.stats import duration, show
 from ..cost.model import Prediction
@@ -19,22 +19,22 @@ from .report import entries_text, events_of, method_text, ordering_text, predict
 
 def took(phase: str, seconds: float, text: str = "", predicted: float | None = None, level: int | None = None) -> None:
     """A line about a phase that is over."""
-    beside = f", {duration(predicted)} predicted" if predicted else ""
-    line = f"{phase} took {duration(seconds)}{beside}" + (f": {text}" if text else "")
+    prediction = f", {duration(predicted)} predicted" if predicted else ""
+    line = f"{phase} took {duration(seconds)}{prediction}" + (f": {text}" if text else "")
     kept = {"phase": phase, "seconds": seconds, "predicted": predicted}
     tell(line, **kept) if level is None else tell(line, level, **kept)  # type: ignore[arg-type]
 
 
 def canonicalized(problem: Any) -> None:
     """The matrix has been read."""
-    if listens():
+    if log_enabled():
         text = f"{show(problem.n)} x {show(problem.n)}, {show(problem.nnz)} entries, {problem.values.dtype}"
         took("canonicalize", problem.seconds["canonicalize"], text)
 
 
 def analyzed(symbolic: Any) -> None:
     """An analysis has been made for this matrix."""
-    if not listens():
+    if not log_enabled():
         return
     _, analysis = symbolic.parts()
     seconds = symbolic.seconds
@@ -68,24 +68,24 @@ def prediction_of(symbolic: Any) -> Prediction | None:
 
 def reused(symbolic: Any) -> None:
     """An analysis that was remembered is used."""
-    if listens():
+    if log_enabled():
         tell(f"analysis of call {symbolic.call} reused, found in {duration(symbolic.seconds['canonicalize'])}")
         chosen(symbolic)
 
 
 def dropped(call: int, why: str) -> None:
     """An analysis that was remembered is not used."""
-    if listens():
+    if log_enabled():
         tell(f"analysis of call {call} dropped: {why}")
 
 
 def short_of_memory() -> None:
     """A call is made again."""
-    if listens(UNASKED):
+    if log_enabled(UNASKED):
         tell("memory is short: what was remembered of patterns is dropped, and the call made again", UNASKED)
 
 
-def at_once(symbolic: Any) -> None:
+def log_fused(symbolic: Any) -> None:
     """Analysed and factored by one call, which is over."""
     if symbolic.call:
         return reused(symbolic)
@@ -93,22 +93,22 @@ def at_once(symbolic: Any) -> None:
     analyzed(symbolic)
 
 
-def told(core: Any, symbolic: Any) -> Any:
+def logged(core: Any, symbolic: Any) -> Any:
     """The engine's factor, of which has been told; where somebody listens or asked for progress, one that goes on
     telling."""
-    if not listens():
-        return core if caller().progress is None else Told(core, symbolic, None)
+    if not log_enabled():
+        return core if caller().progress is None else LoggedFactor(core, symbolic, None)
     stats, expected = core.stats(), prediction_of(symbolic)
     phase = "refactor" if stats["n_refactor"] else "factor"  # one that was left by somebody else
     text = f"{stored_text(core.nnz, core.method)}, {size(stats['bytes'])}"
     took(phase, stats[f"{phase}_seconds"], text, getattr(expected, phase, None))
-    following = Told(core, symbolic, expected)
+    following = LoggedFactor(core, symbolic, expected)
     if following.counted:
-        mended(core, symbolic, {}, stats)
+        repaired(core, symbolic, {}, stats)
     return following
 
 
-def mended(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+def repaired(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """What a factorization had to do besides, by the counts before and after it."""
     counts = {name: count - before.get(name, 0) for name, count in after.items() if isinstance(count, int)}
     counts["n_perturbed"] = after.get("n_perturbed", 0)  # not added up
@@ -119,7 +119,7 @@ def mended(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping[s
         tell("; ".join(events))
 
 
-class Told:
+class LoggedFactor:
     """An engine's factor whose refactorizations and solves are told of, to whom listened when it was made, and whose
     progress is shown to whom asked for that then.
 
@@ -148,11 +148,11 @@ class Told:
 
     def refactor(self, values: Any, source: Any = None, *checked: bool) -> Any:
         with shown_to(self._caller):
-            counted = self.counted and listens()
+            counted = self.counted and log_enabled()
             before = self.held.stats() if counted else {}
             bad = self._timed("refactor", partial(self.held.refactor, values, source, *checked))
             if counted:
-                mended(self.held, self._symbolic, before, self.held.stats())
+                repaired(self.held, self._symbolic, before, self.held.stats())
         return bad
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
@@ -162,7 +162,7 @@ class Told:
         with shown_to(self._caller):
             start = perf_counter()
             result = work()
-            if listens(EACH):
+            if log_enabled(EACH):
                 seconds, error = perf_counter() - start, self.held.backward_error
                 if phase != "refactor" and error >= 0:
                     text = ", ".join(filter(None, (text, f"backward error {error:.1e}")))
@@ -172,17 +172,17 @@ class Told:
 
 def batch_factored(count: int, side_by_side: bool, seconds: float) -> None:
     """Systems of one pattern have been factored, or are under way on a device."""
-    if listens():
+    if log_enabled():
         took("factor", seconds, f"{show(count)} systems {'side by side' if side_by_side else 'one by one'}")
 
 
-def moved(symbolic: Any) -> None:
+def migrated(symbolic: Any) -> None:
     """A factor has gone over to another engine."""
-    if listens():
+    if log_enabled():
         tell(f"moved to engine {symbolic.engine}: {symbolic.choice.reason}")
 
 
-def stays(story: str, failed: bool = False) -> None:
+def stays(reason: str, failed: bool = False) -> None:
     """A factor does not go over; `failed` where it would have."""
-    if listens(UNASKED):
-        tell(story, UNASKED) if failed else tell(story)
+    if log_enabled(UNASKED):
+        tell(reason, UNASKED) if failed else tell(reason)

@@ -19,8 +19,8 @@ PHASES = ("analyze", "factor", "refactor", "solve", "moving")
 SINGULAR = "by its pattern alone the matrix is exactly singular"
 
 
-def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> Explanation:
-    """About a factorization that was made; `story` of a factor that might have gone to a device."""
+def explain_factor(symbolic: Any, stats: Mapping[str, Any], reason: str = "") -> Explanation:
+    """About a factorization that was made; `reason` of a factor that might have gone to a device."""
     error, seconds = stats["backward_error"], stats["seconds"]
     if error is not None:
         accuracy = f"backward error {error:.1e}"
@@ -32,7 +32,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
     rows = [
         ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
         ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
-        *([("moving", story)] if story else []),
+        *([("moving", reason)] if reason else []),
         ("method", method_text(stats["method"], stats["symmetric"])),
         ("analysis", stats["analysis"]),
         ("ordering", ordering_text(symbolic, stats["ordering"])),
@@ -132,12 +132,12 @@ def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
 
 def scale_text(request: Any, structure: Any) -> str:
     """What the factors need: one GPU, several or a cluster."""
-    device_bytes, asked = request.device_memory or DEVICE_BYTES, request.devices or (request.device,)
+    device_bytes, requested = request.device_memory or DEVICE_BYTES, request.devices or (request.device,)
     if request.device is not None and request.device_memory is None:
         from ..cuda import devices
 
-        device_bytes = min(devices.open_device(index).free_bytes() for index in asked)
-    return advice(needs_of(structure), structure.flops, device_bytes, len(asked))
+        device_bytes = min(devices.open_device(index).free_bytes() for index in requested)
+    return advice(needs_of(structure), structure.flops, device_bytes, len(requested))
 
 
 def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:

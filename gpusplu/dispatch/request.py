@@ -53,8 +53,8 @@ def read_request(
     if isinstance(expected_refactors, bool) or not 0 <= expected_refactors < float("inf"):
         raise ValueError(f"expected_refactors={expected_refactors!r} must be a number that is not negative")
     request = name_engine(engine, device)
-    movable = request.movable and expected_refactors == REFACTORIZATIONS
-    return request._replace(device_memory=device_memory, refactorizations=expected_refactors, movable=movable)
+    may_migrate = request.may_migrate and expected_refactors == REFACTORIZATIONS
+    return request._replace(device_memory=device_memory, refactorizations=expected_refactors, may_migrate=may_migrate)
 
 
 def name_engine(engine: str, device: Any) -> Request:
@@ -87,7 +87,7 @@ def name_engine(engine: str, device: Any) -> Request:
 @cache
 def fixed(request: Request) -> Request:
     """What ``deterministic=True`` makes of it."""
-    return request._replace(movable=False, remembered=False)
+    return request._replace(may_migrate=False, remembered=False)
 
 
 def automatic() -> Request:
@@ -97,7 +97,7 @@ def automatic() -> Request:
 
 @cache
 def _automatic(missing: str, hosts: tuple[str, ...]) -> Request:
-    return settled(Request(reason=missing, movable=not missing))
+    return resolved(Request(reason=missing, may_migrate=not missing))
 
 
 def without_small(request: Request, nnz: int) -> Request:
@@ -105,11 +105,11 @@ def without_small(request: Request, nnz: int) -> Request:
     often = max(request.refactorizations, REFACTORIZATIONS)
     if request.device is None and not request.reason and nnz * often < SMALLEST * REFACTORIZATIONS:
         request = request._replace(reason=f"{nnz:,} entries are too few for a GPU to pay")
-        return settled(request)
+        return resolved(request)
     return request
 
 
-def settled(request: Request) -> Request:
+def resolved(request: Request) -> Request:
     """The engine by name where "auto" has one left: no device is looked at, and there is one for the processor."""
     hosts = registry.hosts()
     if request.engine == AUTO and request.reason and len(hosts) == 1:

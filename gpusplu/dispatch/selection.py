@@ -52,19 +52,19 @@ def select(problem: Problem) -> tuple[Choice, Analysis]:
     request = problem.request
     choice = choose(problem) if request.engine == AUTO else Choice(request.engine, request.reason, request)
     engine = registry.named(choice.engine)
-    if reason := engine.obstacle(problem):
+    if reason := engine.unsupported(problem):
         raise EngineUnavailableError(reason)
-    if reason := settle_precision(problem, engine):
+    if reason := resolve_precision(problem, engine):
         choice = choice._replace(reason=f"{choice.reason}; {reason}")
     return choice, engine.analyze(problem)
 
 
-def settle_precision(problem: Problem, engine: Engine) -> str:
+def resolve_precision(problem: Problem, engine: Engine) -> str:
     """What ``precision="auto"`` is with this engine, if it is on a device; why it is mixed, empty if it is not."""
     if problem.options.precision != "auto" or not engine.on_device:
         return ""
     reason = engine.prefers_single(problem)
-    problem.settle_precision("mixed" if reason else "double")
+    problem.resolve_precision("mixed" if reason else "double")
     return f"precision='auto' is mixed, as {reason}" if reason else ""
 
 
@@ -79,35 +79,35 @@ def choose(problem: Problem) -> Choice:
         return choose_on_device(problem, with_batches(devices) if request.systems else devices)
     hosts = able(problem, False)
     if not hosts:
-        raise EngineUnavailableError(registry.named(registry.DEFAULT).obstacle(problem))
+        raise EngineUnavailableError(registry.named(registry.DEFAULT).unsupported(problem))
     if request.reason:
-        return at_home(problem, hosts, request.reason)
+        return choose_host(problem, hosts, request.reason)
     if problem.options.pivoting == "partial":
-        return at_home(problem, hosts, "partial pivoting, which no GPU engine has")
-    here: tuple[Prediction, ...] = () if is_likely(problem) else predicted(problem, hosts)
-    seconds = fastest(here, request.uses).total(request.uses) if here else float("inf")
+        return choose_host(problem, hosts, "partial pivoting, which no GPU engine has")
+    host_predictions: tuple[Prediction, ...] = () if is_likely(problem) else predicted(problem, hosts)
+    seconds = fastest(host_predictions, request.uses).total(request.uses) if host_predictions else float("inf")
     would_not_pay = f"a GPU would not pay: {seconds:.2g} s are predicted on the CPU"
-    if here and registry.is_asleep() and seconds < loading(costs_of()):
-        return at_home(problem, hosts, would_not_pay, here)
+    if host_predictions and registry.is_not_imported() and seconds < loading(costs_of()):
+        return choose_host(problem, hosts, would_not_pay, host_predictions)
     devices = able(problem, True)
     if not devices:
-        return at_home(problem, hosts, f"no GPU engine has {problem.kind}")
+        return choose_host(problem, hosts, f"no GPU engine has {problem.kind}")
     try:
-        if here and seconds < min(engine.least(problem) for engine in devices):
-            return at_home(problem, hosts, would_not_pay, here)
+        if host_predictions and seconds < min(engine.lower_bound(problem) for engine in devices):
+            return choose_host(problem, hosts, would_not_pay, host_predictions)
         if missing := presence.no_device():
-            return at_home(problem, hosts, missing, here)
-        there = predicted(problem, devices)
+            return choose_host(problem, hosts, missing, host_predictions)
+        device_predictions = predicted(problem, devices)
     except EngineUnavailableError as error:
-        return at_home(problem, hosts, f"no GPU engine can run: {error}", here)
+        return choose_host(problem, hosts, f"no GPU engine can run: {error}", host_predictions)
     if problem.is_singular():
-        return at_home(problem, hosts, "A is structurally singular")
-    return decide(request, (*(here or predicted(problem, hosts)), *there))
+        return choose_host(problem, hosts, "A is structurally singular")
+    return decide(request, (*(host_predictions or predicted(problem, hosts)), *device_predictions))
 
 
 def able(problem: Problem, on_device: bool) -> list[Engine]:
     """Engines that can take the matrix."""
-    return [engine for engine in registry.engines(on_device) if not engine.obstacle(problem)]
+    return [engine for engine in registry.engines(on_device) if not engine.unsupported(problem)]
 
 
 def is_likely(problem: Problem) -> bool:
@@ -125,7 +125,7 @@ def predicted(problem: Problem, engines: list[Engine]) -> tuple[Prediction, ...]
     return tuple(each[engine.name] for engine in engines)
 
 
-def at_home(problem: Problem, hosts: list[Engine], reason: str, known: tuple[Prediction, ...] = ()) -> Choice:
+def choose_host(problem: Problem, hosts: list[Engine], reason: str, known: tuple[Prediction, ...] = ()) -> Choice:
     """The best engine for the processor; `reason` is why no device is used."""
     reason = f"engine='auto' and {reason}"
     if len(hosts) == 1:
@@ -144,8 +144,8 @@ def choose_on_device(problem: Problem, engines: list[Engine]) -> Choice:
     """Among the engines of a device that was asked for; where none has enough memory, one that is going to say so."""
     request = problem.request
     predictions = predicted(problem, engines)
-    asked = list(request.devices) if request.devices else request.device
-    reason = f"device={asked} was asked for"
+    requested = list(request.devices) if request.devices else request.device
+    reason = f"device={requested} was asked for"
     if all(prediction.note for prediction in predictions):
         return Choice(engines[-1].name, reason, request, predictions)
     choice = decide(request, predictions)
@@ -176,6 +176,6 @@ def reason_for(best: Prediction, predictions: tuple[Prediction, ...], many: floa
         reason += f", and {other.total(many):.2g} s with {other.engine}, the next,"
     reason += f" for a factorization and {many:g} refactorizations and solves"
     without = [f"{p.engine}: {p.note}" for p in predictions if p.note]
-    once = max(p.once for p in predictions)
-    first = [f"{once:.2g} s are charged for kernels that are to be compiled"] if once else []
+    first_use = max(p.first_use for p in predictions)
+    first = [f"{first_use:.2g} s are charged for kernels that are to be compiled"] if first_use else []
     return "; ".join([reason, *without, *first])

@@ -21,7 +21,7 @@ from .rows import Rows
 from .spread import Spread
 
 # Vectors that certify an inertia, and what they may show at most (docs/internals/decisions/0028): as in the core
-# (certify/ladder.hpp), which need not be there.
+# (certify/accuracy_policy.hpp), which need not be there.
 SAMPLES, CERTAIN = 8, 0.01
 
 
@@ -95,8 +95,8 @@ class DistributedFactor:
             if root is not None and root != self.comm.rank:
                 return None, rhs
             n = self._rows.count if root is None else self._rows.n
-            look = solve_as_given(lambda b, way: b, rhs, trans, n, self.dtype)
-            return (look.shape[1:], look.dtype.kind) if root is None else None, rhs
+            probe = solve_as_given(lambda b, op: b, rhs, trans, n, self.dtype)
+            return (probe.shape[1:], probe.dtype.kind) if root is None else None, rhs
 
         rhs = agreed(self.comm, ("solve", trans, root), checked)
         with self._timed("solve"):
@@ -106,12 +106,12 @@ class DistributedFactor:
             self._warn_where_inaccurate()
             return x if root is None else self._spread.gather(x, root)
 
-    def _solve_columns(self, b: np.ndarray, way: int) -> np.ndarray:
+    def _solve_columns(self, b: np.ndarray, op: int) -> np.ndarray:
         if b.ndim == 1:
-            return self._certified.solve(b, way)
+            return self._certified.solve(b, op)
         x = np.empty_like(b)
         for k in range(b.shape[1]):
-            x[:, k] = self._certified.solve(b[:, k], way)
+            x[:, k] = self._certified.solve(b[:, k], op)
         return x
 
     def _warn_where_inaccurate(self) -> None:

@@ -29,30 +29,30 @@ class Certified:
         self._system, self._solver = system, solver
         self.error: float | None = None
         self.n_refinement = self.n_repivoted = 0
-        self._doubtful = False
+        self._suspect = False
 
-    def solve(self, b: np.ndarray, way: int) -> np.ndarray:
+    def solve(self, b: np.ndarray, op: int) -> np.ndarray:
         """One column, for A (0), its transpose (1) or its conjugate transpose (2)."""
         system = self._system
-        self._solver.renew()
-        conjugated = way == 2 and b.dtype.kind == "c"
+        self._solver.factor_if_missing()
+        conjugated = op == 2 and b.dtype.kind == "c"
         system.b.setArray(b.conj() if conjugated else b)
-        error = self._refined(way > 0)
+        error = self._refined(op > 0)
         finite = isfinite(system.largest(system.b))
         if finite and not error <= INACCURATE * system.eps and self._solver.harder():
             self.n_repivoted += 1
             self._solver.factor()
-            error = self._refined(way > 0)
+            error = self._refined(op > 0)
         if finite:
-            self._doubtful |= not error <= sqrt(system.eps)
+            self._suspect |= not error <= sqrt(system.eps)
         self.error = error if self.error is None else max(self.error, error)
         x: np.ndarray = system.x.getArray() if b.dtype.kind == "c" else system.x.getArray().real
         return x.conj() if conjugated else x.copy()
 
     def must_warn(self) -> bool:
         """Whether a solution of a finite right-hand side was wrong by half of the digits; asks once."""
-        doubtful, self._doubtful = self._doubtful, False
-        return doubtful
+        suspect, self._suspect = self._suspect, False
+        return suspect
 
     def _refined(self, transposed: bool) -> float:
         """Solve for what is in b; backward error of what is then in x."""

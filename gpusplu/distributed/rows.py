@@ -98,11 +98,11 @@ class Rows:
             )
         if np.array_equal(A.indices, self._columns):
             return np.asarray(A.data)
-        mine, theirs = (np.lexsort((columns, self._rows)) for columns in (self._columns, A.indices))
-        if not np.array_equal(A.indices[theirs], self._columns[mine]):
+        mine, peer_order = (np.lexsort((columns, self._rows)) for columns in (self._columns, A.indices))
+        if not np.array_equal(A.indices[peer_order], self._columns[mine]):
             raise PatternMismatchError("refactor: entries are in other columns than those of the factored matrix")
         values: np.ndarray = np.empty_like(A.data)
-        values[mine] = A.data[theirs]
+        values[mine] = A.data[peer_order]
         return values
 
     def checked(self, values: np.ndarray) -> np.ndarray:

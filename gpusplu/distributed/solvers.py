@@ -75,7 +75,7 @@ class Solver(ABC):
         SolverError
         """
 
-    def renew(self) -> None:
+    def factor_if_missing(self) -> None:
         """Factor where the last attempt left no factor: of values that were fine before."""
         if self._pc is None:
             self.factor()

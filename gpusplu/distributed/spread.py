@@ -19,20 +19,20 @@ class Spread:
 
     def scatter(self, whole: Any, root: int) -> np.ndarray:
         """The part of this rank of an array that is on `root`."""
-        here = self._comm.rank == root
-        if here:
+        is_root = self._comm.rank == root
+        if is_root:
             whole = np.ascontiguousarray(whole)
-        kind = self._comm.bcast((whole.dtype, whole.shape[1:]) if here else None, root=root)
+        kind = self._comm.bcast((whole.dtype, whole.shape[1:]) if is_root else None, root=root)
         part = np.empty((self._counts[self._comm.rank], *kind[1]), dtype=kind[0])
-        self._comm.Scatterv([whole, self._numbers(kind)] if here else None, part, root=root)
+        self._comm.Scatterv([whole, self._numbers(kind)] if is_root else None, part, root=root)
         return part
 
     def gather(self, part: np.ndarray, root: int) -> np.ndarray | None:
         """The whole on `root`, of the parts; None elsewhere."""
-        here = self._comm.rank == root
+        is_root = self._comm.rank == root
         part = np.ascontiguousarray(part)
-        whole = np.empty((self._n, *part.shape[1:]), dtype=part.dtype, order="C") if here else None
-        self._comm.Gatherv(part, [whole, self._numbers((part.dtype, part.shape[1:]))] if here else None, root=root)
+        whole = np.empty((self._n, *part.shape[1:]), dtype=part.dtype, order="C") if is_root else None
+        self._comm.Gatherv(part, [whole, self._numbers((part.dtype, part.shape[1:]))] if is_root else None, root=root)
         return None if whole is None else np.asfortranarray(whole)
 
     def _numbers(self, kind: tuple[np.dtype, tuple[int, ...]]) -> list[int]:

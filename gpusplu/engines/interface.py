@@ -20,7 +20,7 @@ from ..cost.observation import Observations
 
 if TYPE_CHECKING:
     from ..common.matrix import Pattern
-    from ..common.memo import Once
+    from ..common.memo import Memo
     from ..common.timing import Measured
     from .problem import Problem, Request
 
@@ -54,8 +54,8 @@ class EngineFactor(Protocol):
     was made with; columns are n apart. A refactorization that raises, or finds a NaN, leaves the factor as it was.
 
     One that takes arrays on a device has their class as `device_array`, and what ``check="later"`` asks for:
-    `refactor_later`, `solve_later`, `check` and `captured` as in device/later.py. One that records commands has
-    `get_ready`, which does so before there is a call to wait for it (device/factor.py).
+    `refactor_deferred`, `solve_deferred`, `check` and `captured` as in device/deferred.py. One that records commands
+    has `get_ready`, which does so before there is a call to wait for it (device/factor.py).
     """
 
     n: int
@@ -149,15 +149,15 @@ class LeavesInterface(Protocol):
     """Fronts of an interior. The core's own, core/numeric/partial_factor.hpp, have the two halves of a solve too, and
     need no other factor beside them."""
 
-    def factor(self, values: np.ndarray, beside: int) -> np.ndarray | None:
+    def factor(self, values: np.ndarray, reserved_bytes: int) -> np.ndarray | None:
         """The Schur complement that canonical values of the whole matrix leave, by columns; None where fronts have no
         pivots that are fit for them, or no memory beside another factor of that many bytes."""
 
-    def refactor(self, values: Any, entries: np.ndarray, beside: int) -> tuple[Any, Any, Any] | None:
+    def refactor(self, values: Any, entries: np.ndarray, reserved_bytes: int) -> tuple[Any, Any, Any] | None:
         """The same of values in the caller's order on the device, there; besides these canonical entries, and all."""
 
 
-class LaneTally(NamedTuple):
+class AccumulatedLaneStatus(NamedTuple):
     """What calls of a batch said that nobody waited for.
 
     Attributes
@@ -177,18 +177,18 @@ class LaneTally(NamedTuple):
 
 
 @runtime_checkable
-class AsksLater(Protocol):
+class AcceptsDeferred(Protocol):
     """An `EngineBatch` that takes calls with ``check="later"``; its other methods raise where a stream is captured."""
 
     device_array: type
 
-    def ask_later(
+    def enqueue_deferred(
         self, values: Any = None, source: np.ndarray | None = None, b: Any = None, trans: int = 0, x: Any = None
     ) -> Any:
         """`refactor` with `values`, `solve` with `b` (to `x`, which is returned), or both, without waiting; solutions
         of systems that have no factor are NaN."""
 
-    def take_tally(self) -> LaneTally | None:
+    def take_accumulated(self) -> AccumulatedLaneStatus | None:
         """What these have said since it was asked last, None if there were none; waits."""
 
 
@@ -210,11 +210,13 @@ class HostWork(NamedTuple):
 
 
 @runtime_checkable
-class SolvesBeside(Protocol):
+class OverlapsHostWork(Protocol):
     """An `EngineBatch` whose device works while the host does."""
 
-    def solve_beside(self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, beside: HostWork) -> Any:
-        """`refactor` where values and source are given, then `solve`; calls ``beside.work`` meanwhile."""
+    def solve_overlapped(
+        self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, host_work: HostWork
+    ) -> Any:
+        """`refactor` where values and source are given, then `solve`; calls ``host_work.work`` meanwhile."""
 
 
 @runtime_checkable
@@ -264,7 +266,7 @@ class Engine(ABC):
     def __init_subclass__(cls) -> None:
         table.add(cls.costs)
 
-    def obstacle(self, problem: Problem) -> str:
+    def unsupported(self, problem: Problem) -> str:
         """Why this engine cannot take the matrix, as the text of an error; empty if it can."""
         if problem.kind not in self.kinds:
             return f"engine={self.name!r} has no {problem.kind} factorization"
@@ -274,7 +276,7 @@ class Engine(ABC):
             return f"engine={self.name!r} does not share its work among devices; pass one"
         return ""
 
-    def least(self, problem: Problem) -> float:
+    def lower_bound(self, problem: Problem) -> float:
         """Seconds that a factor takes at least, told without an analysis for this engine [s]."""
         return 0.0
 
@@ -287,7 +289,7 @@ class Engine(ABC):
         """Order, analyse and, where that can be done without values, plan."""
 
     @abstractmethod
-    def remember(self, problem: Problem, analysis: Analysis) -> None:
+    def adopt(self, problem: Problem, analysis: Analysis) -> None:
         """Have `predict` and `analyze` find an analysis that was made before."""
 
     def bytes_needed(self, problem: Problem) -> int:
@@ -310,16 +312,16 @@ class Engine(ABC):
         DeviceMemoryError
         """
 
-    def factor_at_once(
-        self, A: Any, request: Request, cache: Any, lent: bool
+    def factor_fused(
+        self, A: Any, request: Request, cache: Any, borrow: bool
     ) -> tuple[Problem, Analysis, EngineFactor, Any] | None:
         """LU of compressed columns with default options by one call: the problem, which remembers the analysis and has
         no values, the analysis, the factor, and the remembered pattern if there was one (patterns.py); None where that
-        cannot be done. `cache`: the patterns that the process remembers. With `lent` nobody is going to see the
+        cannot be done. `cache`: the patterns that the process remembers. With `borrow` nobody is going to see the
         factor."""
         return None
 
-    def analyze_at_once(self, A: Any, request: Request) -> tuple[Problem, Analysis] | None:
+    def analyze_fused(self, A: Any, request: Request) -> tuple[Problem, Analysis] | None:
         """The same for LU of any values, without the factor."""
         return None
 
@@ -338,11 +340,11 @@ class Engine(ABC):
         return None
 
     def partial_factor(
-        self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, once: Once
+        self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, memo: Memo
     ) -> LeavesInterface | Any:
         """What factors the problem's matrix as the interior of a larger one, which has the analysis `whole`
         (core/analysis/interface.hpp) and the canonical `pattern`: `LeavesInterface` or the core's; None where there is
-        none. All factors by `whole` share `once`."""
+        none. All factors by `whole` share `memo`."""
         return None
 
     def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -369,6 +371,6 @@ class Engine(ABC):
         """
         return {}
 
-    def observe_once(self) -> Observations:
+    def observe_first_use(self) -> Observations:
         """Measure what no matrix is needed for."""
         return {}

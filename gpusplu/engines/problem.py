@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from ..common.matrix import SINGLE, Pattern
-from ..common.memo import Once
+from ..common.memo import Memo
 from ..common.options import Options
 from ..common.traits import Structure, structure_of
 from ..cost.calibration import for_core
@@ -38,7 +38,7 @@ class Request(NamedTuple):
         How often the caller expects to refactor and solve.
     on_device : bool
         The caller's values and vectors are on a device.
-    movable : bool
+    may_migrate : bool
         A factor that begins on the processor may go over to a device (moving.py).
     remembered : bool
         An analysis of the same pattern may be used again (patterns.py).
@@ -54,7 +54,7 @@ class Request(NamedTuple):
     device_memory: int | None = None
     refactorizations: float = REFACTORIZATIONS
     on_device: bool = False
-    movable: bool = False
+    may_migrate: bool = False
     remembered: bool = True
     systems: int = 0
     devices: tuple[int, ...] = ()
@@ -62,7 +62,7 @@ class Request(NamedTuple):
     @property
     def uses(self) -> float:
         """Refactorizations and solves that engines are compared by: one where a factor can move when there are more."""
-        return 1 if self.movable else self.refactorizations
+        return 1 if self.may_migrate else self.refactorizations
 
 
 class Problem:
@@ -76,14 +76,14 @@ class Problem:
     kind : {"lu", "cholesky", "ldlt"}
     options : Options
     request : Request
-    once : Once, optional
+    memo : Once, optional
         What engines know of the matrix already.
 
     Attributes
     ----------
     dtype : dtype
         Of the factors that engines make: single for values in double precision with ``precision="mixed"``.
-    once : Once
+    memo : Once
         What was made of the matrix, for engines to add to: keys begin with the engine's name.
     seconds : dict
         Spent so far, by phase [s].
@@ -96,12 +96,12 @@ class Problem:
         kind: str,
         options: Options,
         request: Request,
-        once: Once | None = None,
+        memo: Memo | None = None,
     ):
         self.pattern, self.values, self.kind = pattern, values, kind
         self.options, self.request = options, request
         self.dtype = values.dtype if options.precision == "double" else self._factored_as(values.dtype)
-        self.once = once or Once()
+        self.memo = memo or Memo()
         self.seconds: dict[str, float] = {}
 
     n = property(lambda self: self.pattern.n)
@@ -111,7 +111,7 @@ class Problem:
     def _factored_as(self, dtype: np.dtype) -> np.dtype:
         return SINGLE.get(dtype, dtype) if self.options.precision == "mixed" else dtype
 
-    def settle_precision(self, precision: str) -> None:
+    def resolve_precision(self, precision: str) -> None:
         """Say what "auto" comes to; nothing where the caller said it."""
         if self.options.precision == "auto":
             self.options = replace(self.options, precision=precision)
@@ -121,19 +121,19 @@ class Problem:
         """The same, once analysed, for an object that outlives the values; `request` with the device that was found."""
         if not self.values.size and request is self.request:
             return self
-        return Problem(self.pattern, self.values[:0], self.kind, self.options, request, self.once)
+        return Problem(self.pattern, self.values[:0], self.kind, self.options, request, self.memo)
 
     def with_options(self, options: Options) -> Problem:
         """The same, once analysed, to be factored by options that led to the same analysis, and the same precision."""
         if options.precision != self.options.precision:
             options = replace(options, precision=self.options.precision)
-        return Problem(self.pattern, self.values[:0], self.kind, options, self.request, self.once)
+        return Problem(self.pattern, self.values[:0], self.kind, options, self.request, self.memo)
 
     def of_dtype(self, dtype: np.dtype) -> Problem:
         """The same, once analysed, for values of another dtype."""
         if dtype == self.dtype and not self.values.size:
             return self
-        return Problem(self.pattern, np.empty(0, dtype), self.kind, self.options, self.request, self.once)
+        return Problem(self.pattern, np.empty(0, dtype), self.kind, self.options, self.request, self.memo)
 
     def timed(self, phase: str, make: Callable[[], Any]) -> Any:
         """The result of `make`, whose seconds are counted."""
@@ -151,7 +151,7 @@ class Problem:
     def _analyzed(self, key: str, analyze: Callable[..., Any], **options: Any) -> Any:
         ordering = {"ordering": self.options.ordering, "perm": self.options.perm, "matching": self.options.matching}
         arrays = (self.pattern.ptr, self.pattern.ind, self.values, for_core())
-        return self.once(key, lambda: self.timed("analyze", lambda: analyze(*arrays, **ordering, **options)))
+        return self.memo(key, lambda: self.timed("analyze", lambda: analyze(*arrays, **ordering, **options)))
 
     def for_processor(self) -> Any:
         """The method and the ordering that the processor factors by."""
@@ -179,18 +179,18 @@ class Problem:
         better would be found.
         """
         if found := self._found_fronts():
-            return self.once("for_fronts", lambda: [found])  # type: ignore[no-any-return]
+            return self.memo("for_fronts", lambda: [found])  # type: ignore[no-any-return]
         kinds = {"cholesky": self.cholesky, "ldlt": self.kind == "ldlt"}
         return self._analyzed("for_fronts", _core.analyze_fronts, **kinds)  # type: ignore[no-any-return]
 
     def _found_fronts(self) -> Any:
-        found = self.once.get("for_processor")
+        found = self.memo.get("for_processor")
         fits = found is not None and (found.kind, found.method) == (self.kind, "front") and found.ordering != "amd"
         return found if fits else None
 
     def catch_up(self) -> None:
         """Wait for what was begun ahead (ahead.py), unless there is something as good already."""
-        ahead = self.once.get("ahead")
+        ahead = self.memo.get("ahead")
         if ahead is not None and not self._found_fronts():
             ahead.wait()
 
@@ -200,10 +200,10 @@ class Problem:
 
     def structures(self) -> list[Structure]:
         """Of the analyses for fronts."""
-        return self.once("structures", lambda: [self.structure(core) for core in self.for_fronts()])  # type: ignore[no-any-return]
+        return self.memo("structures", lambda: [self.structure(core) for core in self.for_fronts()])  # type: ignore[no-any-return]
 
     def is_singular(self) -> bool:
         """Whether an analysis that was made says so for all values."""
-        fronts = self.once.get("for_fronts")
-        known = (self.once.get("for_processor"), fronts[0] if fronts else None)
+        fronts = self.memo.get("for_fronts")
+        known = (self.memo.get("for_processor"), fronts[0] if fronts else None)
         return any(core is not None and core.structural_rank < self.n for core in known)

@@ -45,7 +45,7 @@ def engines(on_device: bool) -> list[Engine]:
     return [engine for engine in map(named, names() if on_device else hosts()) if engine.on_device == on_device]
 
 
-def is_asleep() -> bool:
+def is_not_imported() -> bool:
     """Whether no engine of a device has been imported or added: to import all takes tens of milliseconds."""
     return all(engine is None or not engine.on_device for engine in _engines.values())
 

@@ -149,7 +149,7 @@ def analyze(
         return seen(analyze_lu, verbose, progress)(A, request)
     kind = kind_of(cholesky, ldlt)
     if ldlt:
-        A, request = read(A, request._replace(movable=False))
+        A, request = read(A, request._replace(may_migrate=False))
 
     def options(n: int) -> Options:
         if cholesky:
@@ -206,7 +206,7 @@ def explain(
 def analyzed_as(kind: str, A: Any, request: Request, ordering: Any) -> tuple[Symbolic[Any, Any], np.ndarray]:
     """The analysis that a factorization of this kind would begin with, and canonical values."""
     if kind == "ldlt":
-        A, request = read(A, request._replace(movable=False))
+        A, request = read(A, request._replace(may_migrate=False))
 
     def options(n: int) -> Options:
         return cholesky_options(n, ordering, "auto") if kind == "cholesky" else own_lu_options(n, ordering)

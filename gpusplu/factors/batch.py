@@ -3,7 +3,8 @@
 An engine that factors systems side by side does so with the pivots of one analysis for all of them, and says of every
 system what became of it. Systems that those pivots do not suit get an ordinary factor of their own (batch_watch.py),
 with pivots chosen among their own values; so do all of them where the engine has no batches. What counts as safe is
-decided by the rules that hold for single factors (core/certify/ladder.hpp). batch_later.py: calls that do not wait.
+decided by the rules that hold for single factors (core/certify/accuracy_policy.hpp). batch_later.py: calls that do not
+wait.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from ..common.results import SlogDet
 from ..common.stats import Stats
 from ..dispatch import phases
 from ..engines import registry
-from ..engines.interface import AsksLater, FactorsAndSolves, SolvesBeside
-from ..engines.pieces import make_batch
+from ..engines.chunked_batch import make_batch
+from ..engines.interface import AcceptsDeferred, FactorsAndSolves, OverlapsHostWork
 from ..errors import require
 from ..typing import ArrayT, Errors, FactorT
 from .batch_calls import BatchCalls
@@ -50,22 +51,22 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         if not canonical:
             values = self._read(values)
         if self._analysis.core.structural_rank < self._problem.n:
-            symbolic = symbolic.suiting(self._without_zeros(values.dtype))
+            symbolic = symbolic.compatible_with(self._without_zeros(values.dtype))
             self._problem, self._analysis = symbolic.parts()
         self._symbolic = symbolic
         self._dtype, self._lock = values.dtype, RLock()
         self._map = self._problem.pattern.direct_map(self._dtype)
         count = values.shape[0]
-        self._ladder = _core.Ladder(
+        self._policy = _core.AccuracyPolicy(
             self._dtype.char, pivoting=self._problem.options.pivoting, refine=self._problem.options.refine
         )
         self._problem = self._problem.of_dtype(self._dtype)
         engine = registry.named(symbolic.engine)
         self._on_device = engine.on_device
         systems: Any = make_batch(engine, self._problem, self._analysis, count)
-        self._systems, self._later = systems, systems if isinstance(systems, AsksLater) else None
-        self._at_once = systems if isinstance(systems, FactorsAndSolves) else None
-        self._beside = systems if isinstance(systems, SolvesBeside) else None
+        self._systems, self._deferred = systems, systems if isinstance(systems, AcceptsDeferred) else None
+        self._fused = systems if isinstance(systems, FactorsAndSolves) else None
+        self._overlapping = systems if isinstance(systems, OverlapsHostWork) else None
         self._begin(count)
         self._held = self._waiting = None
         self._caller = caller()
@@ -108,15 +109,15 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
     def status(self) -> np.ndarray:
         """What became of each system, int8, shape (nbatch,): values of `BatchStatus`."""
         with self._lock:
-            self._look()
-            self._settle()
+            self._poll_deferred()
+            self._resolve()
             return self._whole_status()
 
     @property
     def backward_error(self) -> np.ndarray:
         """Normwise backward error of each system's last solve, shape (nbatch,); NaN where none was measured."""
         with self._lock:
-            self._look()
+            self._poll_deferred()
             return self._error.copy()
 
     def slogdet(self) -> SlogDet[NDArray[np.float64]]:
@@ -137,13 +138,13 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         True
         """
         with self._lock:
-            self._look()
-            self._settle()
+            self._poll_deferred()
+            self._resolve()
             sign, logabsdet = np.ones(len(self), self._dtype), np.zeros(len(self))
             if self._systems is not None:
                 sign[...], logabsdet[...] = self._side_by_side.slogdet()
             for system in self._of_their_own():
-                sign[system], logabsdet[system] = self._alone[system].slogdet()
+                sign[system], logabsdet[system] = self._single_factors[system].slogdet()
             singular, failed = self._factored == BatchStatus.SINGULAR, self._factored > BatchStatus.SINGULAR
             sign[singular], logabsdet[singular] = 0, -np.inf
             sign[failed], logabsdet[failed] = np.nan, np.nan
@@ -168,18 +169,20 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         (3, 460)
         """
         with self._lock:
-            self._look()
-            self._settle()
+            self._poll_deferred()
+            self._resolve()
             entries = np.full((len(self), self._problem.nnz), np.nan, self._dtype)
             if self._systems is not None:
                 entries[...], errors = self._systems.inverse_on_pattern()
-                report, ladder = self._systems.report(), self._ladder
-                told = map(ladder.ones_tell, report["multiplier"].tolist(), report["growth"].tolist())
-                fit = [seen and ladder.is_inverse(error) for seen, error in zip(told, errors.tolist(), strict=True)]
+                report, policy = self._systems.report(), self._policy
+                is_reliable = map(policy.ones_tell, report["multiplier"].tolist(), report["growth"].tolist())
+                fit = [
+                    seen and policy.is_inverse(error) for seen, error in zip(is_reliable, errors.tolist(), strict=True)
+                ]
                 self._separate(~np.array(fit) & (self._factored == BatchStatus.RIGHT))
             entries[self._factored >= BatchStatus.SINGULAR] = np.nan
             for system in self._of_their_own():
-                of_one = self._asked_alone(system, "inverse_on_pattern")
+                of_one = self._from_single(system, "inverse_on_pattern")
                 entries[system] = np.nan if of_one is None else of_one
             return entries
 
@@ -195,7 +198,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         True
         """
         with self._lock:
-            self._look()
+            self._poll_deferred()
             values = self._values(system)
             return values if self._held is None else values.copy()
 

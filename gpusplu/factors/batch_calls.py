@@ -14,17 +14,17 @@ from ..common.counting import FACTORIZATIONS
 from ..common.listeners import Caller
 from ..common.progress import shown_to
 from ..common.rhs import copied, solve_batch_as_given
-from ..engines.interface import FactorsAndSolves, SolvesBeside
+from ..engines.interface import FactorsAndSolves, OverlapsHostWork
 from ..typing import ArrayT, Check, Later, Now, Trans
-from .batch_deferred import LaterBatch
+from .batch_deferred import DeferredBatch
 from .batch_status import BatchStatus
 
 
-class BatchCalls(LaterBatch):
+class BatchCalls(DeferredBatch):
     """Refactorizations and solves of all systems, for `BatchedFactor` to inherit."""
 
-    _at_once: FactorsAndSolves | None  # the engine's batch, if it can
-    _beside: SolvesBeside | None  # likewise
+    _fused: FactorsAndSolves | None  # the engine's batch, if it can
+    _overlapping: OverlapsHostWork | None  # likewise
     _caller: Caller  # that the batch was made for
     _waiting: tuple[Any, np.ndarray | None] | None  # values and source, to be factored by a solve
     _seconds: dict[str, float]
@@ -67,19 +67,19 @@ class BatchCalls(LaterBatch):
         >>> np.allclose(2 * A @ batch.solve(np.ones(100))[0], 1)
         True
         """
-        if self._is_later(check, None, {"values": values}):
-            self._ask_later(values)
+        if self._is_deferred(check, None, {"values": values}):
+            self._enqueue_deferred(values)
             return
         with self._lock, shown_to(self._caller):
-            self._forget_what_was_told()
-            self._look()
+            self._forget_reported()
+            self._poll_deferred()
             self._refactor(self._read(values))
 
     def _refactor(self, values: Any, canonical: bool = False) -> None:
         start = perf_counter()
         self._load(values, canonical)
         if self._errors == "raise" or not matrix.is_cupy_array(values):
-            self._settle()
+            self._resolve()
         self._seconds["refactor"] = perf_counter() - start
 
     def _read(self, values: Any) -> Any:
@@ -90,8 +90,8 @@ class BatchCalls(LaterBatch):
             raise ValueError(f"refactor: values of {values.shape[0]} systems, the batch has {len(self)}")
         return values
 
-    def _load(self, values: Any, canonical: bool = False, at_once: bool = False) -> None:
-        """Have the caller's values factored, or canonical ones; by the next solve, `at_once`, if the engine can."""
+    def _load(self, values: Any, canonical: bool = False, fused: bool = False) -> None:
+        """Have the caller's values factored, or canonical ones; by the next solve, `fused`, if the engine can."""
         direct, source = (True, None) if canonical else self._map
         values = values if self._on_device else matrix.to_host(values)
         if self._systems is None or not direct:
@@ -103,12 +103,12 @@ class BatchCalls(LaterBatch):
             self._pending = True
             FACTORIZATIONS.add(len(self))
             self._waiting = (values, source)
-            if not (at_once and (self._at_once or (self._beside and self._alone))):
+            if not (fused and (self._fused or (self._overlapping and self._single_factors))):
                 self._factor_those_that_wait()
             return
         self._held, self._pending = values, True
         FACTORIZATIONS.add(len(self))
-        self._settle()
+        self._resolve()
 
     def _factor_those_that_wait(self) -> None:
         if self._waiting is not None:
@@ -170,12 +170,12 @@ class BatchCalls(LaterBatch):
         >>> np.allclose(3 * A @ x[2], 1)
         True
         """
-        if self._is_later(check, out, {"rhs": rhs, "out": out}):
-            return self._ask_later(None, rhs, trans, out)
+        if self._is_deferred(check, out, {"rhs": rhs, "out": out}):
+            return self._enqueue_deferred(None, rhs, trans, out)
         start = perf_counter()
         with self._lock, shown_to(self._caller):
-            self._forget_what_was_told()
-            self._look()
+            self._forget_reported()
+            self._poll_deferred()
             x = solve_batch_as_given(self._solve, rhs, trans, (len(self), self._problem.n), self._dtype)
             self._seconds["solve"] = perf_counter() - start
             self._note(check)
@@ -187,31 +187,31 @@ class BatchCalls(LaterBatch):
             return matrix.to_device(self._solve(b.get(), trans))
         if b.size == 0:  # nothing to measure, but values may wait
             self._factor_those_that_wait()
-            self._settle()
+            self._resolve()
             self._error[...], self._status[...] = np.nan, self._factored
             return b.copy()
         if self._systems is None:
-            self._settle()
+            self._resolve()
             x = np.full(b.shape, np.nan, self._dtype)
-            self._solve_alone(b, x, trans, {})
+            self._solve_single(b, x, trans, {})
             return x
         solved: dict[int, Any] = {}
         waiting, self._waiting = self._waiting, None
-        if self._beside and self._alone:
-            x = self._beside.solve_beside(waiting, b, trans, self._host_work(trans, solved))
-        elif self._at_once and waiting is not None:
+        if self._overlapping and self._single_factors:
+            x = self._overlapping.solve_overlapped(waiting, b, trans, self._host_work(trans, solved))
+        elif self._fused and waiting is not None:
             values, source = waiting
-            x = self._at_once.refactor_solve(values, b, trans, source)
+            x = self._fused.refactor_solve(values, b, trans, source)
         else:
             if waiting is not None:
                 self._side_by_side.refactor(*waiting)
             x = self._side_by_side.solve(b, trans)
-        self._settle()
+        self._resolve()
         self._error[...] = self._systems.errors()
         refined = (self._systems.steps > 0) & (self._factored == BatchStatus.RIGHT)
         self._separate(self._inaccurate(b))
         self._status[...] = np.where(refined & (self._factored == 0), BatchStatus.REFINED, self._factored)
-        self._solve_alone(b, x, trans, solved)
+        self._solve_single(b, x, trans, solved)
         return x
 
     @overload
@@ -256,12 +256,12 @@ class BatchCalls(LaterBatch):
         >>> np.allclose(2 * A @ x[0], 1)
         True
         """
-        if self._is_later(check, out, {"values": values, "rhs": rhs, "out": out}):
-            return self._ask_later(values, rhs, trans, out)
+        if self._is_deferred(check, out, {"values": values, "rhs": rhs, "out": out}):
+            return self._enqueue_deferred(values, rhs, trans, out)
         with self._lock, shown_to(self._caller):
-            self._forget_what_was_told()
-            self._look()
-            self._load(self._read(values), at_once=True)
+            self._forget_reported()
+            self._poll_deferred()
+            self._load(self._read(values), fused=True)
             try:
                 x = self.solve(rhs, trans)
                 self._note(check)

@@ -1,4 +1,4 @@
-"""Calls of a batch that nobody waits for, check="later": as later.py has it for single factors, system by system.
+"""Calls of a batch that nobody waits for, check="later": as deferred.py has it for single factors, system by system.
 
 A device measures and refines the systems of a batch by itself, so nothing is missing in such a call but what is done
 about systems that the common pivots do not suit. What it says of every system adds up on the device until somebody
@@ -15,20 +15,20 @@ import numpy as np
 
 from ..common.counting import FACTORIZATIONS
 from ..common.rhs import check_out, check_trans
-from ..engines.interface import AsksLater, LaneTally
+from ..engines.interface import AcceptsDeferred, AccumulatedLaneStatus
 from . import deferred as later
-from .batch_status import WatchedSystems
+from .batch_status import TrackedSystems
 
 
-class LaterBatch(WatchedSystems):
+class DeferredBatch(TrackedSystems):
     """What batches have for calls that are not waited for."""
 
     _on_device: bool
     _map: tuple[bool, np.ndarray | None]  # of canonical values in the caller's: Pattern.direct_map
-    _later: AsksLater | None  # the engine's batch, if it takes such calls
+    _deferred: AcceptsDeferred | None  # the engine's batch, if it takes such calls
 
     _began_on_host = property(lambda self: not self._on_device)
-    _device_array = property(lambda self: self._later.device_array if self._later else None)
+    _device_array = property(lambda self: self._deferred.device_array if self._deferred else None)
 
     def check(self) -> np.ndarray:
         """Wait for all calls with ``check="later"``, and look after them; so does any other call that waits.
@@ -61,9 +61,9 @@ class LaterBatch(WatchedSystems):
         (3,)
         """
         with self._lock:
-            self._forget_what_was_told()
-            self._look()
-            self._told = True
+            self._forget_reported()
+            self._poll_deferred()
+            self._reported = True
             return self._largest.copy()
 
     def _note(self, check: str) -> None:
@@ -71,11 +71,11 @@ class LaterBatch(WatchedSystems):
         if check == "later":
             self._largest = np.fmax(self._largest, self._error)
 
-    def _forget_what_was_told(self) -> None:
-        if self._told:
-            self._doubted[:], self._largest[:], self._told = False, np.nan, False
+    def _forget_reported(self) -> None:
+        if self._reported:
+            self._doubted[:], self._largest[:], self._reported = False, np.nan, False
 
-    def _look(self) -> None:
+    def _poll_deferred(self) -> None:
         """Look after the calls that nobody waited for.
 
         Raises
@@ -84,38 +84,38 @@ class LaterBatch(WatchedSystems):
             The caller's stream is captured.
         BatchError
         """
-        tally = self._later.take_tally() if self._later else None
-        if tally is None:
+        accumulated = self._deferred.take_accumulated() if self._deferred else None
+        if accumulated is None:
             return
-        self._forget_what_was_told()
-        if tally.n_factored:
+        self._forget_reported()
+        if accumulated.n_factored:
             self._own, self._pending = {}, True
-        if tally.n_solved:
-            self._largest, self._error[:] = np.fmax(self._largest, tally.error), tally.error
-            self._doubted |= self._doubts_of(tally)
-        self._settle()
+        if accumulated.n_solved:
+            self._largest, self._error[:] = np.fmax(self._largest, accumulated.error), accumulated.error
+            self._doubted |= self._suspects_of(accumulated)
+        self._resolve()
         self._raise_flagged()
 
-    def _doubts_of(self, tally: LaneTally) -> np.ndarray:
+    def _suspects_of(self, accumulated: AccumulatedLaneStatus) -> np.ndarray:
         """Systems for which a call that waits would have chosen other pivots or raised, or warned of an error."""
-        doubted = self._unfit(tally.report)
-        refined = self._problem.options.refine != "never" and self._ladder.may_choose_pivots(0, True)
-        if refined and not self._ladder.is_accurate(float(tally.error.max())):
-            doubted |= [not self._ladder.is_accurate(error) for error in tally.error.tolist()]
+        doubted = self._incompatible(accumulated.report)
+        refined = self._problem.options.refine != "never" and self._policy.may_choose_pivots(0, True)
+        if refined and not self._policy.is_accurate(float(accumulated.error.max())):
+            doubted |= [not self._policy.is_accurate(error) for error in accumulated.error.tolist()]
         return doubted
 
     # ---- the calls
 
-    def _is_later(self, check: Any, out: Any, arrays: dict[str, Any]) -> bool:
-        """As `later.is_later` has it."""
+    def _is_deferred(self, check: Any, out: Any, arrays: dict[str, Any]) -> bool:
+        """As `later.is_deferred` has it."""
         if check == "later" and self._on_device and self._device_array is None:
             raise TypeError(
                 f"check='later' takes batches whose systems a device factors side by side and all at a time, and "
                 f"engine={self._symbolic.engine!r} has these one after another; pass check='now'"
             )
-        return later.is_later(self, check, out, {name: array for name, array in arrays.items() if array is not None})
+        return later.is_deferred(self, check, out, {name: array for name, array in arrays.items() if array is not None})
 
-    def _values_later(self, values: Any) -> tuple[Any, np.ndarray | None]:
+    def _values_deferred(self, values: Any) -> tuple[Any, np.ndarray | None]:
         """Values of the caller's as the engine takes them, without a copy, and where its own are among them."""
         direct, source = self._map
         shape = self._doubted.size, self._problem.pattern.size
@@ -128,10 +128,10 @@ class LaterBatch(WatchedSystems):
             raise ValueError(f"check='later' takes values of shape {shape}, for each system those of A.data")
         return later.as_it_is(self, "values", values, "C"), source
 
-    def _ask_later(self, values: Any, rhs: Any = None, trans: Any = "N", out: Any = None) -> Any:
+    def _enqueue_deferred(self, values: Any, rhs: Any = None, trans: Any = "N", out: Any = None) -> Any:
         """Factor values, solve, or both, without waiting."""
         shape = self._doubted.size, self._problem.n
-        way = check_trans(trans)
+        op = check_trans(trans)
         if rhs is not None:
             if later.as_it_is(self, "rhs", rhs, "C").ndim not in (2, 3) or rhs.shape[:2] != shape:
                 wanted = f"({shape[0]}, {shape[1]}"
@@ -140,9 +140,9 @@ class LaterBatch(WatchedSystems):
                 check_out(later.as_it_is(self, "out", out, "C"), rhs.shape)
         source = None
         if values is not None:
-            values, source = self._values_later(values)
+            values, source = self._values_deferred(values)
         with self._lock:
-            assert self._later is not None
-            x = self._later.ask_later(values, source, rhs, way, out)
+            assert self._deferred is not None
+            x = self._deferred.enqueue_deferred(values, source, rhs, op, out)
             FACTORIZATIONS.add(0 if values is None else shape[0])
             return x

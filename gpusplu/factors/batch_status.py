@@ -17,14 +17,14 @@ import numpy as np
 
 from .. import _core
 from ..common import matrix
-from ..common.listeners import listens, tell
+from ..common.listeners import log_enabled, tell
 from ..engines import registry
 from ..engines.interface import EngineBatch, HostWork
 from ..engines.problem import Problem
 from ..errors import BatchError, NotPositiveDefiniteError, is_singular
 from .symbolic import Symbolic
 
-MOST_AT_ONCE = 64  # systems that the host works on while a device does: their values take page-locked memory
+MOST_OVERLAPPED = 64  # systems that the host works on while a device does: their values take page-locked memory
 
 
 class BatchStatus(IntEnum):
@@ -54,7 +54,7 @@ class BatchStatus(IntEnum):
     NOT_HERMITIAN = 7  # of cholesky_batch: both triangles were given, and differ by more than rounding
 
 
-class WatchedSystems:
+class TrackedSystems:
     """The systems of a batch as its factorizations and solves left them."""
 
     _symbolic: Symbolic
@@ -63,9 +63,9 @@ class WatchedSystems:
     _dtype: np.dtype
     _errors: str
     _lock: RLock
-    _ladder: _core.Ladder
+    _policy: _core.AccuracyPolicy
     _systems: EngineBatch | None
-    _alone: dict[int, Any]  # ordinary factors by system
+    _single_factors: dict[int, Any]  # ordinary factors by system
     _own: dict[int, BatchStatus]  # what came of those that were asked to factor the values held
     _held: np.ndarray | None  # canonical values, where the engine holds none
     _pending: bool  # nobody has looked at the last factorization, or to the end
@@ -74,18 +74,20 @@ class WatchedSystems:
         self._factored = np.zeros(count, np.int8)  # status as the factorization left it
         self._status = np.zeros(count, np.int8)
         self._error = np.full(count, np.nan)
-        self._alone, self._own, self._pending = {}, {}, False
+        self._single_factors, self._own, self._pending = {}, {}, False
         self._doubted = np.zeros(count, bool)  # some solution that nobody waited for cannot be trusted
         self._largest = np.full(count, np.nan)  # backward errors of such solutions
-        self._told = False  # the caller knows of both
+        self._reported = False  # the caller knows of both
 
-    def _settle(self) -> None:
+    def _resolve(self) -> None:
         """Look at the last factorization, and factor alone what needs other pivots."""
         if not self._pending:
             return
-        unfit = np.ones(self._factored.size, bool) if self._systems is None else self._unfit(self._systems.report())
+        incompatible = (
+            np.ones(self._factored.size, bool) if self._systems is None else self._incompatible(self._systems.report())
+        )
         self._factored[...] = BatchStatus.RIGHT
-        self._separate(unfit)
+        self._separate(incompatible)
         self._pending = False  # not before: where Ctrl-C ends this, the next call does it
         self._tell()
 
@@ -117,30 +119,30 @@ class WatchedSystems:
             return [work(system) for system in systems]
         pool = ThreadPoolExecutor(count, "gpusplu batch")
         try:
-            asked = [pool.submit(work, system) for system in systems]
-            wait(asked)  # signals get through
-            return [one.result() for one in asked]
+            requested = [pool.submit(work, system) for system in systems]
+            wait(requested)  # signals get through
+            return [one.result() for one in requested]
         except BaseException:
-            self._alone, self._own = {}, {}  # threads may still work on these factors
+            self._single_factors, self._own = {}, {}  # threads may still work on these factors
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _unfit(self, report: np.ndarray) -> np.ndarray:
+    def _incompatible(self, report: np.ndarray) -> np.ndarray:
         """Which systems need pivots of their own, by what the ladder says of each."""
-        unfit: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
+        incompatible: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
         if self._symbolic.cholesky:
-            unfit |= report["not_symmetric"] != 0
-            return unfit
-        unfit |= (report["n_perturbed"] > 0) | (report["n_tiny"] > 0)
-        rest = np.flatnonzero(~unfit)
+            incompatible |= report["not_symmetric"] != 0
+            return incompatible
+        incompatible |= (report["n_perturbed"] > 0) | (report["n_tiny"] > 0)
+        rest = np.flatnonzero(~incompatible)
         multipliers = report["multiplier"][rest]
-        if rest.size and self._doubts(multipliers.max()):
-            unfit[rest] = [self._doubts(multiplier) for multiplier in multipliers]
-        return unfit
+        if rest.size and self._is_suspect(multipliers.max()):
+            incompatible[rest] = [self._is_suspect(multiplier) for multiplier in multipliers]
+        return incompatible
 
-    def _doubts(self, multiplier: float) -> bool:
-        return bool(self._ladder.is_doubtful(_core.PivotReport(max_multiplier=float(multiplier))))
+    def _is_suspect(self, multiplier: float) -> bool:
+        return bool(self._policy.is_suspect(_core.PivotReport(max_multiplier=float(multiplier))))
 
     def _own_factor(self, system: int, canonical: np.ndarray) -> BatchStatus:
         """Give a system an ordinary factor of these values, or refactor the one it has; what came of it."""
@@ -154,10 +156,10 @@ class WatchedSystems:
         if cholesky and not self._problem.pattern.pairs(True, canonical.dtype).hold(canonical):
             return BatchStatus.NOT_HERMITIAN
         try:
-            if system in self._alone:
-                self._alone[system].refactor(canonical, None, *[True] * cholesky)
+            if system in self._single_factors:
+                self._single_factors[system].refactor(canonical, None, *[True] * cholesky)
             else:
-                self._alone[system] = self._ordinary(canonical)
+                self._single_factors[system] = self._ordinary(canonical)
         except (NotPositiveDefiniteError, _core.NotPositiveDefinite):
             return BatchStatus.NOT_DEFINITE
         except RuntimeError as error:
@@ -169,13 +171,13 @@ class WatchedSystems:
     def _ordinary(self, canonical: np.ndarray) -> Any:
         """An engine's factor of one system: of the default engine where the systems are factored side by side."""
         if self._systems is None:
-            return self._symbolic.suiting(canonical).make(canonical)
+            return self._symbolic.compatible_with(canonical).make(canonical)
         return registry.named(registry.DEFAULT).factor(self._problem, self._analysis, canonical)
 
     def _tell(self) -> None:
         """What the factorization left is what became of the systems; raise where they failed, if that was asked for."""
         self._status[...] = self._factored
-        if listens() and self._factored.any():
+        if log_enabled() and self._factored.any():
             kinds = {kind.name.lower().replace("_", " "): int((self._factored == kind).sum()) for kind in BatchStatus}
             tell(f"of {self._factored.size:,} systems " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n))
         self._raise_flagged()
@@ -187,23 +189,23 @@ class WatchedSystems:
         status = self._whole_status()
         failed = np.flatnonzero(status >= BatchStatus.SINGULAR)
         if failed.size:
-            self._told = True
+            self._reported = True
             raise BatchError(failed, [BatchStatus(s) for s in status[failed]])
 
     def _inaccurate(self, b: Any) -> np.ndarray:
         """Systems whose last solutions are not good enough, by the pivots that all share, and could be better."""
         error = np.where(self._factored == BatchStatus.RIGHT, self._error, 0.0)
         never = self._problem.options.refine == "never"
-        if never or self._ladder.is_enough(float(error.max(initial=0.0))):
+        if never or self._policy.is_enough(float(error.max(initial=0.0))):
             return np.zeros(error.size, bool)
-        return np.array([not self._ladder.is_enough(one) and self._may_mend(b[k]) for k, one in enumerate(error)])
+        return np.array([not self._policy.is_enough(one) and self._may_repair(b[k]) for k, one in enumerate(error)])
 
-    def _may_mend(self, b: Any) -> bool:
-        return bool(self._ladder.may_choose_pivots(0, bool(np.isfinite(matrix.to_host(b)).all())))
+    def _may_repair(self, b: Any) -> bool:
+        return bool(self._policy.may_choose_pivots(0, bool(np.isfinite(matrix.to_host(b)).all())))
 
     def _host_work(self, trans: int, solved: dict[int, Any]) -> HostWork:
         """Factor and solve with systems' own factors, as far as they have one; the solutions go to `solved`."""
-        systems = list(self._alone)[:MOST_AT_ONCE]
+        systems = list(self._single_factors)[:MOST_OVERLAPPED]
         stale = [system for system in systems if system not in self._own]
 
         def work(values: np.ndarray, rhs: np.ndarray) -> None:
@@ -221,7 +223,7 @@ class WatchedSystems:
 
     def _own_solution(self, system: int, b: np.ndarray, trans: int) -> tuple[np.ndarray, float] | None:
         """The solution by a system's own factor and its error; None where this finds that the values are singular."""
-        factor = self._alone[system]
+        factor = self._single_factors[system]
         try:
             x = factor.solve(np.asfortranarray(b), trans)
         except RuntimeError as error:
@@ -230,7 +232,7 @@ class WatchedSystems:
             return None
         return x, factor.backward_error
 
-    def _solve_alone(self, b: Any, x: Any, trans: int, solved: dict[int, Any]) -> None:
+    def _solve_single(self, b: Any, x: Any, trans: int, solved: dict[int, Any]) -> None:
         """Solve with systems' own factors, where they have one of the values held; some have been `solved`."""
         systems = np.flatnonzero(self._factored).tolist() if self._systems is not None else range(len(self._factored))
         good = [system for system in systems if self._factored[system] < BatchStatus.SINGULAR]
@@ -251,8 +253,8 @@ class WatchedSystems:
         if singular:
             self._raise_flagged()
         if self._systems is not None:
-            kept = {system: self._alone[system] for system in right}
-            self._alone, self._own = kept, {system: self._own[system] for system in kept}
+            kept = {system: self._single_factors[system] for system in right}
+            self._single_factors, self._own = kept, {system: self._own[system] for system in kept}
 
     def _of_their_own(self) -> list[int]:
         """Systems that have an own factor of the values held, which their results are by."""
@@ -261,13 +263,13 @@ class WatchedSystems:
             which &= self._factored != BatchStatus.RIGHT
         return np.flatnonzero(which).tolist()
 
-    def _asked_alone(self, system: int, method: str, *arguments: Any) -> Any:
+    def _from_single(self, system: int, method: str, *arguments: Any) -> Any:
         """What a method of a system's own factor returns; None where it has none of the values held, or finds that they
         are singular when it is asked, because pivots have to be chosen anew."""
         if self._factored[system] >= BatchStatus.SINGULAR:
             return None
         try:
-            return getattr(self._alone[system], method)(*arguments)
+            return getattr(self._single_factors[system], method)(*arguments)
         except RuntimeError as error:
             if not is_singular(error):
                 raise

@@ -144,4 +144,4 @@ def read_batch(engine: str, device: Any, device_memory: int | None, values: Any,
         device = values.device.id
     request = read_request(engine, device, device_memory)
     systems = (*np.shape(values), 1)[0]
-    return request._replace(systems=max(1, systems), on_device=matrix.is_cupy(values), movable=False)
+    return request._replace(systems=max(1, systems), on_device=matrix.is_cupy(values), may_migrate=False)

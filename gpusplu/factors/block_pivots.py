@@ -31,11 +31,11 @@ class BlockPivots:
         exchanged = abs(d[first]) < abs(e[first])
         self.rows = np.arange(n)
         self.rows[first[exchanged]], self.rows[second[exchanged]] = second[exchanged], first[exchanged]
-        pivot, beside = np.where(exchanged, [e[first], d[second]], [d[first], above])
+        pivot, coupling = np.where(exchanged, [e[first], d[second]], [d[first], above])
         below, corner = np.where(exchanged, [d[first], above], [e[first], d[second]])
         diagonal, upper, lower = d.copy(), np.zeros(n, d.dtype), np.zeros(n, d.dtype)
-        lower[first], upper[second] = below / pivot, beside
-        diagonal[first], diagonal[second] = pivot, corner - lower[first] * beside
+        lower[first], upper[second] = below / pivot, coupling
+        diagonal[first], diagonal[second] = pivot, corner - lower[first] * coupling
         ones = np.ones(n, d.dtype)
         self.lower = sp.csc_array(sp.diags_array([ones, lower[:-1]], offsets=[0, -1], shape=(n, n)))
         self.upper = sp.csc_array(sp.diags_array([diagonal, upper[1:]], offsets=[0, 1], shape=(n, n)))

@@ -44,11 +44,11 @@ class Changes:
     if TYPE_CHECKING:  # what factors have
         shape: Any
         dtype: Any
-        moved: Any
+        replace_core: Any
         _core: Any
         _symbolic: Any
         _pattern: Pattern
-        _factor_anew: Any
+        _factor_again: Any
         _end_change: Any
         _refactor_core: Any
         _size: Any
@@ -128,7 +128,7 @@ class Changes:
         columns = read_columns(C, self.shape[0], self.dtype, "downdate" if subtract else "update")
         update = getattr(self._core, "update", None)
         try:
-            self._factor_anew(0)
+            self._factor_again(0)
             if update is None or not update(*columns, subtract):
                 self._factor_changed(columns, subtract)
         except _core.NotPositiveDefinite as error:
@@ -160,13 +160,13 @@ class Changes:
             self._core.refactor(values, None, True)
             return
         known = self._symbolic.parts()[0]
-        request = known.request._replace(movable=False)
+        request = known.request._replace(may_migrate=False)
         symbolic = analyze_problem(Problem(pattern, values, known.kind, known.options, request))
         core = symbolic.make(values)
         FACTORIZATIONS.add()
         self._given = self._given or self._pattern
         self._size, self._map = NEVER, None
-        self.moved(core, symbolic)
+        self.replace_core(core, symbolic)
 
     def _with_entries(self, more: sp.coo_array) -> tuple[Pattern, np.ndarray]:
         """The pattern with more entries, and the values held on it."""

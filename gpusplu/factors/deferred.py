@@ -14,7 +14,7 @@ from ..common.rhs import check_out, check_rhs, check_trans, copied, type_name
 CHECKS = ("now", "later")
 
 
-def is_later(factor: Any, check: Any, out: Any, arrays: dict[str, Any]) -> bool:
+def is_deferred(factor: Any, check: Any, out: Any, arrays: dict[str, Any]) -> bool:
     """Whether a call goes to the device and is looked after later: arrays of the host are looked after at once where
     the processor factors, or did when this factor was made.
 
@@ -70,11 +70,11 @@ def values_as_they_are(factor: Any, values: Any) -> Any:
 
 def refactor(factor: Any, values: Any, check: str) -> None:
     """`Factor.refactor` with `check` given."""
-    if is_later(factor, check, None, {"values": values}):
+    if is_deferred(factor, check, None, {"values": values}):
         values = values_as_they_are(factor, values)
         try:
-            factor._factor_anew()
-            factor._core.refactor_later(values)
+            factor._factor_again()
+            factor._core.refactor_deferred(values)
         finally:
             factor._end_change()
     else:
@@ -84,25 +84,25 @@ def refactor(factor: Any, values: Any, check: str) -> None:
 def solve(factor: Any, rhs: Any, trans: Any, check: str, out: Any, values: Any = None) -> Any:
     """`Factor.solve` with `check` or `out` given; with `values` `Factor.refactor_solve`."""
     given = {"values": values, "rhs": rhs, "out": out}
-    if is_later(factor, check, out, {name: array for name, array in given.items() if array is not None}):
-        return solve_later(factor, rhs, trans, out, values)
+    if is_deferred(factor, check, out, {name: array for name, array in given.items() if array is not None}):
+        return solve_deferred(factor, rhs, trans, out, values)
     return copied(factor.solve(rhs, trans) if values is None else factor.refactor_solve(values, rhs, trans), out)
 
 
-def solve_later(factor: Any, rhs: Any, trans: Any, out: Any, values: Any) -> Any:
+def solve_deferred(factor: Any, rhs: Any, trans: Any, out: Any, values: Any) -> Any:
     """Solve without waiting, after a refactorization if there are values."""
-    way, b = check_trans(trans), as_it_is(factor, "rhs", rhs)
+    op, b = check_trans(trans), as_it_is(factor, "rhs", rhs)
     check_rhs(b, factor.shape[0])
     if out is not None:
         check_out(as_it_is(factor, "out", out), b.shape)
     if values is None:
-        return factor._core.solve_later(b, way, out, None)
+        return factor._core.solve_deferred(b, op, out, None)
     values = values_as_they_are(factor, values)
     try:
-        factor._factor_anew()
+        factor._factor_again()
         if b.size != factor.shape[0]:
-            factor._core.refactor_later(values)
+            factor._core.refactor_deferred(values)
             values = None
-        return factor._core.solve_later(b, way, out, values)
+        return factor._core.solve_deferred(b, op, out, values)
     finally:
         factor._end_change()

@@ -14,8 +14,8 @@ from ..common.counting import FACTORIZATIONS
 from ..common.results import SlogDet
 from ..common.stats import Explanation, Stats, durations, show, stats_of
 from ..cost.scale import size
-from ..dispatch.migration import Moving, followed, watched
-from ..dispatch.phases import Told, told
+from ..dispatch.migration import Migration, resolved, tracked
+from ..dispatch.phases import LoggedFactor, logged
 from ..dispatch.report import analysis_text, explain_factor, stored_text
 from ..engines import registry
 from ..errors import require
@@ -45,21 +45,21 @@ class Factor(Calls, PartsOfInverse):
         on_device = registry.named(choice.engine).on_device
         self._began_on_host = not on_device
         if not core:
-            symbolic = followed(symbolic).suiting(canonical)
+            symbolic = resolved(symbolic).compatible_with(canonical)
             if symbolic.choice is not choice:
                 choice, on_device = symbolic.choice, registry.named(symbolic.choice.engine).on_device
             core = symbolic.make(canonical)
-        core = told(core, symbolic)
-        if choice.request.movable and not on_device:
-            core = watched(self, core, symbolic)
+        core = logged(core, symbolic)
+        if choice.request.may_migrate and not on_device:
+            core = tracked(self, core, symbolic)
         self._dtype = canonical.dtype
         self._vector = (core.n,)
-        self.version, self._under_way = next(VERSIONS), []
-        self.moved(core, symbolic)
+        self.version, self._in_progress = next(VERSIONS), []
+        self.replace_core(core, symbolic)
         self._size, self._map = UNKNOWN, None
         FACTORIZATIONS.add()
 
-    def moved(self, core: Any, symbolic: Symbolic) -> None:
+    def replace_core(self, core: Any, symbolic: Symbolic) -> None:
         """Take over an engine's factor of the values held, made by this analysis."""
         self._core, self._symbolic = core, symbolic
         self._solve = core.solve
@@ -94,7 +94,7 @@ class Factor(Calls, PartsOfInverse):
     def parts(self) -> tuple[Any, Any]:
         """The engine's factor, and the analysis that it began with."""
         core = self._core
-        while isinstance(core, (Moving, Told)):
+        while isinstance(core, (Migration, LoggedFactor)):
             core = core.held
         return core, self._symbolic.parts()[1]
 
@@ -199,7 +199,7 @@ class Factor(Calls, PartsOfInverse):
         matrix    100 x 100, 460 entries
         engine    cpu: engine='auto' and ...
         """
-        return explain_factor(self._symbolic, self.stats, getattr(self._core, "story", ""))
+        return explain_factor(self._symbolic, self.stats, getattr(self._core, "reason", ""))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restore_factor, (type(self), self._symbolic, self._core.values())

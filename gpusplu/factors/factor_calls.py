@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..common import matrix
-from ..common.arrays import lent, library_of
+from ..common.arrays import call_with_foreign, library_of
 from ..common.counting import FACTORIZATIONS
 from ..common.rhs import TRANS, cast, solve_as_given
-from ..dispatch.migration import Moving
+from ..dispatch.migration import Migration
 from ..errors import NotPositiveDefiniteError
 from ..typing import ArrayT, Check, Later, Now, Trans
 from . import deferred as later
@@ -35,11 +35,11 @@ class Calls(Triangles):
     __slots__ = (
         "_began_on_host",
         "_device_array",
+        "_in_progress",
         "_map",
         "_size",
         "_solve",
         "_symbolic",
-        "_under_way",
         "_vector",
         "version",
     )
@@ -52,7 +52,7 @@ class Calls(Triangles):
         _size: tuple[int, ...]  # shape of the values that the fast path of refactor takes
         _solve: Any
         _symbolic: Symbolic
-        _under_way: list[None]  # one for each change of the values that threads wait for
+        _in_progress: list[None]  # one for each change of the values that threads wait for
         _vector: tuple[int]
 
     @property
@@ -136,14 +136,14 @@ class Calls(Triangles):
         if type(rhs) is ndarray:
             return solve_as_given(self._solve, rhs, trans, self._vector[0], self._dtype)
         if library_of(rhs):
-            return lent(self.solve, rhs, trans)
+            return call_with_foreign(self.solve, rhs, trans)
         if matrix.is_cupy(rhs) and (self._device_array is None or not matrix.is_cupy_array(rhs)):
             self._came_from_device()
             return matrix.to_device(self._solve_any(rhs.get(), trans))
         return solve_as_given(self._solve, rhs, trans, self._vector[0], self._dtype)
 
     def _came_from_device(self) -> None:
-        if isinstance(self._core, Moving):
+        if isinstance(self._core, Migration):
             self._core.came_from_device()
 
     def refactor(self, values: Any, *, check: Check = "now") -> None:
@@ -209,7 +209,7 @@ class Calls(Triangles):
         `checked`: the caller has made sure that the values are symmetric.
         """
         try:
-            self._factor_anew()
+            self._factor_again()
             bad: int = self._core.refactor(values, source, True) if checked else self._core.refactor(values, source)
             return bad
         except _core.NotPositiveDefinite as error:
@@ -221,18 +221,18 @@ class Calls(Triangles):
         finally:
             self._end_change()
 
-    def _factor_anew(self, factorizations: int = 1) -> None:
+    def _factor_again(self, factorizations: int = 1) -> None:
         """What was made of the factor is none of the values that it holds from `_end_change` on; other threads may take
         from it in between."""
         FACTORIZATIONS.add(factorizations)
-        self._under_way.append(None)
+        self._in_progress.append(None)
         self.version = next(VERSIONS)
         self._lower = self._upper = self._pair = None
 
     def _end_change(self) -> None:
         self.version = next(VERSIONS)
-        if self._under_way:
-            self._under_way.pop()
+        if self._in_progress:
+            self._in_progress.pop()
 
     def _refactor_any(self, values: Any) -> None:
         pattern = self._pattern
@@ -241,11 +241,11 @@ class Calls(Triangles):
             self._size = (pattern.size if direct else -1,)
             return self.refactor(values)
         if library_of(values):
-            lent(self.refactor, values)
+            call_with_foreign(self.refactor, values)
             return None
         if self._device_array is not None and matrix.is_cupy_array(values):
             try:
-                self._factor_anew()
+                self._factor_again()
                 self._core.refactor(self._device_values(values))
             finally:
                 self._end_change()
@@ -315,12 +315,12 @@ class Calls(Triangles):
             on_host = type(values) is ndarray
             values, rhs = (values, rhs) if on_host else (self._device_values(values), cast(rhs, self._dtype))
             try:
-                self._factor_anew()
+                self._factor_again()
                 return self._core.refactor_solve(values, rhs, TRANS[trans])
             finally:
                 self._end_change()
         if library_of(values) or library_of(rhs):
-            return lent(self.refactor_solve, values, rhs, trans)
+            return call_with_foreign(self.refactor_solve, values, rhs, trans)
         self.refactor(values)
         return self.solve(rhs, trans)
 

@@ -90,7 +90,7 @@ def ldlt(
     True
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
-    A, request = read(A, request._replace(movable=False))
+    A, request = read(A, request._replace(may_migrate=False))
     options = options_of_ldlt(A, ordering, refine, hermitian, precision)
     work = seen(within_memory, verbose, progress)
     factor: LDLFactor = work(factored, A, request, options, LDLFactor, "ldlt")[0]
@@ -101,5 +101,5 @@ def options_of_ldlt(
     A: Any, ordering: Any, refine: str, hermitian: bool | None, precision: str = "double"
 ) -> Callable[[int], Options]:
     """Reader of the options for ldlt of `A`, from `read`, which says whether it is Hermitian if the caller does not."""
-    settled = matrix.is_hermitian(A) if hermitian is None else bool(hermitian) or A.dtype.kind != "c"
-    return lambda n: ldlt_options(n, ordering, refine, settled, precision)
+    resolved = matrix.is_hermitian(A) if hermitian is None else bool(hermitian) or A.dtype.kind != "c"
+    return lambda n: ldlt_options(n, ordering, refine, resolved, precision)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..common import matrix
 from ..common.options import Options
-from ..common.rhs import UNITS_AT_ONCE
+from ..common.rhs import UNITS_PER_SOLVE
 from ..common.traits import structure_of
 from ..cost.calibration import costs_of, for_core
 from ..cost.model import Prediction
@@ -244,12 +244,12 @@ def solved_entries(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> ndar
     sides = [("N", *np.unique(cols, return_inverse=True), rows), ("T", *np.unique(rows, return_inverse=True), cols)]
     trans, units, unit_of, taken = min(sides, key=lambda side: side[1].size)
     order = np.argsort(unit_of, kind="stable")
-    begin = np.searchsorted(unit_of[order], np.arange(0, units.size + UNITS_AT_ONCE, UNITS_AT_ONCE))
+    begin = np.searchsorted(unit_of[order], np.arange(0, units.size + UNITS_PER_SOLVE, UNITS_PER_SOLVE))
     entries = np.empty(rows.size, factor.dtype)
-    for block, first in enumerate(range(0, units.size, UNITS_AT_ONCE)):
-        some = units[first : first + UNITS_AT_ONCE]
+    for block, first in enumerate(range(0, units.size, UNITS_PER_SOLVE)):
+        some = units[first : first + UNITS_PER_SOLVE]
         identity = np.zeros((factor.shape[0], some.size), factor.dtype, order="F")
         identity[some, np.arange(some.size)] = 1
-        asked = order[begin[block] : begin[block + 1]]
-        entries[asked] = factor.solve(identity, trans)[taken[asked], unit_of[asked] - first]
+        requested = order[begin[block] : begin[block + 1]]
+        entries[requested] = factor.solve(identity, trans)[taken[requested], unit_of[requested] - first]
     return entries

@@ -35,12 +35,12 @@ class LDLFactor(LDLTriangle, Solver):
     np.True_
     """
 
-    __slots__ = ("_doubt",)
+    __slots__ = ("_inertia_reason",)
     _names = "L and D"
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
         super().__init__(symbolic, canonical, core)
-        self._doubt = ""
+        self._inertia_reason = ""
 
     @property
     def hermitian(self) -> bool:  # type: ignore[override]
@@ -66,7 +66,7 @@ class LDLFactor(LDLTriangle, Solver):
         return self._keep("_upper", self._make_D)
 
     def _make_D(self) -> sp.csc_array:
-        self._look_at_product()
+        self._check_product()
         d, e = self._core.pivots()
         above = e.conj() if self.hermitian else e
         diagonals = {-1: e[:-1], 0: d, 1: above[:-1]} if d.size else {0: d}  # no place beside an empty one
@@ -115,16 +115,16 @@ class LDLFactor(LDLTriangle, Solver):
         if not self.hermitian:
             raise TypeError("inertia: A is complex symmetric, not Hermitian, and its eigenvalues are not real")
         held, certain, positive, negative, distance = self._core.inertia()
-        self._doubt = doubt_of(held, certain, distance)
-        return None if self._doubt else Inertia(positive, negative, 0)
+        self._inertia_reason = inertia_reason_of(held, certain, distance)
+        return None if self._inertia_reason else Inertia(positive, negative, 0)
 
     @property
     def inertia_doubt(self) -> str:
         """Why the last call of `inertia` returned None; empty if it did not."""
-        return self._doubt
+        return self._inertia_reason
 
 
-def doubt_of(held: bool, certain: bool, distance: float) -> str:
+def inertia_reason_of(held: bool, certain: bool, distance: float) -> str:
     """Why an inertia is not certain; empty if it is."""
     if not held:
         return "pivots were chosen anew by LU, which does not tell it"

@@ -13,14 +13,14 @@ import scipy.sparse as sp
 
 from .. import _core
 from ..common import matrix
-from ..common.arrays import LENT
-from ..common.listeners import listens
+from ..common.arrays import FOREIGN
+from ..common.listeners import log_enabled
 from ..common.options import DEFAULTS, OF_ANY_VALUES, Options, lu_options, without_usual
 from ..common.scipy_names import warn
 from ..dispatch import patterns, phases
-from ..dispatch.background import look_ahead
-from ..dispatch.device_patterns import ColumnsThere
-from ..dispatch.migration import LEAST, followed
+from ..dispatch.background import start_background_analysis
+from ..dispatch.device_patterns import DeviceColumns
+from ..dispatch.migration import LEAST, resolved
 from ..dispatch.request import AUTO, automatic, without_small
 from ..dispatch.selection import Choice
 from ..engines import registry
@@ -32,7 +32,7 @@ from .schur import SchurSymbolic
 from .symbolic import Symbolic, analyze_problem
 
 COLUMNS = frozenset((sp.csc_array, sp.csc_matrix))  # on the host
-UNFIT = "its matching does not suit these values"
+INCOMPATIBLE = "its matching does not suit these values"
 registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 
 Made = TypeVar("Made", bound=Factor)
@@ -50,19 +50,19 @@ def analyze_lu(A: Any, request: Request) -> Symbolic:
     """Of any values for LU, with default options: where it can be, by one call of the engine."""
     if type(A) in COLUMNS:
         request = without_small(request, A.nnz) if request.engine == AUTO else request
-        made = registry.named(request.engine).analyze_at_once(A, request) if request.engine != AUTO else None
+        made = registry.named(request.engine).analyze_fused(A, request) if request.engine != AUTO else None
         if made is not None:
-            return symbolic_at_once(*made)
+            return symbolic_of_fused(*made)
     return prepare(A, request, "lu", lambda n: OF_ANY_VALUES)[0]
 
 
-def symbolic_at_once(problem: Problem, analysis: Any, call: int = 0) -> Symbolic:
+def symbolic_of_fused(problem: Problem, analysis: Any, call: int = 0) -> Symbolic:
     """What an engine has analysed by one call, told to those who listen."""
     request = problem.request
     choice = Choice(request.engine, request.reason, request)
     symbolic: Symbolic = Symbolic(problem, choice, analysis, call, remembered=True)
-    if listens():
-        phases.at_once(symbolic)
+    if log_enabled():
+        phases.log_fused(symbolic)
     return symbolic
 
 
@@ -102,7 +102,7 @@ def analyzed(
     problem.seconds["canonicalize"] = perf_counter() - start
     phases.canonicalized(problem)
     if to_factor:
-        look_ahead(problem)
+        start_background_analysis(problem)
     symbolic = analyze_problem(problem)
     phases.analyzed(symbolic)
     return symbolic, canonical
@@ -114,54 +114,54 @@ def factored(
     options: Callable[[int], Options],
     made: type[Made],
     kind: str = "lu",
-    lent: bool = False,
+    borrow: bool = False,
 ) -> tuple[Made, Any]:
     """A factor by the analysis that is remembered of the pattern or by a new one, and what was remembered or None.
 
-    With `lent` nobody is going to see the factor: it may be one that was left to the pattern.
+    With `borrow` nobody is going to see the factor: it may be one that was left to the pattern.
     """
     start = perf_counter()
     A, request = read(A, request)
     chosen = options(A.shape[0])
-    sight = patterns.sight_of(A, kind, chosen, request)
-    known: Any = patterns.STORE.find(*sight) if sight else None
-    if sight and known is not None:
-        symbolic = followed(known.value)
+    key = patterns.pattern_key_of(A, kind, chosen, request)
+    known: Any = patterns.STORE.find(*key) if key else None
+    if key and known is not None:
+        symbolic = resolved(known.value)
         if symbolic is not known.value:
-            patterns.keep(sight, symbolic)
-        factor = refactored_there(A, chosen, symbolic, known, made, start) if lent else None
-        factor = factor or factored_again(A, chosen, symbolic, known, made, lent, start)
+            patterns.keep(key, symbolic)
+        factor = refactored_on_device(A, chosen, symbolic, known, made, start) if borrow else None
+        factor = factor or factored_again(A, chosen, symbolic, known, made, borrow, start)
         if factor is not None:
             return factor, known
         patterns.STORE.miss()
-    indices = (sight.first, sight.second) if sight else None
+    indices = (key.first, key.second) if key else None
     factor = made(*analyzed(A, request, kind, chosen, start, indices, to_factor=True))
-    if sight:
-        patterns.keep(sight, factor.symbolic)
+    if key:
+        patterns.keep(key, factor.symbolic)
     return factor, None
 
 
-def refactored_there(
+def refactored_on_device(
     A: Any, options: Options, symbolic: Symbolic, known: Any, kind: type[Made], start: float
 ) -> Made | None:
     """A factor of values on a device by one that was left there; None where there is none that takes them.
 
     Nobody waits for it: what is wrong with the values shows when it is used.
     """
-    if type(A) is not ColumnsThere or symbolic is not known.value:
+    if type(A) is not DeviceColumns or symbolic is not known.value:
         return None
-    there = registry.named(symbolic.engine).on_device and symbolic.choice.request.device == A.device
-    left = known.take() if there else None
+    on_same_device = registry.named(symbolic.engine).on_device and symbolic.choice.request.device == A.device
+    left = known.take() if on_same_device else None
     if left is None:
         return None
-    left.refactor(A.there)
+    left.refactor(A.on_device)
     again = symbolic.again(known.call, perf_counter() - start, options)
     phases.reused(again)
     return kind(again, np.empty(0, A.dtype), left)
 
 
 def factored_again(
-    A: Any, options: Options, symbolic: Symbolic, known: Any, kind: type[Made], lent: bool, start: float
+    A: Any, options: Options, symbolic: Symbolic, known: Any, kind: type[Made], borrow: bool, start: float
 ) -> Made | None:
     """A factor by what a remembered analysis led to; None where that does not suit the values of `A`, or fails.
 
@@ -174,12 +174,12 @@ def factored_again(
     if problem.kind != "lu":
         matrix.check_symmetry(pattern, canonical, problem.kind, options.hermitian)
     matched = is_by_values(analysis.core, problem.options)
-    left = known.take() if lent and symbolic is known.value else None
+    left = known.take() if borrow and symbolic is known.value else None
     try:
         if left is not None:
             left.refactor(canonical)
-        elif matched and not _core.analysis_suits(analysis.core, pattern.core, canonical, options.symmetric):
-            phases.dropped(known.call, UNFIT)
+        elif matched and not _core.analysis_is_compatible(analysis.core, pattern.core, canonical, options.symmetric):
+            phases.dropped(known.call, INCOMPATIBLE)
             return None
         again = symbolic.again(known.call, perf_counter() - start, options)
         phases.reused(again)
@@ -194,17 +194,17 @@ def analysis_of(A: Any, request: Request, kind: str, options: Callable[[int], Op
     start = perf_counter()
     A, request = read(A, request)
     chosen = options(A.shape[0])
-    sight = patterns.sight_of(A, kind, chosen, request)
-    known: Any = patterns.STORE.find(*sight) if sight else None
-    if known is not None and suits(known.value, A):
+    key = patterns.pattern_key_of(A, kind, chosen, request)
+    known: Any = patterns.STORE.find(*key) if key else None
+    if known is not None and is_compatible(known.value, A):
         found: Symbolic = known.value.again(known.call, perf_counter() - start, chosen)
         phases.reused(found)
         return found
     if known is not None:
-        phases.dropped(known.call, UNFIT)
-    symbolic, _ = analyzed(A, request, kind, chosen, start, (sight.first, sight.second) if sight else None)
-    if sight:
-        patterns.keep(sight, symbolic)
+        phases.dropped(known.call, INCOMPATIBLE)
+    symbolic, _ = analyzed(A, request, kind, chosen, start, (key.first, key.second) if key else None)
+    if key:
+        patterns.keep(key, symbolic)
     return symbolic
 
 
@@ -213,7 +213,7 @@ def is_by_values(core: Any, options: Options) -> bool:
     return bool(core.row_scale.size > 0 or (core.ordering == "natural" and options.ordering != "natural"))
 
 
-def suits(symbolic: Symbolic, A: Any) -> bool:
+def is_compatible(symbolic: Symbolic, A: Any) -> bool:
     """Whether a remembered analysis is one for the values of `A` too."""
     problem, analysis = symbolic.parts()
     if analysis.core.structural_rank < problem.n:  # as a batch may leave it, whose first matrix had zeros
@@ -223,7 +223,7 @@ def suits(symbolic: Symbolic, A: Any) -> bool:
     if problem.kind != "lu":
         matrix.check_symmetry(problem.pattern, canonical, problem.kind, problem.options.hermitian)
     matched, any_values = is_by_values(analysis.core, problem.options), problem.options.symmetric
-    return not matched or bool(_core.analysis_suits(analysis.core, problem.pattern.core, canonical, any_values))
+    return not matched or bool(_core.analysis_is_compatible(analysis.core, problem.pattern.core, canonical, any_values))
 
 
 def factor_batch(
@@ -254,9 +254,9 @@ def factor_cholesky(A: Any, request: Request, options: Callable[[int], Options])
     return factor
 
 
-def solve_once(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
+def solve_single_use(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
     """``solve(splu(A))``, whose factor nobody else sees: its memory is left to the next matrix of the pattern."""
-    return within_memory(solve_with_lent, in_columns(A), arguments, request, solve)
+    return within_memory(solve_borrowed, in_columns(A), arguments, request, solve)
 
 
 def within_memory(work: Callable[..., Any], *arguments: Any) -> Any:
@@ -270,24 +270,24 @@ def within_memory(work: Callable[..., Any], *arguments: Any) -> Any:
     return work(*arguments)
 
 
-def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
+def solve_borrowed(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
     lu, known = None, None
     try:
-        lu, known = factored_lu(A, arguments, request, LUFactor, lent=True)
+        lu, known = factored_lu(A, arguments, request, LUFactor, borrow=True)
         x = solve(lu)
     except RuntimeError:
-        if type(A) is not ColumnsThere or A.was_here:
+        if type(A) is not DeviceColumns or A.was_fetched:
             raise
         if known is not None:
             patterns.give(known, lu)  # of the values before
-        patterns.STORE.look_again()
-        return solve_with_lent(A.here(), arguments, request, solve)  # which says what is wrong, or mends it
+        patterns.STORE.retract_hit()
+        return solve_borrowed(A.on_host(), arguments, request, solve)  # which says what is wrong, or mends it
     if known is not None:
         patterns.give(known, lu)
     return x
 
 
-def factor_to_lend(A: Any, request: Request) -> tuple[LUFactor, Callable[[LUFactor], None] | None]:
+def factor_to_borrow(A: Any, request: Request) -> tuple[LUFactor, Callable[[LUFactor], None] | None]:
     """``splu(A)`` for one who hides the factor, and what it is left to when he is done, if that is of use."""
     lu, known = within_memory(factored_lu, A, DEFAULTS, request, LUFactor, True)
     return lu, None if known is None else partial(patterns.give, known)
@@ -297,7 +297,7 @@ def in_columns(A: Any) -> Any:
     """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
     if type(A) in COLUMNS:
         return A
-    if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, LENT):
+    if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, FOREIGN):
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)
         warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)
@@ -305,17 +305,17 @@ def in_columns(A: Any) -> Any:
 
 
 def factored_lu(
-    A: Any, arguments: tuple[Any, ...], request: Request, kind: type[LUFactor], lent: bool = False
+    A: Any, arguments: tuple[Any, ...], request: Request, kind: type[LUFactor], borrow: bool = False
 ) -> tuple[LUFactor, Any]:
     """`factored` for LU: where it can be, by one call of the engine."""
     if request.engine == AUTO:
         request = without_small(request, A.nnz)
     arguments = without_usual(arguments)
-    may_move = request.movable and A.nnz >= LEAST
+    may_move = request.may_migrate and A.nnz >= LEAST
     in_order = type(A) in COLUMNS or A.format == "csc"
     if request.engine != AUTO and in_order and not may_move and all(map(is_, arguments, DEFAULTS)):
-        made = registry.named(request.engine).factor_at_once(A, request, patterns.STORE, lent)
+        made = registry.named(request.engine).factor_fused(A, request, patterns.STORE, borrow)
         if made is not None:
             problem, analysis, factor, known = made
-            return kind(symbolic_at_once(problem, analysis, known.call if known else 0), A.data, factor), known
-    return factored(A, request, lambda n: lu_options(n, *arguments), kind, lent=lent)
+            return kind(symbolic_of_fused(problem, analysis, known.call if known else 0), A.data, factor), known
+    return factored(A, request, lambda n: lu_options(n, *arguments), kind, borrow=borrow)

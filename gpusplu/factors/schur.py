@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..common import matrix
 from ..common.counting import FACTORIZATIONS
-from ..common.memo import Once
+from ..common.memo import Memo
 from ..common.rhs import cast, check_array, check_rhs, complex_dtype
 from ..common.scipy_names import warn
 from ..common.traits import structure_of
@@ -100,11 +100,11 @@ def read_indices(indices: Any, n: int) -> np.ndarray:
 
 # ---- How a Schur complement is made, by fronts or by solves, and the two halves of solves with it
 
-AT_ONCE = 64  # columns of the interface that are solved for together
+COLUMNS_PER_SOLVE = 64  # columns of the interface that are solved for together
 MOST_STEPS = 10  # of refinement, as long as they help
 
 
-class Way(Protocol):
+class Method(Protocol):
     """How a Schur complement was made, and the two halves of solves with it.
 
     Right-hand sides are (n, k) and Fortran-contiguous, of the dtype of the factor.
@@ -181,8 +181,8 @@ class Solved:
         right, _, corner = self._border
         schur = np.asfortranarray(corner.toarray())
         filled = np.flatnonzero(np.diff(right.indptr))
-        for first in range(0, filled.size, AT_ONCE):
-            columns = filled[first : first + AT_ONCE]
+        for first in range(0, filled.size, COLUMNS_PER_SOLVE):
+            columns = filled[first : first + COLUMNS_PER_SOLVE]
             schur[:, columns] -= self._taken(right[:, columns].toarray(order="F"), schur[:, columns])[1]
         return schur
 
@@ -198,11 +198,11 @@ class Solved:
         found = corner @ y - below @ self._interior.solve(right @ y) - product
         size = abs(below).sum(axis=1) * abs(y) + abs(corner) @ abs(y)
         rowwise = (abs(found)[size > 0] / size[size > 0]).max(initial=0)
-        ladder = _core.Ladder(y.dtype.char, pivoting=problem.options.pivoting)
-        return ladder.is_accurate(float(abs(found).max() / (size.max() or 1)), float(rowwise))
+        policy = _core.AccuracyPolicy(y.dtype.char, pivoting=problem.options.pivoting)
+        return policy.is_accurate(float(abs(found).max() / (size.max() or 1)), float(rowwise))
 
-    def _taken(self, b: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``x = A_II^-1 b`` and ``A_SI x``, which is to be accurate beside itself and the array `beside`.
+    def _taken(self, b: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``x = A_II^-1 b`` and ``A_SI x``, which is to be accurate beside itself and the array `reference`.
 
         Refined where a row of ``A_II x - b`` is not small beside its own terms, until a step leaves ``A_SI x`` as it is
         (R. D. Skeel, Math. Comp. 35 (1980), pages 817-832).
@@ -218,15 +218,15 @@ class Solved:
             if (abs(residual) <= _core.REFINE_ABOVE * eps * (of_inner @ abs(x) + abs(b))).all():
                 return x, taken
             step = self._interior.solve(np.asfortranarray(residual))
-            moved = abs(below @ step)
-            largest = moved.max(initial=0)
+            correction = abs(below @ step)
+            largest = correction.max(initial=0)
             if not largest < before / 2:
                 break
             x, before = x + step, largest
             taken = below @ x
-            if (moved <= _core.REFINE_ABOVE * eps * (of_below @ abs(x))).all():
+            if (correction <= _core.REFINE_ABOVE * eps * (of_below @ abs(x))).all():
                 return x, taken
-        size = max(abs(taken).max(initial=0), abs(beside).max(initial=0))
+        size = max(abs(taken).max(initial=0), abs(reference).max(initial=0))
         if not before <= np.sqrt(eps) * size and np.isfinite(b).all():
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
         return x, taken
@@ -326,13 +326,13 @@ class SchurSymbolic(Generic[FactorT]):
         self.inner, self.blocks = divided(pattern, self.indices)
         self.interior: Symbolic[FactorT, Any] = make(self.blocks[0][0].of(canonical))
         self.whole = self._with_interface(canonical)
-        self._once = Once()
+        self._memo = Memo()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_once", "entries")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_memo", "entries")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _once=Once())
+        self.__dict__.update(state, _memo=Memo())
         if self.whole is not None:
             _core.validate(self.whole, self._pattern.core)
 
@@ -386,7 +386,7 @@ class SchurSymbolic(Generic[FactorT]):
         if self.whole is None:
             return None
         problem, engine = self.interior.parts()[0], registry.named(self.interior.engine)
-        return engine.partial_factor(problem, self.whole, self._pattern, dtype, self._once)
+        return engine.partial_factor(problem, self.whole, self._pattern, dtype, self._memo)
 
     @cached_property
     def entries(self) -> np.ndarray:
@@ -448,7 +448,7 @@ class SchurFactor(Generic[FactorT]):
         canonical = canonical.copy()  # it may be the caller's A.data
         self._hold(self._made(canonical), canonical, values)
 
-    def _made(self, canonical: np.ndarray) -> Way:
+    def _made(self, canonical: np.ndarray) -> Method:
         """By fronts, as long as their pivots are fit, or by solves."""
         if self._has_halves:
             FACTORIZATIONS.add()
@@ -471,7 +471,7 @@ class SchurFactor(Generic[FactorT]):
         values: np.ndarray = matrix.to_host(self._canonical)[self.symbolic.blocks[0][0].entries]
         return values
 
-    def _made_there(self, values: Any) -> tuple[Way, Any] | None:
+    def _made_on_device(self, values: Any) -> tuple[Method, Any] | None:
         """The same of values on the device that the factor is on, with canonical ones there; None where that cannot be
         done."""
         symbolic, interior = self.symbolic, self._interior
@@ -483,7 +483,7 @@ class SchurFactor(Generic[FactorT]):
         interior.refactor(some[:inner])
         return Solved(symbolic, interior, canonical, left, matrix.to_host(some[inner:])), canonical
 
-    def _stays_there(self, values: Any) -> bool:
+    def _stays_on_device(self, values: Any) -> bool:
         """Whether values can be factored where they are: on the device."""
         known = matrix.is_cupy_array(values) and values.flags.c_contiguous and hasattr(self._partial, "refactor")
         return bool(known and values.shape == (self.symbolic.size,) and values.dtype == self.dtype)
@@ -492,21 +492,21 @@ class SchurFactor(Generic[FactorT]):
         """Canonical values on the host that nobody else has."""
         return self.symbolic.canonical(values).astype(self.dtype, casting="safe", copy=True)
 
-    def _hold(self, way: Way, canonical: Any, values: Any) -> None:
-        self._way, self._last, self._lost = way, local(), False
+    def _hold(self, method: Method, canonical: Any, values: Any) -> None:
+        self._method, self._last, self._lost = method, local(), False
         self._canonical = canonical
         self._on_device = matrix.is_cupy(values)
-        if isinstance(way, Eliminated):
+        if isinstance(method, Eliminated):
             self._interior = None
         else:
             self._interior_version = self._interior.version
-        if not way.eliminated:
+        if not method.eliminated:
             self._partial = None  # pivots that were not fit once are not tried again
 
     @property
     def eliminated(self) -> bool:
         """Whether fronts left the Schur complement; else it was made by solves with the factor of the interior."""
-        return self._way.eliminated
+        return self._method.eliminated
 
     @property
     def _has_halves(self) -> bool:
@@ -520,7 +520,7 @@ class SchurFactor(Generic[FactorT]):
         On the device if the values were there.
         """
         put = matrix.to_device if self._on_device else matrix.to_host
-        return put(self._way.schur)
+        return put(self._method.schur)
 
     @property
     def interior(self) -> FactorT:
@@ -547,10 +547,10 @@ class SchurFactor(Generic[FactorT]):
         >>> np.allclose(halves.schur, 2 * before)
         True
         """
-        stay = self._stays_there(values)
+        stay = self._stays_on_device(values)
         canonical = None if stay else self._read(values)
         try:
-            made = self._made_there(values) if stay else None
+            made = self._made_on_device(values) if stay else None
             if made is None:
                 canonical = self._read(values) if canonical is None else canonical
                 made = self._made(canonical), canonical
@@ -562,8 +562,8 @@ class SchurFactor(Generic[FactorT]):
                 with suppress(MemoryError):
                     self._recover()
             raise
-        way, held = made
-        self._hold(way, held, values)
+        method, held = made
+        self._hold(method, held, values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         pattern = self.symbolic._pattern
@@ -616,7 +616,7 @@ class SchurFactor(Generic[FactorT]):
         check_rhs(given, self.shape[0])
         b = in_columns(given, self.dtype)
         self._recover()
-        halfway, condensed = self._way.condense(b)
+        halfway, condensed = self._method.condense(b)
         self._last.condensed = Condensed(given.shape, given.dtype, b, halfway)
         return as_given(condensed, given.shape, given.dtype)
 
@@ -670,5 +670,5 @@ class SchurFactor(Generic[FactorT]):
         if y.dtype.kind == "c" and last.dtype.kind == "f":
             last = last.as_complex()
         self._recover()
-        x = self._way.expand(last.b, last.halfway, in_columns(y.astype(last.dtype), self.dtype))
+        x = self._method.expand(last.b, last.halfway, in_columns(y.astype(last.dtype), self.dtype))
         return as_given(x, last.shape, last.dtype)

@@ -10,18 +10,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..common import matrix
-from ..common.arrays import LENT, LentColumns, LentEntries, takes_arrays
+from ..common.arrays import FOREIGN, ForeignColumns, ForeignEntries, takes_arrays
 from ..common.options import DEFAULTS
 from ..common.progress import seen
 from ..common.rhs import check_rhs
 from ..common.scipy_names import umfpack_is_demanded, warn
-from ..dispatch import device_patterns as recognised
+from ..dispatch import device_patterns as device_pattern_cache
 from ..dispatch.request import AUTO, automatic
 from ..engines.problem import Request
 from ..errors import is_singular
 from ..typing import ArrayT, PermcSpec, Progress, Verbose, Visible
 from .factor import LUFactor
-from .pipeline import in_columns, solve_once
+from .pipeline import in_columns, solve_single_use
 
 #: Classes whose objects are what SciPy makes of them.
 COMPRESSED = frozenset((sp.csc_array, sp.csc_matrix, sp.csr_array, sp.csr_matrix))
@@ -94,7 +94,7 @@ def spsolve(
     """
     if not verbose and progress is None and is_plain(A, b, use_umfpack):
         return solve_dense(A, b, permc_spec)
-    if matrix.is_compressed_there(A) and fits_there(A, b, use_umfpack):
+    if matrix.is_compressed_on_device(A) and fits_on_device(A, b, use_umfpack):
         x = seen(solve_dense, verbose, progress)(A, b.astype(A.dtype, copy=False), permc_spec)
         return x.ravel() if one_column(b) else x
     if matrix.is_cupy(A) or matrix.is_cupy(b):
@@ -102,8 +102,8 @@ def spsolve(
         return matrix.to_device(spsolve(*host, permc_spec, use_umfpack, verbose=verbose, progress=progress))
     restore = type(b).from_scipy_sparse if matrix.is_pydata(b) else None
     A, b = matrix.to_host(A), matrix.to_host(b)
-    if isinstance(A, LentEntries):
-        A = LentColumns(A)
+    if isinstance(A, ForeignEntries):
+        A = ForeignColumns(A)
     if not (sp.issparse(A) and A.format in ("csc", "csr")):
         A = sp.csc_array(A)
         warn("spsolve requires A be CSC or CSR matrix format", sp.SparseEfficiencyWarning)
@@ -146,7 +146,7 @@ def is_plain(A: Any, b: Any, use_umfpack: bool) -> bool:
     )
 
 
-def fits_there(A: Any, b: Any, use_umfpack: bool) -> bool:
+def fits_on_device(A: Any, b: Any, use_umfpack: bool) -> bool:
     """Whether a matrix on a device and right-hand sides are solved with as they are, but for a cast of `b`."""
     return (
         A.dtype in matrix.FLOATS
@@ -196,29 +196,34 @@ def solve_stored(A: Any, b: Any, permc_spec: Any, request: Request) -> Any:
 
     A matrix on a device is CSC or CSR: its values stay there as soon as its factor is there.
     """
-    transposed, there = A.format == "csr", matrix.is_cupy(A)
+    transposed, is_on_device = A.format == "csr", matrix.is_cupy(A)
 
     def solve(lu: LUFactor) -> Any:
         x = lu.solve(b, "T" if transposed else "N")
-        if there and lu.symbolic.call and lu._device_array is not None and type(columns) is not recognised.ColumnsThere:
-            recognised.learn(A, columns)
+        if (
+            is_on_device
+            and lu.symbolic.call
+            and lu._device_array is not None
+            and type(columns) is not device_pattern_cache.DeviceColumns
+        ):
+            device_pattern_cache.learn(A, columns)
         return x
 
     columns: Any
-    if there:
-        columns = recognised.columns_of(A)
+    if is_on_device:
+        columns = device_pattern_cache.columns_of(A)
     elif transposed:
         columns = matrix.Columns(A.shape[0], A.data, A.indices, A.indptr)
     else:
         columns = A.tocsc()
-    return solve_once(columns, (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
+    return solve_single_use(columns, (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
 
 
 def solve_sparse(A: Any, b: Any) -> Any:
     """Sparse right-hand sides, some columns at a time; the result has A's class."""
 
     def solve(lu: LUFactor) -> Any:
-        if b.format != "csc" and not isinstance(b, LENT):
+        if b.format != "csc" and not isinstance(b, FOREIGN):
             warn("spsolve is more efficient when sparse b is in the CSC matrix format", sp.SparseEfficiencyWarning)
         columns = sp.csc_array(b)
         blocks = []
@@ -227,7 +232,7 @@ def solve_sparse(A: Any, b: Any) -> Any:
             blocks.append(sp.csc_array(x))
         return sp.hstack(blocks, format="csc") if blocks else sp.csc_array(b.shape, dtype=A.dtype)
 
-    return type(A)(solve_once(A, DEFAULTS, for_one_use(automatic()), solve))
+    return type(A)(solve_single_use(A, DEFAULTS, for_one_use(automatic()), solve))
 
 
 @cache

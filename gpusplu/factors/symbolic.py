@@ -80,7 +80,7 @@ class Symbolic(Generic[FactorT, BatchT]):
         self.seconds, self.call = dict(problem.seconds), call
         if not remembered:
             problem = problem.without_values(choice.request)
-            registry.named(choice.engine).remember(problem, analysis)
+            registry.named(choice.engine).adopt(problem, analysis)
         self._problem, self._choice, self._analysis = problem, choice, analysis
 
     @property
@@ -213,14 +213,14 @@ class Symbolic(Generic[FactorT, BatchT]):
         found.seconds = {"canonicalize": seconds, "analyze": 0.0}
         return found
 
-    def suiting(self, canonical: np.ndarray) -> Symbolic:
+    def compatible_with(self, canonical: np.ndarray) -> Symbolic:
         """Itself; where the values analysed were singular by their zeros, an analysis of these values."""
         if self._analysis.core.structural_rank == self.n:
             return self
         problem = self._problem
         return analyze_problem(Problem(problem.pattern, canonical, problem.kind, problem.options, self._choice.request))
 
-    def moved_to(self, other: Symbolic) -> Symbolic:
+    def migrated_to(self, other: Symbolic) -> Symbolic:
         """What another engine made of the same pattern, with the threshold for pivots that this one has."""
         if self._analysis is other._analysis:
             return self
@@ -305,13 +305,13 @@ def restore_symbolic(
     require(isinstance(choice.request, Request), "a part is something else")
     require(isinstance(choice.request.refactorizations, (int, float)), "the expected refactorizations are no number")
     require(all(isinstance(value, float) for value in seconds.values()), "the seconds of the phases are no numbers")
-    choice = choice_here(choice)
+    choice = available_choice(choice)
     problem = Problem(pattern, np.empty(0, dtype), kind, options, choice.request)
     problem.seconds.update(seconds)
     return Symbolic(problem, choice, Analysis(core))
 
 
-def choice_here(choice: Choice) -> Choice:
+def available_choice(choice: Choice) -> Choice:
     """The choice, or the CPU engine where its device is not there."""
     if not registry.named(choice.engine).on_device:
         return choice

@@ -64,13 +64,13 @@ class Triangles:
         return bool(getattr(self._core, "captured", False))
 
     def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
-        self._look_at_product()
+        self._check_product()
         pointers, rows, values = arrays
         if values.size <= np.iinfo(np.int32).max:
             pointers = pointers.astype(np.int32)
         return sp.csc_array((values, rows, pointers), shape=self.shape)
 
-    def _look_at_product(self) -> None:
+    def _check_product(self) -> None:
         if not getattr(self._core, "has_accurate_triangles", True):
             what = f"overflow encountered in {self._names}: they are not finite, or their product is not A"
             warn(what, RuntimeWarning)
@@ -81,9 +81,9 @@ class Triangles:
             return matrix.to_device(self._solve_with(triangle, lower, rhs.get(), trans))
         ptr, ind = triangle.indptr.astype(np.int64), triangle.indices.astype(np.int32)
 
-        def solve(b: ndarray, way: int) -> ndarray:
+        def solve(b: ndarray, op: int) -> ndarray:
             x = b.reshape(-1, order="F").copy()
-            _core.solve_triangle(lower, ptr, ind, triangle.data, "NTH"[way], x)
+            _core.solve_triangle(lower, ptr, ind, triangle.data, "NTH"[op], x)
             return x.reshape(b.shape, order="F")
 
         return solve_as_given(solve, rhs, trans, self.shape[0], self._dtype)
@@ -339,7 +339,7 @@ class LDLTriangle(SymmetricTriangle):
         _ = self.L  # or there are no pivots
         d, e = self._core.pivots()
 
-        def solve(b: ndarray, way: int) -> ndarray:
+        def solve(b: ndarray, op: int) -> ndarray:
             columns = b.reshape((len(b), prod(b.shape[1:])), order="F")
             x = columns / np.where(d == 0, 1, d)[:, None]
             first = np.flatnonzero(e)  # of pivots of order 2

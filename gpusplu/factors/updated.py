@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..common.results import SlogDet
 
 
-WAYS: tuple[Trans, ...] = get_args(Trans)
+OPS: tuple[Trans, ...] = get_args(Trans)
 
 
 class UpdatedFactor:
@@ -71,7 +71,7 @@ class UpdatedFactor:
         self._factor, self._version = factor, version_of(factor)
         core, pattern = factor.parts()[0], factor.symbolic.parts()[0].pattern
         self._A = sp.csc_array((core.values(), pattern.ind, pattern.ptr), shape=factor.shape)
-        self._ladder = _core.Ladder(np.dtype(self.dtype).char)
+        self._policy = _core.AccuracyPolicy(np.dtype(self.dtype).char)
         self._solved = self._by_factor(self._U, 0)  # A^-1 U
         self._solved_transposed: np.ndarray | None = None  # A^-T conj(V), once it is needed
         self._capacitance = np.eye(self.rank, dtype=self.dtype) + self._V.conj().T @ self._solved
@@ -129,14 +129,14 @@ class UpdatedFactor:
         return solve_as_given(self._refined, rhs, trans, self.shape[0], np.dtype(self.dtype))
 
     def _require_values(self) -> None:
-        if self._factor._under_way or version_of(self._factor) != self._version:
+        if self._factor._in_progress or version_of(self._factor) != self._version:
             raise RuntimeError("the factor was refactored since: call updated(U, V) again")
 
     def _by_factor(self, b: np.ndarray, trans: int) -> np.ndarray:
-        x: np.ndarray = self._factor.solve(np.asfortranarray(b), WAYS[trans])
+        x: np.ndarray = self._factor.solve(np.asfortranarray(b), OPS[trans])
         return x
 
-    def _once(self, b: np.ndarray, trans: int) -> np.ndarray:
+    def _solve_unrefined(self, b: np.ndarray, trans: int) -> np.ndarray:
         """x = y - Z C^-1 V^H y with y = A^-1 b and Z = A^-1 U, or the same of the transposes."""
         y = self._by_factor(b, trans)
         if self._small is None:
@@ -185,26 +185,26 @@ class UpdatedFactor:
 
     def _refined(self, b: np.ndarray, trans: int) -> np.ndarray:
         """Measured and refined by the rules of all factors."""
-        held = [self._once(b, trans)]
+        held = [self._solve_unrefined(b, trans)]
 
         def measure(by_rows: bool) -> tuple[float, float]:
             return self._residual(b, held[-1], trans, by_rows)[1]
 
         def step(sized: bool) -> float:
-            held.append(held[-1] + self._once(self._residual(b, held[-1], trans)[0], trans))
+            held.append(held[-1] + self._solve_unrefined(self._residual(b, held[-1], trans)[0], trans))
             return 0.0
 
         def go_back() -> None:
             held.pop()
 
-        refined = self._ladder.refine(_core.PivotReport(growth=self._swamped), measure, step, go_back)
+        refined = self._policy.refine(_core.PivotReport(growth=self._swamped), measure, step, go_back)
         self._require_values()  # another thread may have changed them meanwhile
         x, errors, is_finite = held[-1], (refined.error, 0.0), bool(np.isfinite(b).all())
         if is_finite and not refined.accurate:
             x, errors = self._by_borders(b, trans)
         self.backward_error = errors[0]
         worst = max(np.inf if np.isnan(error) else error for error in errors)
-        if self._ladder.must_warn(worst, bool(np.isfinite(x).all()), is_finite):
+        if self._policy.must_warn(worst, bool(np.isfinite(x).all()), is_finite):
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
         return np.asfortranarray(x)
 
@@ -267,7 +267,7 @@ class UpdatedFactor:
 
 def version_of(factor: Any) -> tuple[int, int]:
     """Changes with the values held, by graphs of the caller's too."""
-    return factor.version, int(getattr(factor._core, "n_later", 0))
+    return factor.version, int(getattr(factor._core, "n_deferred", 0))
 
 
 def _columns(name: str, array: Any, n: int) -> np.ndarray:

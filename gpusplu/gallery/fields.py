@@ -107,9 +107,9 @@ def elasticity(*shape: int, poisson_ratio: float = 0.3, contrast: float = 1.0, s
     offsets = list(product((-1, 0, 1), repeat=3))
     nodes = tuple(m + 1 for m in shape)
     blocks = np.zeros((len(offsets), *nodes, 3, 3))
-    for (a, here), (b, there) in product(enumerate(corners), repeat=2):
-        offset = offsets.index(tuple(q - p for p, q in zip(here, there, strict=True)))
-        window = tuple(slice(p, p + m) for p, m in zip(here, shape, strict=True))
+    for (a, near), (b, far) in product(enumerate(corners), repeat=2):
+        offset = offsets.index(tuple(q - p for p, q in zip(near, far, strict=True)))
+        window = tuple(slice(p, p + m) for p, m in zip(near, shape, strict=True))
         blocks[offset][window] += modulus[..., None, None] * stiffness[3 * a : 3 * a + 3, 3 * b : 3 * b + 3]
     free = (shape[0], *nodes[1:])
     return from_stencil(free, offsets, blocks[:, 1:].reshape(len(offsets), -1, 3, 3))
@@ -163,11 +163,11 @@ def from_stencil(shape: Sequence[int], offsets: Sequence[Offset], blocks: NDArra
     inside = np.zeros((points, len(offsets)), bool)
     column = np.zeros((points, len(offsets)), np.int32)
     for k, offset in enumerate(offsets):
-        here = tuple(slice(max(0, -o), m - max(0, o)) for o, m in zip(offset, shape, strict=True))
-        there = tuple(slice(max(0, o), m - max(0, -o)) for o, m in zip(offset, shape, strict=True))
-        rows = numbers[here].ravel()
+        near = tuple(slice(max(0, -o), m - max(0, o)) for o, m in zip(offset, shape, strict=True))
+        far = tuple(slice(max(0, o), m - max(0, -o)) for o, m in zip(offset, shape, strict=True))
+        rows = numbers[near].ravel()
         inside[rows, k] = True
-        column[rows, k] = numbers[there].ravel()
+        column[rows, k] = numbers[far].ravel()
     values = np.moveaxis(blocks, (1, 2, 0, 3), (0, 1, 2, 3))  # point, row in block, neighbour, column in block
     keep = np.broadcast_to(inside[:, None, :, None], values.shape)
     columns = np.broadcast_to((d * column)[:, None, :, None] + np.arange(d, dtype=np.int32), values.shape)

@@ -41,8 +41,8 @@ def kkt(variables: int, constraints: int, barrier: float = 1e-3, seed: int = 0) 
     own = np.arange(constraints) * variables // constraints  # a variable of its own for each constraint
     coupled = near(rng, np.arange(variables), 2, variables)
     hessian = coupled @ coupled.T + diags_array(rng.uniform(0.01, 1.0, variables))
-    beside = near(rng, own, 3, variables)
-    jacobian = beside + coo_array(
+    neighbours = near(rng, own, 3, variables)
+    jacobian = neighbours + coo_array(
         (rng.choice([-1.0, 1.0], constraints), (np.arange(constraints), own)), (constraints, variables)
     )
     others = np.setdiff1d(np.arange(variables), own)

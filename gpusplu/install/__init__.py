@@ -68,13 +68,13 @@ if "_holders" not in globals():  # else this module is loaded again, and what it
     _watch = _cupyx.Watch(lambda: _replace_now())
 
 
-def _renew_lock() -> None:
+def _reset_lock() -> None:
     """In a forked child: a thread that is not there may hold it."""
     global _lock
     _lock = RLock()
 
 
-os.register_at_fork(after_in_child=_renew_lock)
+os.register_at_fork(after_in_child=_reset_lock)
 
 
 def install() -> None:
@@ -203,18 +203,18 @@ def _replace_now() -> None:
     # Without the lock: a thread that imports may collect garbage, Enabled among it.
     from . import compat
 
-    ours: dict[FunctionType, Callable[..., Any]] = {
+    gpusplu_function: dict[FunctionType, Callable[..., Any]] = {
         **{function: getattr(compat, name) for name, function in _scipy.functions().items()},
-        **{function: _later(name) for name, function in _cupyx.functions().items()},
+        **{function: _lazy(name) for name, function in _cupyx.functions().items()},
     }
     with _lock:
         if _is_held():
             _watch.begin()
-            for function in ours:
+            for function in gpusplu_function:
                 if function not in _replaced:
                     original = _scipy.original_of(function)
                     _replaced.append(function)
-                    _replace(function, original, ours[function])
+                    _replace(function, original, gpusplu_function[function])
 
 
 def _restore_free() -> None:
@@ -226,29 +226,29 @@ def _restore_free() -> None:
             _replaced.clear()
 
 
-def _later(name: str) -> Callable[..., Any]:
+def _lazy(name: str) -> Callable[..., Any]:
     """Our function for one of CuPy's, from a module that imports CuPy: not before it is called."""
 
-    def ours(*args: Any, **kwargs: Any) -> Any:
+    def gpusplu_function(*args: Any, **kwargs: Any) -> Any:
         from . import compat_cupyx
 
         return getattr(compat_cupyx, name)(*args, **kwargs)
 
-    return ours
+    return gpusplu_function
 
 
 def _body(*args: Any, _gpusplu: tuple[Callable[..., Any], ...], **kwargs: Any) -> Any:
     """What is called in the place of a function of SciPy's or CuPy's."""
-    active, ours, theirs, original = _gpusplu
+    active, gpusplu_function, peer_function, original = _gpusplu
     if active():
-        return ours(theirs, *args, **kwargs)
+        return gpusplu_function(peer_function, *args, **kwargs)
     return original(*args, **kwargs)
 
 
-def _alone(original: Callable[..., Any]) -> Callable[..., Any]:
+def _bypassing(original: Callable[..., Any]) -> Callable[..., Any]:
     """`original`, and what it calls as it was made too: CuPy's splu wraps what SciPy's returns, and nothing else."""
 
-    def theirs(*args: Any, **kwargs: Any) -> Any:
+    def peer_function(*args: Any, **kwargs: Any) -> Any:
         scope = Scope(False)
         scope.begin()
         try:
@@ -256,16 +256,16 @@ def _alone(original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             scope.end()
 
-    return theirs
+    return peer_function
 
 
-def _replace(function: FunctionType, original: FunctionType, ours: Callable[..., Any]) -> None:
+def _replace(function: FunctionType, original: FunctionType, gpusplu_function: Callable[..., Any]) -> None:
     """Give a function another body than `original`, its copy; its signature is still read off that.
 
     Threads may call it meanwhile, so what the new body needs comes first and goes last: an argument by keyword that
     nobody passes, and which the old body does not look at.
     """
-    parts = (is_active, ours, _alone(original), original)
+    parts = (is_active, gpusplu_function, _bypassing(original), original)
     function.__kwdefaults__ = {**(original.__kwdefaults__ or {}), "_gpusplu": parts}
     function.__wrapped__ = original  # type: ignore[attr-defined]
     function.__code__ = _body.__code__.replace(

@@ -69,7 +69,7 @@ def splu(
 ) -> Any:
     """cupyx.scipy.sparse.linalg.splu, active."""
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options)
-    if is_ours(A):
+    if is_supported(A):
         try:
             return SuperLU(factor_lu(A.get().tocsc(), (*arguments, *DEFAULTS[len(arguments) :]), on_device()))
         except NonFiniteError:
@@ -79,7 +79,7 @@ def splu(
 
 def factorized(original: Callable[..., Any], A: Any) -> Any:
     """cupyx.scipy.sparse.linalg.factorized, active."""
-    if is_ours(A):
+    if is_supported(A):
         try:
             return SuperLU(factor_lu(A.get().tocsc(), DEFAULTS, on_device())).solve
         except NonFiniteError:
@@ -89,12 +89,12 @@ def factorized(original: Callable[..., Any], A: Any) -> Any:
 
 def spsolve(original: Callable[..., Any], A: Any, b: Any) -> Any:
     """cupyx.scipy.sparse.linalg.spsolve, active."""
-    if not (is_ours(A) and is_rhs(b, A.shape[0])):
+    if not (is_supported(A) and is_rhs(b, A.shape[0])):
         return original(A, b)
     if A.format != "csr":
         warn("CSR format is required. Converting to CSR format.", sparse.SparseEfficiencyWarning)
     try:
-        given = A if matrix.is_compressed_there(A) else A.get()
+        given = A if matrix.is_compressed_on_device(A) else A.get()
         return solving.solve_stored(given, b.astype(A.dtype, copy=False), None, on_device())
     except NonFiniteError:
         pass
@@ -104,7 +104,7 @@ def spsolve(original: Callable[..., Any], A: Any, b: Any) -> Any:
     return original(A.tocsr(), b)
 
 
-def is_ours(A: Any) -> bool:
+def is_supported(A: Any) -> bool:
     """Whether `A` is a matrix that CuPy's functions take."""
     return sparse.issparse(A) and len(A.shape) == 2 and A.shape[0] == A.shape[1] and A.dtype.char in "fdFD"
 

@@ -18,11 +18,11 @@ MODULE = "cupyx.scipy.sparse.linalg"
 def functions() -> dict[str, FunctionType]:
     """Those that are there now by name, under whatever somebody has wrapped around them."""
     found = namespace()
-    made = {name: unwrap(found[name], stop=is_theirs) for name in NAMES if callable(found.get(name))}
-    return {name: function for name, function in made.items() if is_theirs(function)}
+    made = {name: unwrap(found[name], stop=is_cupys) for name in NAMES if callable(found.get(name))}
+    return {name: function for name, function in made.items() if is_cupys(function)}
 
 
-def is_theirs(function: Any) -> bool:
+def is_cupys(function: Any) -> bool:
     """Whether CuPy made it, as a function whose body can be another."""
     return isinstance(function, FunctionType) and function.__globals__.get("__name__", "").partition(".")[0] == "cupyx"
 

@@ -34,7 +34,7 @@ from ..factors.gradients import TRANSPOSE, Factored
 from ..factors.pipeline import factored_lu, within_memory
 from .foreign import DeviceSite, lower
 from .host import INDEX_ARRAYS, each_structure
-from .store import ONCE, Entry, Store
+from .store import SINGLE_USE, Entry, Store
 from .structure import Structure
 
 #: Refactorizations and solves that the choice of an engine counts on: what was worth compiling is run often.
@@ -164,20 +164,20 @@ class DeviceStore(Store):
     ) -> tuple[DeviceEntry, Any]:
         """An entry with new values, and the solution if there is a `b`."""
         with self.lock:
-            spare: Any = self.spare(group)
-            if spare is not None:
-                self.forget(spare)
-        if spare is None:
+            replaced: Any = self.find_replaceable(group)
+            if replaced is not None:
+                self.forget(replaced)
+        if replaced is None:
             return self.added(device, structure, group, values, b, op)
         try:
-            x = factored_again(spare.factored, values, b, op)  # or it raises, and the factor is what it was
-            spare.values[...] = values
-            spare.written = Written(device)
-            spare.waits, spare.swept = ONCE, False
-            return spare, x
+            x = factored_again(replaced.factored, values, b, op)  # or it raises, and the factor is what it was
+            replaced.values[...] = values
+            replaced.written = Written(device)
+            replaced.waits, replaced.swept = SINGLE_USE, False
+            return replaced, x
         finally:
             with self.lock:
-                self.keep(spare)
+                self.keep(replaced)
 
     def added(
         self, device: Any, structure: Structure, group: tuple[Hashable, ...], values: Any, b: Any, op: str
@@ -301,10 +301,10 @@ def solve(structure: Structure, values: Any, b: Any, *, transpose: bool, kept: i
 def by_host(work: Callable[..., Any]) -> Callable[..., Any]:
     """``work(*arrays)`` of `host` for arrays on the device."""
 
-    def there_and_back(*arrays: Any, **parameters: Any) -> list[Any]:
+    def round_trip(*arrays: Any, **parameters: Any) -> list[Any]:
         return [matrix.to_device(array) for array in work(*(array.get() for array in arrays), **parameters)]
 
-    return there_and_back
+    return round_trip
 
 
 def lower_solve(context: Any, *operands: Any, **parameters: Any) -> Sequence[Any]:

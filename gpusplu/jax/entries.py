@@ -70,7 +70,7 @@ def each_system(
     one: Callable[..., Any], axes: tuple[int, int], arrays: tuple[Any, Any], index: Any, layout: str
 ) -> Any:
     """``one(*arrays, *index)``, for every system of those that have a batch."""
-    alone = (*axes, *((1, 1) if layout == "bcsr" else (2,)))[: 2 + len(index)]
-    mapped = tuple(0 if a.ndim > axis else None for a, axis in zip((*arrays, *index), alone, strict=True))
+    own_axes = (*axes, *((1, 1) if layout == "bcsr" else (2,)))[: 2 + len(index)]
+    mapped = tuple(0 if a.ndim > axis else None for a, axis in zip((*arrays, *index), own_axes, strict=True))
     function = one if all(axis is None for axis in mapped) else jax.vmap(one, in_axes=mapped)
     return function(*arrays, *index)

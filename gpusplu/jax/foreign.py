@@ -259,10 +259,10 @@ def addresses(buffers: Buffers) -> list[int]:
 
 def tell_version(frame: Frame) -> None:
     """Answer XLA, which asks what version this was written for."""
-    there, metadata = frame.api.contents.version, frame.extension.contents.metadata.contents
-    if there.major != MAJOR:
-        raise RuntimeError(f"gpusplu.jax knows version {MAJOR} of XLA's interface, not {there.major}; update gpusplu")
-    metadata.version = Version(ctypes.sizeof(Version), None, MAJOR, min(MINOR, there.minor))
+    loaded, metadata = frame.api.contents.version, frame.extension.contents.metadata.contents
+    if loaded.major != MAJOR:
+        raise RuntimeError(f"gpusplu.jax knows version {MAJOR} of XLA's interface, not {loaded.major}; update gpusplu")
+    metadata.version = Version(ctypes.sizeof(Version), None, MAJOR, min(MINOR, loaded.minor))
     metadata.traits, metadata.state = 0, 0  # not for command buffers; keeps nothing between calls
 
 

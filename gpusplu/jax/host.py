@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common.rhs import UNITS_AT_ONCE
+from ..common.rhs import UNITS_PER_SOLVE
 from ..errors import NonFiniteError
 from ..factors.gradients import Factored, conjugate
 from .store import STORE
@@ -120,12 +120,12 @@ def turned(structure: Structure, values: np.ndarray, tangent: np.ndarray) -> Seq
     entries, order = np.empty((*batch, rows.size), values.dtype), np.argsort(rows, kind="stable")
     try:
         with STORE.factor(structure, values) as factored:
-            for first in range(0, structure.n, UNITS_AT_ONCE):
-                units = np.arange(first, min(first + UNITS_AT_ONCE, structure.n))
+            for first in range(0, structure.n, UNITS_PER_SOLVE):
+                units = np.arange(first, min(first + UNITS_PER_SOLVE, structure.n))
                 inverse = solved(factored, np.eye(units.size, structure.n, first, dtype=values.dtype), "N", batch)
                 x = solved(factored, products(structure, tangent, inverse, False), "N", batch)
-                asked = order[slice(*np.searchsorted(rows[order], (units[0], units[-1] + 1)))]
-                entries[..., asked] = -x[..., rows[asked] - first, columns[asked]]
+                requested = order[slice(*np.searchsorted(rows[order], (units[0], units[-1] + 1)))]
+                entries[..., requested] = -x[..., rows[requested] - first, columns[requested]]
     except RuntimeError:
         entries[...] = np.nan
     return (structure.padded(entries),)

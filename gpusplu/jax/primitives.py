@@ -28,7 +28,7 @@ from jax.interpreters import ad, batching, mlir
 
 from ..common.arrays import Jax
 from . import device, entries, foreign, host
-from .store import ADJOINT, ONCE
+from .store import ADJOINT, SINGLE_USE
 
 # Axes of an operand without a batch: of values, of vectors, and of the index arrays of each layout.
 VALUES, VECTORS = 1, 2
@@ -141,11 +141,11 @@ def batched(
     number = len(index_axes(parameters["structure"], parameters["layout"]))
     every = axes[0], *index_axes(parameters["structure"], parameters["layout"]), *axes[1:]
     inner = max((a.shape[m : a.ndim - axis] for a, m, axis in zip(operands, mapped, every, strict=True)), key=len)
-    alone = [a.ndim == axis for a, axis in zip(operands, every, strict=True)]
+    unbatched = [a.ndim == axis for a, axis in zip(operands, every, strict=True)]
     # Indices that are the same for all systems stay so, and then vectors may, too.
-    share_index = all(alone[1 : 1 + number])
+    share_index = all(unbatched[1 : 1 + number])
     share = [False, *[share_index] * number, *[share_index and axes == (VALUES, VECTORS)] * (len(axes) - 1)]
-    whole = zip(operands, mapped, every, alone, share, strict=True)
+    whole = zip(operands, mapped, every, unbatched, share, strict=True)
     systems = [a if one and shared else spread(a, m, axis, size, inner) for a, m, axis, one, shared in whole]
     results = primitive.bind(*systems, **parameters)
     return [r.reshape(size, *inner, *r.shape[1:]) for r in results], [0] * len(results)
@@ -193,7 +193,7 @@ def solve_transpose(cotangents: Any, values: Any, *others: Any, transpose: bool,
     nothing = [None] * (1 + len(index))
     if type(g) is ad.Zero:
         return [*nothing, ad.Zero(b.aval)]
-    (y,) = solve_p.bind(values, *index, g, transpose=not transpose, kept=ONCE, **parameters)
+    (y,) = solve_p.bind(values, *index, g, transpose=not transpose, kept=SINGLE_USE, **parameters)
     return [*nothing, like_operand(y, b.aval)]
 
 

@@ -12,7 +12,7 @@ from ..common.rhs import TRANS
 from . import device
 from .operands import Matrix, float_dtype, read_matrix, read_vectors
 from .primitives import slogdet_p, solve_p
-from .store import AGAIN, ONCE, STORE
+from .store import AGAIN, SINGLE_USE, STORE
 
 
 class SlogDet(NamedTuple):
@@ -73,7 +73,7 @@ def spsolve(A: Any, b: Any) -> Any:
     >>> gradient.shape
     (4,)
     """
-    return solved(read_matrix(A, "spsolve"), b, "N", kept=ONCE, caller="spsolve")
+    return solved(read_matrix(A, "spsolve"), b, "N", kept=SINGLE_USE, caller="spsolve")
 
 
 def solved(matrix: Matrix, b: Any, trans: str, kept: int, caller: str) -> Any:
@@ -88,7 +88,7 @@ def solved(matrix: Matrix, b: Any, trans: str, kept: int, caller: str) -> Any:
         dtype = jnp.finfo(dtype).dtype
         rows = jnp.concatenate((rows.real, rows.imag))
     if not isinstance(matrix.values, jax.core.Tracer) and matrix.values.dtype == dtype:
-        kept = ONCE  # by the factor that `hold` keeps
+        kept = SINGLE_USE  # by the factor that `hold` keeps
     (x,) = solve_p.bind(*matrix.cast(dtype).arrays, rows, transpose=trans != "N", kept=kept, **matrix.static)
     if split:
         x = jax.lax.complex(*jnp.split(x, 2))
@@ -132,7 +132,7 @@ def slogdet(A: Any) -> SlogDet:
     11.0
     """
     matrix = read_matrix(A, "slogdet")
-    return SlogDet(*slogdet_p.bind(*matrix.arrays, kept=ONCE, **matrix.static))
+    return SlogDet(*slogdet_p.bind(*matrix.arrays, kept=SINGLE_USE, **matrix.static))
 
 
 @jax.tree_util.register_pytree_node_class

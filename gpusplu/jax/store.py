@@ -35,9 +35,9 @@ from .structure import Structure
 
 # What a solve says of the solves that follow: nothing; others with the same values may come, as a `Factorized` that is
 # traced cannot hold its factor; the adjoint will come.
-ONCE, AGAIN, ADJOINT = 0, 1, 2
+SINGLE_USE, AGAIN, ADJOINT = 0, 1, 2
 # Factors that no object holds: of one pattern, for `ADJOINT` of all patterns.
-MOST = {ONCE: 1, AGAIN: 4, ADJOINT: 1024}
+MOST = {SINGLE_USE: 1, AGAIN: 4, ADJOINT: 1024}
 # Objects and small arrays of a factor that its own count leaves out, measured as resident memory of 1,000 factors.
 OVERHEAD = 16 << 10  # bytes
 
@@ -78,7 +78,7 @@ class Entry:
         That were factored.
     factored : Factored
     waits : int
-        `ONCE`, `AGAIN` or `ADJOINT`: for what it is kept.
+        `SINGLE_USE`, `AGAIN` or `ADJOINT`: for what it is kept.
     swept : bool
         An adjoint has used it. A next sweep through as many values needs as many factors.
     users : int
@@ -92,7 +92,7 @@ class Entry:
     def __init__(self, key: tuple[Hashable, ...], values: np.ndarray, factored: Factored, nbytes: int):
         self.key, self.values, self.factored = key, values.copy(), factored
         self.nbytes = nbytes + values.nbytes + OVERHEAD
-        self.waits, self.swept, self.transpose, self.users = ONCE, False, False, 0
+        self.waits, self.swept, self.transpose, self.users = SINGLE_USE, False, False, 0
         self.holders: WeakSet[Any] = WeakSet()
 
     @property
@@ -102,15 +102,15 @@ class Entry:
     @property
     def done(self) -> bool:
         """Nothing is expected to need it."""
-        return self.waits == ONCE
+        return self.waits == SINGLE_USE
 
     def expect(self, transpose: bool, kept: int) -> None:
         """Note a solve: the first one that is differentiated waits for one with the transpose."""
         if kept > self.waits:
             self.waits, self.transpose = kept, transpose
-        elif kept == ONCE and transpose != self.transpose:
+        elif kept == SINGLE_USE and transpose != self.transpose:
             self.swept = self.swept or self.waits == ADJOINT
-            self.waits = ONCE
+            self.waits = SINGLE_USE
 
 
 class Store:
@@ -124,7 +124,7 @@ class Store:
 
     @contextmanager
     def factor(
-        self, structure: Structure, values: np.ndarray, transpose: bool = False, kept: int = ONCE
+        self, structure: Structure, values: np.ndarray, transpose: bool = False, kept: int = SINGLE_USE
     ) -> Iterator[Factored]:
         """The factor of values, shape (size,) or (nbatch, size), which stays what it is inside the block.
 
@@ -171,20 +171,20 @@ class Store:
         if entry is not None and same_bits(entry.values, values):
             self.entries.move_to_end(key)
             return entry
-        spare = self.spare(group)
-        if spare is not None:
-            self.forget(spare)  # before: a batch that Ctrl-C ends is of these values from then on
+        replaced = self.find_replaceable(group)
+        if replaced is not None:
+            self.forget(replaced)  # before: a batch that Ctrl-C ends is of these values from then on
             try:
-                spare.factored.factor.refactor(values)
+                replaced.factored.factor.refactor(values)
             except RuntimeError:  # the factor is what it was
-                self.keep(spare)
+                self.keep(replaced)
                 raise
-            np.copyto(spare.values, values)
-            spare.key, spare.waits, spare.swept = key, ONCE, False
-            return self.keep(spare)
+            np.copyto(replaced.values, values)
+            replaced.key, replaced.waits, replaced.swept = key, SINGLE_USE, False
+            return self.keep(replaced)
         return self.keep(Entry(key, values, *first_factored(group[0], values)))
 
-    def spare(self, group: tuple[Hashable, ...]) -> Entry | None:
+    def find_replaceable(self, group: tuple[Hashable, ...]) -> Entry | None:
         """An entry of the group whose factor may become that of other values."""
         full = self.nbytes > patterns.STORE.max_bytes
         free = [entry for entry in self.entries.values() if entry.free and entry.key[:-1] == group]

@@ -146,12 +146,12 @@ def _add_trailing_block(requests: np.ndarray, strides: np.ndarray, hops: np.ndar
     """Accesses of a dense trailing block that is factored by tiles."""
     n, cells = cell.size, requests.shape[0]
     tiles = -(-(n - p) // TILE)
-    here = cell[p:]
+    tail = cell[p:]
     own = np.arange(n - p) // TILE
     for i in range(n - p):
         # as target of the Schur complement and of its tile, then as L for tiles to the right or U for those below
         counts = 2 + tiles - 1 - np.minimum(own[i], own)
-        requests[here[i]] += np.bincount(here, counts, cells).astype(np.int64)
-        whole = np.bincount(here, minlength=cells)
-        strides[here[i]] += whole
-        hops[here[i]] += whole
+        requests[tail[i]] += np.bincount(tail, counts, cells).astype(np.int64)
+        whole = np.bincount(tail, minlength=cells)
+        strides[tail[i]] += whole
+        hops[tail[i]] += whole

@@ -168,8 +168,8 @@ def points(factor: Any) -> list[Point]:
         "solve": (2 * passes * stats.nnz_factor, passes * stats.bytes),
     }
     return [
-        Point(phase, complex_by * flops, float(moved), stats.seconds[phase])
-        for phase, (flops, moved) in work.items()
+        Point(phase, complex_by * flops, float(traffic), stats.seconds[phase])
+        for phase, (flops, traffic) in work.items()
         if stats.seconds.get(phase, 0) > 0 and flops > 0
     ]
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 
-from ..common.rhs import UNITS_AT_ONCE
+from ..common.rhs import UNITS_PER_SOLVE
 from ..factors.gradients import Factored
 from . import functions, native, operators
 from .functions import save, saved
@@ -143,11 +143,11 @@ def between_inverses(values: Tensor, middle: Tensor, factor: Any, pattern: Patte
     rows, columns = pattern.coordinates()
     n, batch = pattern.n, values.shape[:-1]
     order = columns.argsort(stable=True)
-    begins = torch.arange(0, n + UNITS_AT_ONCE, UNITS_AT_ONCE, device=columns.device)
+    begins = torch.arange(0, n + UNITS_PER_SOLVE, UNITS_PER_SOLVE, device=columns.device)
     first_of = torch.searchsorted(columns[order], begins).tolist()
     blocks = []
-    for block, first in enumerate(range(0, n, UNITS_AT_ONCE)):
-        identity = torch.eye(n, dtype=values.dtype, device=values.device)[:, first : first + UNITS_AT_ONCE]
+    for block, first in enumerate(range(0, n, UNITS_PER_SOLVE)):
+        identity = torch.eye(n, dtype=values.dtype, device=values.device)[:, first : first + UNITS_PER_SOLVE]
         x = identity.expand(*batch, *identity.shape)
         x = functions.solve(values, x, factor, pattern, "H", False)
         x = functions.product(pattern, middle, x, "H", False)

@@ -16,7 +16,7 @@ from ..errors import BatchError, is_singular
 from ..factors.batch_status import BatchStatus
 from ..factors.batches import splu_batch
 from ..factors.gradients import Factored
-from ..factors.pipeline import factor_to_lend
+from ..factors.pipeline import factor_to_borrow
 from ..factors.solving import for_one_use
 from ..typing import Errors
 from . import device
@@ -50,7 +50,7 @@ def factored(pattern: Pattern, values: Tensor, singular: bool = False) -> Factor
         if values.device.type == "cuda":
             with Torch().working(values):
                 return device.factored(pattern, values)
-        return Factored(*factor_to_lend(columns(pattern, values), for_one_use(automatic())), pattern.by_rows)
+        return Factored(*factor_to_borrow(columns(pattern, values), for_one_use(automatic())), pattern.by_rows)
     except RuntimeError as error:
         if singular and is_singular(error):
             return Factored(None)

@@ -102,9 +102,11 @@ def test_cholesky_is_half_of_everything_but_the_solve():
 def test_flops_of_one_thread_cost_more():
     term = {**table.shipped()["cpu.column.refactor"], "alone": 1e-10}
     costs = {**table.shipped(), "cpu.column.refactor": term}
-    below, above, few = (predict_cpu(structure(flops=k * features.ALONE), costs) for k in (0.99, 1.01, 0.49))
+    below, above, few = (predict_cpu(structure(flops=k * features.SINGLE_THREAD), costs) for k in (0.99, 1.01, 0.49))
     assert below.refactor > above.refactor
-    assert below.refactor - few.refactor == pytest.approx(0.5 * features.ALONE * (term["flops"] + term["alone"]))
+    assert below.refactor - few.refactor == pytest.approx(
+        0.5 * features.SINGLE_THREAD * (term["flops"] + term["alone"])
+    )
 
 
 def test_values_are_moved_to_where_they_are_not():
@@ -226,8 +228,8 @@ def test_small_matrices_stay_on_the_cpu_unless_refactored_often(monkeypatch):
     assert request.without_small(usual, request.SMALLEST).engine == "auto"
     assert request.without_small(often, request.SMALLEST - 1).engine == "auto"
     assert request.without_small(often, 20).engine == "cpu"
-    once = request.read_request("auto", expected_refactors=0)
-    assert request.without_small(once, request.SMALLEST).engine == "auto"
+    memo = request.read_request("auto", expected_refactors=0)
+    assert request.without_small(memo, request.SMALLEST).engine == "auto"
 
 
 def test_explain_predicts_what_the_cpu_takes():
@@ -252,7 +254,7 @@ def problem_of(A, asked=None, structures=None, kind="lu"):
     pattern, data = canonicalize(read_matrix(A))
     made = Problem(pattern, pattern.gather(data), kind, Options(), asked or Request())
     if structures:
-        made.once("structures", lambda: structures)
+        made.memo("structures", lambda: structures)
     return made
 
 
@@ -271,7 +273,7 @@ def test_column_engines_take_the_ordering_with_the_shorter_way(monkeypatch):
     A = random_matrix()
     found = [engine.predict(problem_of(A, structures=structures)) for engine in columns]
     assert found[0] == predict_columns("glu", structures[1], table.shipped())
-    assert all(engine.obstacle(problem_of(A, kind="cholesky")) for engine in columns)
+    assert all(engine.unsupported(problem_of(A, kind="cholesky")) for engine in columns)
     little = Request(device_memory=1000)
     crowded = [engine.predict(problem_of(A, little, structures)) for engine in columns]
     assert all("bytes of device memory are needed, 1,000 may be used" in p.note for p in crowded)
@@ -289,10 +291,10 @@ def test_the_choice_says_what_was_compared(monkeypatch):
     assert choice.predictions == predictions
     for part in ("predicted 0.026 s", "0.065 s with cpu", "5 refactorizations", "supernodal: too little memory"):
         assert part in choice.reason
-    once = Request(refactorizations=0)
-    assert select.decide(once, predictions).engine == "cpu"
+    memo = Request(refactorizations=0)
+    assert select.decide(memo, predictions).engine == "cpu"
     faster = (*predictions[:2], Prediction("supernodal", 0.0, 1e-5, 1e-5, 1e-5))
-    assert select.decide(once, faster).engine == "supernodal"
+    assert select.decide(memo, faster).engine == "supernodal"
 
 
 @pytest.mark.parametrize("b", [np.ones(60), sp.csc_array(np.eye(60, 3))])
@@ -330,12 +332,12 @@ def test_kernels_that_are_not_compiled_are_charged_for(monkeypatch):
 
     device, engine = looks_like_a_device(monkeypatch, compiled=compiled), registry.named("supernodal")
     definite = problem_of(spd_matrix(dtype="f"), kind="cholesky")
-    once, again = (engine.first_use(device, definite) for _ in range(2))
-    assert once == pytest.approx(COMPILE_SHARE * table.shipped()["start.compile"]["call"])
+    memo, again = (engine.first_use(device, definite) for _ in range(2))
+    assert memo == pytest.approx(COMPILE_SHARE * table.shipped()["start.compile"]["call"])
     assert again == 0
     assert asked == 2 * [(engine.files, "f", 1)]
-    for charged, name in ((once, "cpu"), (0.0, "supernodal")):
-        predictions = (Prediction("cpu", 0.0, 0.1, 0.0), Prediction("supernodal", 0.0, 0.01, 0.0, once=charged))
+    for charged, name in ((memo, "cpu"), (0.0, "supernodal")):
+        predictions = (Prediction("cpu", 0.0, 0.1, 0.0), Prediction("supernodal", 0.0, 0.01, 0.0, first_use=charged))
         choice = select.decide(Request(), predictions)
         assert choice.engine == name
         assert ("to be compiled" in choice.reason) == (charged > 0)

@@ -119,8 +119,8 @@ def test_the_choice_of_an_engine_knows_where_vectors_are(cupyx, monkeypatch):
     from gpusplu.factors import solving
 
     A, b, asked = cupyx.matrix(), cupyx.cupy.asarray(np.ones(12)), []
-    solve_once = solving.solve_once
-    monkeypatch.setattr(solving, "solve_once", lambda *a: (asked.append(a[2]), solve_once(*a))[1])
+    solve_single_use = solving.solve_single_use
+    monkeypatch.setattr(solving, "solve_single_use", lambda *a: (asked.append(a[2]), solve_single_use(*a))[1])
     gs.install()
     asked.append(cupyx.linalg.splu(A)._factor.symbolic.choice.request)
     asked.append(cupyx.linalg.factorized(A).__self__._factor.symbolic.choice.request)

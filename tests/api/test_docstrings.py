@@ -17,8 +17,16 @@ import gpusplu as gs
 MODULES = ("gpusplu", "gpusplu.gallery", "gpusplu.plotting", "gpusplu.torch", "gpusplu.jax")
 NEEDS = {"gpusplu.plotting": "matplotlib", "gpusplu.torch": "torch", "gpusplu.jax": "jax"}
 #: Methods that are there for other modules of ours.
-OURS = {"again", "canonical", "make", "moved", "moved_to", "partial_factor", "parts"}  # of factors and analyses
-OURS |= {"suiting"} | {"hold", "tree_flatten", "tree_unflatten"}  # the latter of gpusplu.jax.Factorized
+OURS = {
+    "again",
+    "canonical",
+    "make",
+    "replace_core",
+    "migrated_to",
+    "partial_factor",
+    "parts",
+}  # of factors and analyses
+OURS |= {"compatible_with"} | {"hold", "tree_flatten", "tree_unflatten"}  # the latter of gpusplu.jax.Factorized
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -14,7 +14,7 @@ from gpusplu import gallery
 from gpusplu.common import listeners
 from gpusplu.common.timing import backward_error
 from gpusplu.dispatch import patterns
-from gpusplu.dispatch.phases import Told
+from gpusplu.dispatch.phases import LoggedFactor
 from support.processes import PYTHON, environment
 from support.small_matrices import random_matrix, rhs, spd_matrix
 
@@ -93,8 +93,8 @@ def test_verbose_of_what_follows(capsys):
 
 def test_nothing_is_in_between_where_nobody_listens(capfd):
     lu, ch = gs.splu(A), gs.cholesky(spd_matrix())
-    assert not isinstance(lu._core, Told) and not isinstance(ch._core, Told)
-    assert isinstance(gs.splu(A, verbose=1)._core, Told)
+    assert not isinstance(lu._core, LoggedFactor) and not isinstance(ch._core, LoggedFactor)
+    assert isinstance(gs.splu(A, verbose=1)._core, LoggedFactor)
     code = "import gpusplu as gs; from gpusplu import gallery; lu = gs.splu(gallery.poisson(9, 9), precision='mixed')"
     run = subprocess.run([*PYTHON, "-c", f"{code}; lu.refactor(1e40 * gallery.poisson(9, 9).data)"], env=environment())
     assert run.returncode == 0
@@ -103,7 +103,7 @@ def test_nothing_is_in_between_where_nobody_listens(capfd):
 
 def test_a_factor_that_tells_is_a_factor(log):
     lu = gs.splu(A)
-    assert isinstance(lu._core, Told)
+    assert isinstance(lu._core, LoggedFactor)
     assert lu.L.nnz and lu.stats.n_refactor == 0 and lu.explain()
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(lu)).solve(B), lu.solve(B))
     first, second, third = (gs.spsolve(A, B) for _ in range(3))  # its memory is left to the next
@@ -184,7 +184,7 @@ def test_memory_that_is_short(log, monkeypatch):
         monkeypatch.undo()
         raise MemoryError
 
-    monkeypatch.setattr(patterns, "sight_of", find)
+    monkeypatch.setattr(patterns, "pattern_key_of", find)
     gs.splu(A, ordering="amd")
     assert [r.getMessage() for r in log.records if r.levelno == logging.WARNING] == [
         "memory is short: what was remembered of patterns is dropped, and the call made again"

@@ -215,7 +215,7 @@ def test_small_orders():
 def test_engines_that_have_it():
     assert set(registry.names_for("ldlt")) == {"cpu", "supernodal"}
     for name in ("glu", "sflu"):
-        assert "no ldlt factorization" in registry.named(name).obstacle(gs.analyze(saddle(), ldlt=True).parts()[0])
+        assert "no ldlt factorization" in registry.named(name).unsupported(gs.analyze(saddle(), ldlt=True).parts()[0])
     assert gs.ldlt(saddle(), engine="cpu").engine == "cpu"
 
 
@@ -249,7 +249,7 @@ def test_delays_that_perturb_more_pivots_are_forgotten():
     A = gallery.mixed_elements(60, 60)
     symbolic = gs.analyze(A, ldlt=True, ordering="nd")
     symbolic.factor(A.data)
-    remembered = symbolic.parts()[0].once.get("delays")
+    remembered = symbolic.parts()[0].memo.get("delays")
     core, perturbed = remembered.found
     assert core is not symbolic.parts()[1].core and perturbed == 0
     remembered.found = core, -1  # as if other values had had none

@@ -12,7 +12,7 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common import bars, progress
-from gpusplu.common.listeners import Caller, heard_by
+from gpusplu.common.listeners import Caller, log_context
 from gpusplu.common.timing import backward_error
 
 LONG = gallery.poisson(34, 34, 34)
@@ -72,7 +72,7 @@ def test_no_bar_where_it_does_not(clock, monkeypatch, capsys, steps):
 def test_no_bar_where_nobody_sees_it(clock, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     go(clock, (0, 0), (5, 1))
-    with heard_by(Caller(progress=False)):
+    with log_context(Caller(progress=False)):
         monkeypatch.setattr(sys, "stderr", Terminal())
         go(clock, (0, 0), (5, 1))
         assert sys.stderr.getvalue() == ""
@@ -85,7 +85,7 @@ def test_no_bar_where_nobody_sees_it(clock, monkeypatch, capsys):
 
 def test_a_bar_that_was_asked_for_is_lines_elsewhere(clock, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    with heard_by(Caller(progress=True)):
+    with log_context(Caller(progress=True)):
         go(clock, (0, 0), (0.1, 5), (0.11, 5.1), (0.2, 10))
     lines = capsys.readouterr().err.splitlines()
     assert [line.split("]")[1].split()[0] for line in lines] == ["0%", "50%", "100%"]

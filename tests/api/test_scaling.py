@@ -9,7 +9,7 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.traits import Structure
-from gpusplu.cost.scale import DEVICE_BYTES, IN_ONE_PIECE, LARGE, lasting, may_stream, needs, size
+from gpusplu.cost.scale import DEVICE_BYTES, LARGE, UNSPLIT, lasting, may_stream, needs, size
 from gpusplu.dispatch.report import scale_text
 from gpusplu.engines.problem import Request
 
@@ -60,7 +60,7 @@ def test_the_model_is_near_to_what_streaming_measured():
             ratio = record["memory_bytes"] / factors[record["case"]]
             found[record["case"]] = min(found[record["case"]], ratio)
     for case, ratio in found.items():
-        assert 0.7 * IN_ONE_PIECE < ratio < 1.2 * IN_ONE_PIECE, case
+        assert 0.7 * UNSPLIT < ratio < 1.2 * UNSPLIT, case
 
 
 def structure(fill, flops, widest=100, **changes):

@@ -120,10 +120,10 @@ def test_fronts_have_the_size_that_the_planner_writes():
     tasks = plan.launches["count"][plan.launches["phase"] == 3].sum()
     assert len(records(plan.large_task_bytes, "large_fronts", "LargeTask")) == tasks
     assert len(records(plan.large_front_bytes, "large_fronts", "LargeFront")) == large
-    assert len(records(plan.large_piece_bytes, "large_fronts", "LargePiece")) == plan.large_piece_ptr[-1]
+    assert len(records(plan.large_chunk_bytes, "large_fronts", "LargeChunk")) == plan.large_chunk_ptr[-1]
     slots = layout.constant("shared/solve.hpp", "SOLVE_SLOTS")
     assert len(records(schedule.slot_bytes, "solve", "SolveFront")) == schedule.ticket_ptr[-1] * slots
-    assert len(records(schedule.piece_bytes, "solve", "GatherPiece")) == schedule.piece_ptr[-1]
+    assert len(records(schedule.chunk_bytes, "solve", "GatherChunk")) == schedule.chunk_ptr[-1]
     assert len(records(schedule.large_bytes, "solve", "LargeSolveFront")) == large
     assert len(records(schedule.large_forward_bytes, "solve", "LargeSolveTask")) == schedule.forward_ptr[-1]
 
@@ -134,13 +134,13 @@ def test_columns_have_the_size_that_the_planner_writes():
     plan = make_column_plan(Pattern(A), order, order)
     schedule = make_glu_schedule(plan._core)
     runs, chains = (records(getattr(schedule, f"{n.lower()}_bytes"), "glu", f"Glu{n}") for n in ("Run", "Chain"))
-    steps, pieces = (records(getattr(schedule, f"{n.lower()}_bytes"), "glu", f"Glu{n}") for n in ("Step", "Piece"))
+    steps, pieces = (records(getattr(schedule, f"{n.lower()}_bytes"), "glu", f"Glu{n}") for n in ("Step", "Chunk"))
     modes = ("cluster", "batch", "pipeline")
     assert len(runs) and set(runs["mode"]) <= set(range(len(modes)))
     assert len(chains) == runs["end"][runs["mode"] == modes.index("pipeline")].max(initial=0)
     assert len(steps) == chains["end"].max(initial=0)
     assert len(records(schedule.update_bytes, "glu", "GluUpdate")) == steps["end"].max(initial=0)
-    assert len(pieces) == schedule.level_piece[-1]
+    assert len(pieces) == schedule.level_chunk[-1]
     assert len(records(schedule.task_bytes, "glu", "GluTask")) == pieces["end"].max(initial=0)
     longs = long_columns(plan.col_ptr, plan.row, plan.diag, order[-3:])
     parts = records(longs["parts"], "columns", "LongColumn")

@@ -50,10 +50,10 @@ class ToyEngine(Engine):
         return Prediction("toy", factor=1e-9, refactor=1e-9, solve=1e-9)
 
     def analyze(self, problem):
-        return problem.once("toy", lambda: Analysis(problem.for_processor()))
+        return problem.memo("toy", lambda: Analysis(problem.for_processor()))
 
-    def remember(self, problem, analysis):
-        problem.once("toy", lambda: analysis)
+    def adopt(self, problem, analysis):
+        problem.memo("toy", lambda: analysis)
 
     def factor(self, problem, analysis, values):
         return ToyFactor(analysis.core, problem.pattern, values)

@@ -17,7 +17,7 @@ from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, s
 MAKE: dict[str, Callable[..., Any]] = {"lu": gs.splu, "cholesky": gs.cholesky, "ldlt": gs.ldlt}
 BATCH: dict[str, Callable[..., Any]] = {"lu": gs.splu_batch, "cholesky": gs.cholesky_batch}
 #: Factorizations that end with these values, and the errors that say so.
-UNFIT = {"lu": RuntimeError, "cholesky": gs.NotPositiveDefiniteError, "ldlt": RuntimeError}
+INCOMPATIBLE = {"lu": RuntimeError, "cholesky": gs.NotPositiveDefiniteError, "ldlt": RuntimeError}
 
 
 @dataclass(frozen=True)

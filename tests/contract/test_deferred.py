@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from contract.cases import EVERY, UNFIT, backward_error, on_host, only, operators
+from contract.cases import EVERY, INCOMPATIBLE, backward_error, on_host, only, operators
 
 DEVICES = only(device_only=True)
 
@@ -45,7 +45,7 @@ def test_solutions_go_where_the_caller_wants_them(case):
 def test_what_is_wrong_shows_at_the_check(case):
     """The factor then holds no values until it is refactored."""
     put, factor = case.cupy.asarray, case.make()
-    for values, error in ((case.spoilt(), gs.NonFiniteError), (case.unfit(), UNFIT[case.kind])):
+    for values, error in ((case.spoilt(), gs.NonFiniteError), (case.unfit(), INCOMPATIBLE[case.kind])):
         factor.refactor(put(values), check="later")
         with pytest.raises(error):
             factor.check()

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from contract.cases import EVERY, UNFIT, backward_error, canonical, on_host, only, with_values
+from contract.cases import EVERY, INCOMPATIBLE, backward_error, canonical, on_host, only, with_values
 from support.small_matrices import small_pairs
 
 MESSAGE = {
@@ -42,7 +42,7 @@ def test_the_entry_is_told_in_the_numbers_of_the_caller(case):
 
 @EVERY
 def test_values_that_have_no_factor(case):
-    factor, error = case.make(), UNFIT[case.kind]
+    factor, error = case.make(), INCOMPATIBLE[case.kind]
     with pytest.raises(error, match=MESSAGE[case.kind]):
         factor.refactor(case.unfit())
     case.accurate(factor)
@@ -64,7 +64,7 @@ def test_values_on_the_device_show_at_the_next_call(case):
         factor.refactor(values)
         call()
 
-    for values, error in ((case.spoilt(), gs.NonFiniteError), (case.unfit(), UNFIT[case.kind])):
+    for values, error in ((case.spoilt(), gs.NonFiniteError), (case.unfit(), INCOMPATIBLE[case.kind])):
         for call in (
             lambda: factor.solve(case.b()),
             lambda: factor.solve(there(case.b())),

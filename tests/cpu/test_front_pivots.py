@@ -10,14 +10,14 @@ from support.fronts import Fronts
 from support.small_matrices import canonical
 
 
-def ladder(n):
+def policy(n):
     """Pairs of columns whose second pivot cancels exactly: [[1, 1], [1, 1]] blocks."""
     A = sp.block_diag([sp.coo_array(np.ones((2, 2)))] * n + [sp.eye_array(1)]).tolil()
     return canonical(A)
 
 
 def test_perturbed_pivots_are_counted():
-    fronts = Fronts(ladder(5), match=False)
+    fronts = Fronts(policy(5), match=False)
     info = fronts.factor(perturb_below=1e-8, tiny_below=1e-12)
     assert info["status"] == "ok"
     assert info["n_perturbed"] == 5
@@ -37,7 +37,7 @@ def test_pivots_above_better_rows_are_perturbed_more():
 
 
 def test_zero_pivot_without_perturbation_is_reported():
-    assert Fronts(ladder(2), match=False).factor()["status"] == "not_finite"
+    assert Fronts(policy(2), match=False).factor()["status"] == "not_finite"
 
 
 def test_rows_are_exchanged_inside_a_front():
@@ -79,6 +79,6 @@ def test_not_positive_definite_column(bad, threads):
 
 
 def test_nan_is_not_finite():
-    A = canonical(ladder(3) + sp.eye_array(7))
+    A = canonical(policy(3) + sp.eye_array(7))
     A.data[0] = np.nan
     assert Fronts(A, cholesky=True).factor()["status"] == "not_finite"

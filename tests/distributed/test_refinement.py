@@ -77,7 +77,7 @@ class Solver:
     def factor(self):
         self.n_factored += 1
 
-    def renew(self):
+    def factor_if_missing(self):
         pass
 
     def harder(self):
@@ -252,8 +252,8 @@ def test_reports_of_mumps_are_exceptions(report, kind, error, message):
     with pytest.raises(error, match=message):
         solver.factor()
     assert petsc.settings.get(13) == (1 if kind == "ldlt" else None)
-    solver.renew()
-    solver.renew()
+    solver.factor_if_missing()
+    solver.factor_if_missing()
     assert petsc.n_begun == 2
 
 

@@ -40,7 +40,7 @@ def analysed(monkeypatch):
     names, analyse = [], Problem._analyzed
 
     def counted(self, key, *args, **more):
-        if key == "for_fronts" and self.once.get(key) is None:
+        if key == "for_fronts" and self.memo.get(key) is None:
             names.append(threading.current_thread().name)
         return analyse(self, key, *args, **more)
 
@@ -59,8 +59,8 @@ def settled(factor):
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
 def test_what_was_made_ahead_is_what_the_choice_goes_by(analysed, make):
     factor = settled(make(A))
-    once = factor.symbolic.parts()[0].once
-    known = once.get("for_fronts"), once.get("supernodal")
+    memo = factor.symbolic.parts()[0].memo
+    known = memo.get("for_fronts"), memo.get("supernodal")
     assert None not in known and analysed == [ahead.THREAD]
     assert factor.symbolic.parts()[0].for_fronts() is known[0] and analysed == [ahead.THREAD]
     assert backward_error(A, factor.solve(B), B) < 100 * EPS["d"]
@@ -75,7 +75,7 @@ def test_whoever_looks_at_devices_waits_for_it(monkeypatch, analysed):
         return predicted(*args)
 
     monkeypatch.setattr(ahead, "predicted", late)
-    monkeypatch.setattr(select.registry.named("supernodal").__class__, "least", lambda self, problem: 0.0)
+    monkeypatch.setattr(select.registry.named("supernodal").__class__, "lower_bound", lambda self, problem: 0.0)
     threading.Timer(0.2, go_on.set).start()
     factor = settled(gs.cholesky(A))
     assert begun.is_set() and analysed == [ahead.THREAD]
@@ -113,7 +113,7 @@ def test_what_fails_ahead_fails_nobody(monkeypatch):
 )
 def test_it_is_for_factors_that_may_move(monkeypatch, options):
     begun = []
-    monkeypatch.setattr(ahead, "Ahead", begun.append)
+    monkeypatch.setattr(ahead, "BackgroundAnalysis", begun.append)
     gs.splu(A, **options)
     gs.explain(A)
     assert not begun
@@ -124,7 +124,7 @@ def test_it_is_for_factors_that_may_move(monkeypatch, options):
 @pytest.mark.parametrize("what", ["is_loaded", "processors"])
 def test_it_is_for_hosts_that_have_what_it_takes(monkeypatch, what):
     begun = []
-    monkeypatch.setattr(ahead, "Ahead", begun.append)
+    monkeypatch.setattr(ahead, "BackgroundAnalysis", begun.append)
     if what == "is_loaded":
         monkeypatch.setattr(presence, "is_loaded", lambda: False)
     else:
@@ -135,7 +135,7 @@ def test_it_is_for_hosts_that_have_what_it_takes(monkeypatch, what):
 
 def test_finite_elements_in_space_are_not_analysed_for_the_processor_first():
     def likely(n, a_row):
-        return select.is_likely(SimpleNamespace(n=n, nnz=n * a_row, request=Request(movable=True)))
+        return select.is_likely(SimpleNamespace(n=n, nnz=n * a_row, request=Request(may_migrate=True)))
 
     assert likely(20_000, 60) and not likely(20_000, 20) and not likely(2_000, 60)
     assert likely(2_000_000, 6)  # whatever it is

@@ -30,7 +30,7 @@ def count(monkeypatch, analysis):
     made, analyze = [], Problem._analyzed
 
     def counting(self, key, *arguments, **options):
-        known = self.once.get(key) is not None
+        known = self.memo.get(key) is not None
         if key == analysis and not known:
             made.append(key)
         return analyze(self, key, *arguments, **options)

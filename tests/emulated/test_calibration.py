@@ -5,7 +5,7 @@ import pytest
 from gpusplu.cli import calibrate, main, measure
 from gpusplu.common.timing import nothing
 from gpusplu.cost import calibration, table
-from gpusplu.cost.calibration import fit, followed
+from gpusplu.cost.calibration import fit, with_followers
 from gpusplu.cost.model import seconds
 from gpusplu.cost.observation import Observation
 from gpusplu.engines.columns import observe as of_columns
@@ -56,7 +56,7 @@ def test_every_constant_is_found(name, constant):
     shipped = table.shipped()
     term, feature = table.entries()[name].follows or (name, constant)
     true = {**shipped[term], feature: 1.5 * shipped[term][feature] or 1e-11}
-    fitted = followed({term: fit(observed(true), shipped[term])}, shipped)
+    fitted = with_followers({term: fit(observed(true), shipped[term])}, shipped)
     factor = 1.5 if name != term or feature not in table.entries()[term].modelled else 1
     expected = factor * shipped[name][constant] if name != term or factor == 1 else true[constant]
     assert fitted[name][constant] == pytest.approx(expected, rel=0.05, abs=0)
@@ -70,7 +70,7 @@ def test_plans_change_a_little_at_a_time():
     """What is beyond stays in the ratio, and nothing is counted twice."""
     shipped = table.shipped()
     slow = {**shipped["supernodal.refactor"], "small": 6 * shipped["supernodal.refactor"]["small"]}
-    fitted = followed({"supernodal.refactor": slow}, shipped)
+    fitted = with_followers({"supernodal.refactor": slow}, shipped)
     before, after = (costs["supernodal.front.small"] for costs in (shipped, fitted))
     assert after == {name: pytest.approx(calibration.MOST_CHANGE * value) for name, value in before.items()}
     assert fitted["supernodal.refactor"]["small"] == pytest.approx(slow["small"] / calibration.MOST_CHANGE)

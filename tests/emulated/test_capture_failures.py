@@ -6,9 +6,9 @@ import pytest
 import gpusplu as gs
 from gpusplu.common.timing import backward_error
 from support import fake_cupy
+from support.accuracy_policy import measure_first
 from support.column_engines import harder
 from support.emulated_device import memory_at
-from support.ladder import measure_first
 from support.newton import Newton
 from support.small_matrices import EPS, random_matrix, rhs
 

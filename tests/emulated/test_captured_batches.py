@@ -80,7 +80,7 @@ def test_nothing_is_copied_or_waited_for(device):
         device.counts.clear()
         ask()
         assert not {"copy", "synchronize", "allocate", "replay"} & set(device.counts)
-        assert device.counts["gather_lanes"] == 2 and device.counts["tally_lanes"] == 1
+        assert device.counts["gather_lanes"] == 2 and device.counts["accumulate_lanes"] == 1
 
 
 def test_systems_that_were_spoilt_in_between(device):

@@ -11,16 +11,16 @@ from support.column_reference import random_columns
 LIMITS = [(0, 0, 1), (20, 40, 8), (60, 300, 30), (10**6, 10**6, 10**6)]
 
 
-@pytest.mark.parametrize("alone", [(), (0,), (3, 4, 17, 48, 49)])
+@pytest.mark.parametrize("single", [(), (0,), (3, 4, 17, 48, 49)])
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize(("n", "density", "symmetric"), [(1, 0, False), (50, 0.02, False), (80, 0.04, True)])
-def test_groups(n, density, symmetric, limits, alone):
+def test_groups(n, density, symmetric, limits, single):
     leaf, capacity, columns = limits
-    alone = np.array([k for k in alone if k < n], np.int32)
+    single = np.array([k for k in single if k < n], np.int32)
     _, plan = random_columns(n, density, seed=n, symmetric=symmetric)
-    flat, level_ptr = _core.column_groups(plan.col_ptr, plan.row, plan.diag, leaf, capacity, columns, alone)
+    flat, level_ptr = _core.column_groups(plan.col_ptr, plan.row, plan.diag, leaf, capacity, columns, single)
     ranges = flat.reshape(-1, 2)
-    assert {(k, k + 1) for k in alone} <= set(map(tuple, ranges.tolist()))
+    assert {(k, k + 1) for k in single} <= set(map(tuple, ranges.tolist()))
     assert sorted(k for begin, end in ranges for k in range(begin, end)) == list(range(n))
     entries = plan.col_ptr[ranges[:, 1]] - plan.col_ptr[ranges[:, 0]]
     several = np.diff(ranges, axis=1).ravel() > 1

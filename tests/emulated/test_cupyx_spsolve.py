@@ -11,7 +11,7 @@ from scipy.sparse.linalg import MatrixRankWarning
 import gpusplu as gs
 from gpusplu.common import matrix
 from gpusplu.common.timing import backward_error
-from gpusplu.dispatch import device_patterns as recognised
+from gpusplu.dispatch import device_patterns as device_patterns_cache
 from gpusplu.engines.device.factor import DeviceFactor
 from gpusplu.engines.problem import Request
 from gpusplu.factors import solving
@@ -73,7 +73,7 @@ def warm(solve, A, b, calls=2):
     """Two calls, after which the pattern is recognised and its factor left on the device."""
     for _ in range(calls):
         solved(solve, A, b)
-    assert len(recognised._recognised) == 1
+    assert len(device_patterns_cache._device_patterns) == 1
 
 
 def calls_counted():
@@ -150,18 +150,18 @@ def test_patterns_that_take_turns(cupyx, solve, stays):
     b = rhs(N)
     for A in (first, second, third) * 2:
         solved(solve, A, b)
-    assert len(recognised._recognised) == 3
+    assert len(device_patterns_cache._device_patterns) == 3
     with stays():
         for A in (first, second, third) * 2:
             solved(solve, A, b)
     gs.cache_clear()
-    assert recognised._recognised == ()
+    assert device_patterns_cache._device_patterns == ()
     solved(solve, first, b)
 
 
 def test_a_pattern_seen_once_is_not_kept(cupyx, solve):
     solved(solve, cupyx.matrix(random_matrix(N)), rhs(N))
-    assert recognised._recognised == ()
+    assert device_patterns_cache._device_patterns == ()
 
 
 def test_what_is_kept_is_bounded(cupyx, solve):
@@ -169,12 +169,12 @@ def test_what_is_kept_is_bounded(cupyx, solve):
     size = sum(each.nbytes for each in (matrices[0].indices, matrices[0].indptr))
     for A in matrices:
         warmed = [solved(solve, A, b) for _ in range(2)]
-    assert len(warmed) == 2 and len(recognised._recognised) == 3
-    known = recognised._recognised
+    assert len(warmed) == 2 and len(device_patterns_cache._device_patterns) == 3
+    known = device_patterns_cache._device_patterns
     gs.cache_limit(entries=2)
     try:
-        recognised.put_first(known[1])
-        assert recognised._recognised == (known[1], known[0])
+        device_patterns_cache.put_first(known[1])
+        assert device_patterns_cache._device_patterns == (known[1], known[0])
         for A in matrices:  # and what the store has forgotten is made anew
             solved(solve, A, b)
     finally:
@@ -186,9 +186,9 @@ def test_the_last_used_is_looked_at_first(cupyx, solve):
     b, matrices = rhs(N), [cupyx.matrix(random_matrix(N, seed=k)) for k in range(3)]
     for A in [each for each in matrices for _ in range(2)]:
         solved(solve, A, b)
-    last, middle, first = recognised._recognised
+    last, middle, first = device_patterns_cache._device_patterns
     solved(solve, matrices[0], b)
-    assert recognised._recognised == (first, last, middle)
+    assert device_patterns_cache._device_patterns == (first, last, middle)
 
 
 @pytest.mark.filterwarnings("ignore:.*singular:scipy.sparse.linalg.MatrixRankWarning")
@@ -277,7 +277,7 @@ def test_dtypes_that_have_to_be_brought_together_go_the_old_way(cupyx, engine):
         x = gs.spsolve(A, there(b))
         assert (type(x), x.dtype) == (fake_cupy.ndarray, "D")
         assert backward_error(host.astype("D"), np.array(x), b) < 50 * EPS["d"]
-    assert recognised._recognised == ()
+    assert device_patterns_cache._device_patterns == ()
 
 
 def test_a_factor_that_another_thread_has(cupyx, solve, monkeypatch):
@@ -326,7 +326,7 @@ def test_values_in_no_piece(cupyx, solve):
     A.data[:] *= np.linspace(1, 2, A.nnz)
     for _ in range(2):
         solved(solve, A, b)
-    assert len(recognised._recognised) == 1
+    assert len(device_patterns_cache._device_patterns) == 1
 
 
 def test_values_of_a_subclass(cupyx, solve, monkeypatch):
@@ -356,7 +356,7 @@ def test_no_memory_for_the_copy(cupyx, device, solve, monkeypatch):
     monkeypatch.setattr(matrix, "to_device", no_memory)
     for _ in range(3):
         solved(solve, A, b)
-    assert len(asked) == 2 and recognised._recognised == () and calls_counted() == (2, 1)
+    assert len(asked) == 2 and device_patterns_cache._device_patterns == () and calls_counted() == (2, 1)
 
 
 def test_room_behind_the_last_entry(cupyx, solve):
@@ -366,7 +366,7 @@ def test_room_behind_the_last_entry(cupyx, solve):
     for _ in range(4):
         A.data[:] *= 2
         solved(solve, A, b)
-    assert recognised._recognised == ()
+    assert device_patterns_cache._device_patterns == ()
 
 
 def test_a_factor_on_another_device_takes_values_of_the_host(cupyx, device, solve, monkeypatch):

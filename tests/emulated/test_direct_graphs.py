@@ -7,8 +7,8 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.engines.device.recorded import DIRECT_GRAPHS, SIGHTINGS
+from support.accuracy_policy import measure_first
 from support.fake_cupy import aligned
-from support.ladder import measure_first
 from support.small_matrices import EPS, canonical, rhs
 
 

@@ -13,7 +13,7 @@ from support.column_reference import factor, make_columns, random_columns
 from support.emulated_device import EmulatedDevice, memory_at
 from support.small_matrices import EPS
 
-PIECE, TASK = (struct(SHARED, name) for name in ("GluPiece", "GluTask"))
+PIECE, TASK = (struct(SHARED, name) for name in ("GluChunk", "GluTask"))
 
 
 class Factorization(GluProgram):
@@ -111,7 +111,7 @@ def run_by_levels(made, level):
         pieces["begin"], pieces["end"], pieces["wait_level"] = chosen, chosen + 1, -1
         kernel = device.kernel("columns/glu.cu", "update_levels", made.dtype.char, 0)
         fields = {name: buffer.pointer if buffer else 0 for name, buffer in made._glu_arrays.items()}
-        fields |= {"pieces": pieces.ctypes.data, "begin": 0, "end": len(pieces), "tiny": made.tiny}
+        fields |= {"chunks": pieces.ctypes.data, "begin": 0, "end": len(pieces), "tiny": made.tiny}
         fields |= {"factor": buffers.own["factor"].pointer, "ticket": 0, "done": 0}
         stream.launch(kernel, len(pieces), 256, 8, record(kernel.arguments, **fields))
     made._finish(stream, buffers)

@@ -12,7 +12,7 @@ from support import column_reference as reference
 from support.analyses import make_glu_schedule
 
 CHAIN, STEP, UPDATE = (struct(SHARED, name) for name in ("GluChain", "GluStep", "GluUpdate"))
-PIECE, TASK = (struct(SHARED, name) for name in ("GluPiece", "GluTask"))
+PIECE, TASK = (struct(SHARED, name) for name in ("GluChunk", "GluTask"))
 
 
 class Schedule:
@@ -23,7 +23,7 @@ class Schedule:
         perms = expected.row_perm.astype(np.int32), expected.col_perm.astype(np.int32)
         self.plan = plan = make_column_plan(canonicalize(read_matrix(A))[0], *perms, **options)
         core = make_glu_schedule(plan._core, MODES.index(mode) if mode else -1)
-        self.tasks, self.pieces = core.task_bytes.view(TASK), core.piece_bytes.view(PIECE)
+        self.tasks, self.chunks = core.task_bytes.view(TASK), core.chunk_bytes.view(PIECE)
         self.chains, self.steps = core.chain_bytes.view(CHAIN), core.step_bytes.view(STEP)
         self.flat, self.runs, self.places = (
             core.update_bytes.view(UPDATE),
@@ -31,7 +31,7 @@ class Schedule:
             core.place_bytes.view("i4"),
         )
         self.laid_out()
-        self.level_piece, self.predicted_seconds = core.level_piece, core.predicted_seconds
+        self.level_chunk, self.predicted_seconds = core.level_chunk, core.predicted_seconds
         self.column = np.repeat(np.arange(n), np.diff(plan.col_ptr))
         self.below = plan.col_ptr[1:] - plan.diag - 1
 
@@ -65,7 +65,7 @@ class Schedule:
                         for u in range(self.steps["begin"][s], self.steps["end"][s]):
                             yield number, at, s, self.column[self.pivot[s]], self.upper[u], [self.target[u]]
                 else:
-                    for task in self.tasks[self.pieces["begin"][at] : self.pieces["end"][at]]:
+                    for task in self.tasks[self.chunks["begin"][at] : self.chunks["end"][at]]:
                         source, _, targets = self.of_task(task)
                         yield number, at, at, source, task["upper"], targets
 
@@ -135,16 +135,16 @@ def test_where_tasks_land():
 def test_batches_wait_for_the_level_before():
     s = Schedule(200, 0.01, "batch")
     assert len(s.runs) == 1
-    assert (s.tasks["count"][s.pieces["begin"]] <= 2 << s.pieces["lanes_log2"]).all()
-    assert (s.pieces["end"] - s.pieces["begin"] <= 256 >> s.pieces["lanes_log2"]).all()
+    assert (s.tasks["count"][s.chunks["begin"]] <= 2 << s.chunks["lanes_log2"]).all()
+    assert (s.chunks["end"] - s.chunks["begin"] <= 256 >> s.chunks["lanes_log2"]).all()
     before = -1
     for level in range(s.plan.n_levels):
-        here = s.pieces[s.level_piece[level] : s.level_piece[level + 1]]
+        here = s.chunks[s.level_chunk[level] : s.level_chunk[level + 1]]
         if len(here):
             assert set(here["level"]) == {level}
             assert set(here["wait_level"]) == {before}
             if before >= 0:
-                assert set(here["wait_pieces"]) == {s.level_piece[before + 1] - s.level_piece[before]}
+                assert set(here["wait_chunks"]) == {s.level_chunk[before + 1] - s.level_chunk[before]}
             before = level
 
 
@@ -165,7 +165,7 @@ def test_threads_do_not_matter():
             _core.set_num_threads(threads)
             s = Schedule(400, 0.01, seed=4)
             found.append(
-                [array.tobytes() for array in (s.tasks, s.pieces, s.chains, s.steps, s.flat, s.places, s.runs)]
+                [array.tobytes() for array in (s.tasks, s.chunks, s.chains, s.steps, s.flat, s.places, s.runs)]
             )
     finally:
         _core.set_num_threads(before)

@@ -99,7 +99,7 @@ def test_contribution_blocks_that_share_memory(kind, monkeypatch):
     monkeypatch.setattr(complement, "limits_of", lambda *_: Limits(block_bytes=4096))
     symbolic = analyzed(kind, A, indices, engine="supernodal", ordering="nd")
     factor = symbolic.factor(A.data)
-    (program,) = symbolic._once.values()
+    (program,) = symbolic._memo.values()
     assert len(program.plan.segment_ptr) > 3
     np.testing.assert_allclose(factor.schur, dense_schur(A.toarray(), indices), atol=1e-12)
     assert factor.eliminated

@@ -9,8 +9,8 @@ from gpusplu import gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.engines.device import staging
 from gpusplu.engines.supernodal.fronts import Fronts
+from support.accuracy_policy import measure_first
 from support.emulated_device import memory_at
-from support.ladder import measure_first
 from support.small_matrices import EPS, canonical, rhs
 
 

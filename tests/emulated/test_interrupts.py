@@ -305,11 +305,11 @@ def test_waits_for_whole_devices_are_left_too():
     ended = threading.Event()
     start, waited_for = time.perf_counter(), threading.Event()
     with signalled(waited_for):
-        waiting.wait_beside(lambda: waited_for.set() or ended.wait(LONG))
+        waiting.wait_interruptibly(lambda: waited_for.set() or ended.wait(LONG))
     assert time.perf_counter() - start < LONG / 2
     ended.set()
     with pytest.raises(ZeroDivisionError):
-        waiting.wait_beside(lambda: 1 / 0)
+        waiting.wait_interruptibly(lambda: 1 / 0)
 
 
 def waiters():
@@ -317,15 +317,15 @@ def waiters():
 
 
 def test_waits_for_whole_devices_share_a_thread():
-    waiting.wait_beside(lambda: None)
+    waiting.wait_interruptibly(lambda: None)
     before, by = waiters(), []
     for _ in range(5):
-        waiting.wait_beside(lambda: by.append(threading.current_thread()))
+        waiting.wait_interruptibly(lambda: by.append(threading.current_thread()))
     assert len(set(by)) == 1 and by[0] in before
     assert waiters() == before
     ended, begun = threading.Event(), threading.Event()
     with signalled(begun):
-        waiting.wait_beside(lambda: begun.set() or ended.wait(LONG))
+        waiting.wait_interruptibly(lambda: begun.set() or ended.wait(LONG))
     left = [thread for thread in waiters() if thread in by]
     ended.set()
     for thread in left:

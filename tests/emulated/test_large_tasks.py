@@ -8,7 +8,7 @@ from gpusplu.cuda.layout import struct
 from support.front_plans import plan_of
 
 FILE = "shared/large_fronts.hpp"
-TASK, PIECE = struct(FILE, "LargeTask"), struct(FILE, "LargePiece")
+TASK, PIECE = struct(FILE, "LargeTask"), struct(FILE, "LargeChunk")
 CASES = {
     "poisson": lambda: gallery.poisson(90, 80),
     "poisson3": lambda: gallery.poisson(12, 11, 10),
@@ -101,12 +101,12 @@ def test_entries_lie_in_their_tiles(case, cholesky):
 @kinds
 def test_pieces_lie_in_their_tiles(case, cholesky):
     plan, tasks = plan_with_large(case, cholesky)
-    pieces, ptr = plan.large_piece_bytes.view(PIECE), plan.large_piece_ptr
+    pieces, ptr = plan.large_chunk_bytes.view(PIECE), plan.large_chunk_ptr
     covered = 0
     for t in tasks[(tasks["row"] <= tasks["col"]) & (tasks["col"] < tasks["row"] + tasks["tiles"])]:
-        own = t["row_pieces"] + t["col"] - t["row"]  # of the diagonal tile
+        own = t["row_chunks"] + t["col"] - t["row"]  # of the diagonal tile
         mine = pieces[ptr[own] : ptr[own + 1]]
-        assert own == t["col_pieces"]
+        assert own == t["col_chunks"]
         assert (np.diff(mine["child"]) > 0).all()
         for piece in mine:
             assert plan.parent[piece["child"]] == t["front"]

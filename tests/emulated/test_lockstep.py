@@ -17,7 +17,7 @@ def cut(monkeypatch, grain, team_rows, wide_rows, alone_rows):
     monkeypatch.setattr(lockstep, "MOST_GRAIN", grain)
     monkeypatch.setattr(lanes, "TEAM_ROWS", team_rows)
     monkeypatch.setattr(lanes, "WIDE_ROWS", wide_rows)
-    monkeypatch.setattr(lanes, "ALONE_ROWS", alone_rows)
+    monkeypatch.setattr(lanes, "SINGLE_WARP_ROWS", alone_rows)
 
 
 @pytest.fixture(autouse=True)

@@ -134,7 +134,7 @@ def test_rows_of_a_trailing_block_come_along():
     expected = factor(plan, A.data, p)
     plan.diag = divide(plan, p, "d").diag
     longs = np.array([p - 2, p - 1], np.int32)
-    here = make_groups(plan, p, 60, 200, 12, alone=longs)
+    here = make_groups(plan, p, 60, 200, 12, single=longs)
     lu, _ = Factorization(plan, here, "d", capacity=1000, division=p, longs=longs).run(A.data)
     upto = plan.col_ptr[p]
     assert np.abs(lu - expected)[:upto].max() < 50 * EPS["d"] * np.abs(expected).max()

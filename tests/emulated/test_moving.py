@@ -18,7 +18,7 @@ from gpusplu.cost.model import Prediction
 from gpusplu.cuda import presence
 from gpusplu.dispatch import background as ahead
 from gpusplu.dispatch import migration as moving
-from gpusplu.dispatch.migration import Moving
+from gpusplu.dispatch.migration import Migration
 from gpusplu.engines.device.engine import DeviceEngine
 from gpusplu.engines.device.factor import DeviceFactor
 from gpusplu.factors import solving
@@ -46,8 +46,8 @@ def promised(monkeypatch):
     monkeypatch.setattr(presence, "no_device", lambda: "")
     monkeypatch.setattr(moving, "predicted", predicted)
     monkeypatch.setattr(moving, "FIRST", 0.0)
-    monkeypatch.setattr(moving, "spare_processor", lambda: False)
-    monkeypatch.setattr(DeviceEngine, "least", lambda self, problem: 0.0)
+    monkeypatch.setattr(moving, "has_idle_processor", lambda: False)
+    monkeypatch.setattr(DeviceEngine, "lower_bound", lambda self, problem: 0.0)
     gs.cache_clear()
     yield promises
     gs.cache_clear()
@@ -61,7 +61,7 @@ def right(factor, values=A.data):
 
 def watched(make=gs.splu):
     factor = make(A)
-    assert type(factor._core) is Moving and factor.engine == "cpu"
+    assert type(factor._core) is Migration and factor.engine == "cpu"
     return factor
 
 
@@ -80,7 +80,7 @@ def test_it_moves_at_a_refactorization(make):
 @pytest.mark.parametrize("beside", [False, True])
 def test_moves_are_told(monkeypatch, capsys, caplog, beside):
     """Whoever asked for it is told, of what a thread does for him too."""
-    monkeypatch.setattr(moving, "spare_processor", lambda: beside)
+    monkeypatch.setattr(moving, "has_idle_processor", lambda: beside)
     caplog.set_level(logging.INFO, "gpusplu")
     before, factor = set(threading.enumerate()), gs.splu(A, verbose=1)
     if not beside:
@@ -121,7 +121,7 @@ def test_solves_do_not_move_to_older_values():
 
 def test_a_thread_prepares_it(monkeypatch):
     """From the first factorization on."""
-    monkeypatch.setattr(moving, "spare_processor", lambda: True)
+    monkeypatch.setattr(moving, "has_idle_processor", lambda: True)
     before = set(threading.enumerate())
     factor = watched()
     for thread in set(threading.enumerate()) - before:
@@ -136,7 +136,7 @@ def test_what_is_offered_has_its_graphs(place):
     """The caller's first step there records none."""
     factor, values, b = watched(), place(2 * A.data), place(B)
     assert backward_error(A, np.array(factor.solve(b)), B) < 100 * EPS["d"]
-    core = factor._core._offered[0]
+    core = factor._core._pending[0]
     known = set(core.recorded._graphs)
     factor.refactor(values)
     assert backward_error(2 * A, np.array(factor.solve(b)), B) < 100 * EPS["d"]
@@ -175,14 +175,14 @@ def test_a_price_is_paid_when_its_share_was_spent(promised):
         factor.refactor(A.data)
         factor.solve(B)
         steps += 1
-    assert steps > 1 and use.spent > 0.999 * moving.SHARE_ALONE * 0.05
+    assert steps > 1 and use.spent > 0.999 * moving.SHARE_ONE_PROCESSOR * 0.05
     assert right(factor)
 
 
 def test_importing_cupy_is_paid_in_full(monkeypatch):
     """Its import keeps the interpreter from the caller: no spare processor helps."""
-    monkeypatch.setattr(moving, "spare_processor", lambda: True)
-    monkeypatch.setattr(DeviceEngine, "least", lambda self, problem: 1.5)
+    monkeypatch.setattr(moving, "has_idle_processor", lambda: True)
+    monkeypatch.setattr(DeviceEngine, "lower_bound", lambda self, problem: 1.5)
     begun = []
     monkeypatch.setattr(ahead, "Thread", lambda target, name: begun.append(name) or threading.Thread())
     for loaded, due in ((True, 0.15), (False, 0.6)):  # its start is half a second of the 1.5
@@ -208,8 +208,8 @@ def test_importing_cupy_is_paid_in_full(monkeypatch):
     ids=str,
 )
 def test_only_what_nobody_decided_moves(options):
-    assert type(gs.splu(A, **options)._core) is not Moving
-    assert type(gs.splu(gallery.poisson(4, 4))._core) is not Moving
+    assert type(gs.splu(A, **options)._core) is not Migration
+    assert type(gs.splu(gallery.poisson(4, 4))._core) is not Migration
 
 
 def test_a_device_that_fails_is_told_of_once(monkeypatch, caplog):
@@ -272,7 +272,7 @@ def test_device_arrays_stay_there_after_the_move():
 
 
 def test_threads_that_use_it_while_it_moves(monkeypatch):
-    monkeypatch.setattr(moving, "spare_processor", lambda: True)
+    monkeypatch.setattr(moving, "has_idle_processor", lambda: True)
     for _ in range(3):
         factor = watched()
         wrong = []
@@ -295,7 +295,7 @@ def test_threads_that_use_it_while_it_moves(monkeypatch):
 
 def test_forked_children_stay_on_the_processor():
     factor = watched()
-    assert right(factor) and factor._core._offered
+    assert right(factor) and factor._core._pending
     assert child(lambda: (right(factor), factor.engine)) == "(True, 'cpu')"
     assert right(factor) and factor.engine == "supernodal" and os.getpid()
 
@@ -362,11 +362,13 @@ def test_spsolve_of_cupyx_ends_on_the_device(cupyx, monkeypatch, installed):
         gs.install()
     solve = cupyx.linalg.spsolve if installed else gs.spsolve
     there, b, requests, sources = cupyx.matrix(A), fake_cupy.asarray(B), [], []
-    solve_once, refactor = solving.solve_once, DeviceFactor.refactor
+    solve_single_use, refactor = solving.solve_single_use, DeviceFactor.refactor
     monkeypatch.setattr(
         DeviceFactor, "refactor", lambda self, values, *a: (sources.append(type(values)), refactor(self, values, *a))[1]
     )
-    monkeypatch.setattr(solving, "solve_once", lambda *a: (requests.append(a[2].on_device), solve_once(*a))[1])
+    monkeypatch.setattr(
+        solving, "solve_single_use", lambda *a: (requests.append(a[2].on_device), solve_single_use(*a))[1]
+    )
     for scale in range(1, 10):
         there.data[:] = scale * A.data
         x = solve(there, b)

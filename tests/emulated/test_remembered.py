@@ -46,7 +46,7 @@ def test_a_factor_that_nobody_sees_is_refactored(engine):
 
     for k in range(4):
         A.data *= 1.5
-        accurate(A, pipeline.solve_once(A, pipeline.DEFAULTS, request, solve), b)
+        accurate(A, pipeline.solve_single_use(A, pipeline.DEFAULTS, request, solve), b)
         assert (gs.cache_info().hits, gs.cache_info().misses) == (k, 1)
         held.append(gs.cache_info().bytes)
     assert refactored == [0, 0, 1, 2]
@@ -59,7 +59,7 @@ def test_plans_and_programs_are_counted():
     here = gs.cache_info().bytes
     gs.cache_clear()
     symbolic = gs.splu(A, engine="supernodal").symbolic
-    program = symbolic.parts()[0].once.get(("supernodal.program", A.dtype, True))
+    program = symbolic.parts()[0].memo.get(("supernodal.program", A.dtype, True))
     assert gs.cache_info().bytes > here
     assert gs.cache_info().bytes > patterns.held_bytes(program) > 0
     assert patterns.held_bytes(program) > program.plan_bytes

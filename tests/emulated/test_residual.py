@@ -102,15 +102,20 @@ def test_status_is_moved():
 
 
 def test_a_tally_forgets_nothing():
-    status, tally = (np.zeros((), layout.struct("common/values.cu", name)) for name in ("Status", "Tally"))
-    library, dtype = emulated.compile("common/values.cu", "d"), layout.arguments("common/values.cu")["tally_status"]
+    status, accumulated = (
+        np.zeros((), layout.struct("common/values.cu", name)) for name in ("Status", "AccumulatedStatus")
+    )
+    library, dtype = (
+        emulated.compile("common/values.cu", "d"),
+        layout.arguments("common/values.cu")["accumulate_status"],
+    )
 
     def add(factored, solved, **found):
         status[()] = 0
         for name, value in found.items():
             status[name] = value
-        args = filled(dtype, status=status, tally=tally, factored=factored, solved=solved)
-        library.launch("tally_status", 1, 32, 0, args)
+        args = filled(dtype, status=status, accumulated=accumulated, factored=factored, solved=solved)
+        library.launch("accumulate_status", 1, 32, 0, args)
         assert not any(status.item())
 
     add(0, 1)
@@ -118,30 +123,41 @@ def test_a_tally_forgets_nothing():
     add(1, 1, n_tiny=2, not_finite=4, growth=np.nan)
     add(1, 1, n_perturbed=1, not_finite=1, growth=1e9)
     add(0, 1, n_tiny=1)
-    assert tally["asymmetric"] == 0
+    assert accumulated["asymmetric"] == 0
     add(1, 0, asymmetry=9e2 * EPS["d"], largest=1.0)
-    assert tally["asymmetric"] == 0
+    assert accumulated["asymmetric"] == 0
     add(1, 0, asymmetry=2.2e3 * EPS["d"], largest=2.0)
     add(1, 1, asymmetry=1.0, largest=100.0, n_perturbed=1, n_tiny=1, not_finite=1, growth=1e9)
-    worst, last = tally["worst"], tally["last"]
+    worst, last = accumulated["worst"], accumulated["last"]
     assert [worst[name] for name in ("n_perturbed", "n_tiny", "not_finite")] == [3, 2, 4]
     assert np.isnan(worst["growth"])
     assert [last[name] for name in ("n_perturbed", "n_tiny", "not_finite", "growth")] == [1, 1, 1, 1e9]
     counts = {"n_factored": 6, "n_solved": 5, "n_held": 1, "not_finite": 2, "worst_solve": 0, "error": 0}
     counts["asymmetric"] = 5
-    assert {name: tally[name] for name in counts} == counts
+    assert {name: accumulated[name] for name in counts} == counts
 
 
 @pytest.mark.parametrize("nrhs", [1, 6])
 def test_backward_errors_go_to_the_tally(nrhs):
     """The largest of all columns and calls, and Inf for what is no number or has no size in this precision."""
     n = 40
-    status, tally = (np.zeros((), layout.struct("common/residual.cu", name)) for name in ("Status", "Tally"))
+    status, accumulated = (
+        np.zeros((), layout.struct("common/residual.cu", name)) for name in ("Status", "AccumulatedStatus")
+    )
     kernel = f"measure_residual_{1 if nrhs == 1 else 4}"
     dtype, library = layout.arguments("common/residual.cu")[kernel], emulated.compile("common/residual.cu", "d")
     ptr, ind, values = np.arange(n + 1, dtype=np.int64), np.arange(n, dtype=np.int32), np.full(n, 2.0)
     x, b, r = np.ones((n, nrhs), order="F"), np.full((n, nrhs), 2.0, order="F"), np.zeros((n, nrhs), order="F")
-    arrays = {"ptr": ptr, "ind": ind, "values": values, "x": x, "b": b, "r": r, "tally": tally, "status": status}
+    arrays = {
+        "ptr": ptr,
+        "ind": ind,
+        "values": values,
+        "x": x,
+        "b": b,
+        "r": r,
+        "accumulated": accumulated,
+        "status": status,
+    }
     sizes = {"ld": n, "n": n, "nrhs": nrhs, "done": np.zeros(1, np.uint32), "norms": np.zeros(1 + 3 * nrhs)}
     expected = []
     for number, (place, value) in enumerate([(3, 2.0), (5, 3.0), (7, 2.5), (9, np.nan), (11, 2.5)], 1):
@@ -150,14 +166,14 @@ def test_backward_errors_go_to_the_tally(nrhs):
         b[place, -1] = before
         error = abs(value - 2) / (2 + max(value, 2))
         expected.append(np.inf if np.isnan(error) else max([error, *expected]))
-        assert tally["error"] == expected[-1]
+        assert accumulated["error"] == expected[-1]
         assert not any(status.item())
-    assert [tally[name] for name in ("n_factored", "n_solved", "n_held", "worst_solve")] == [3, 5, 0, 4]
-    assert tally["last"]["residual"] == 0.5
-    tally[()] = 0
+    assert [accumulated[name] for name in ("n_factored", "n_solved", "n_held", "worst_solve")] == [3, 5, 0, 4]
+    assert accumulated["last"]["residual"] == 0.5
+    accumulated[()] = 0
     x[0, 0], values[1] = 1e300, 1e300
     library.launch(kernel, 3, 256, 128, filled(dtype, factored=0, **arrays, **sizes))
-    assert (tally["error"], tally["n_held"]) == (np.inf, 1)
+    assert (accumulated["error"], accumulated["n_held"]) == (np.inf, 1)
 
 
 @pytest.mark.parametrize("lanes_log2", [0, 2, 5])

@@ -9,8 +9,8 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.dispatch.patterns import STORE
 from gpusplu.engines.supernodal import memory, plan, shared_memory, shared_program
-from support.deals import random_deal
 from support.emulated_host import EmulatedHost
+from support.front_mappings import random_deal
 from support.small_matrices import phased
 from support.solves import check_solves
 from support.symmetric_values import spoilt
@@ -31,8 +31,8 @@ def hosts(monkeypatch):
             return random_deal(plan, len(speeds), cuts, seed)
 
         STORE.clear()  # what was analysed for other devices
-        monkeypatch.setattr(shared_memory, "deal", dealt)
-        monkeypatch.setattr(shared_program, "PIECE", 512)  # of the values
+        monkeypatch.setattr(shared_memory, "map_fronts", dealt)
+        monkeypatch.setattr(shared_program, "CHUNK", 512)  # of the values
         made = EmulatedHost([4] * count, **options).install(monkeypatch)
         for device in made.devices:
             device.order = ("first", "last", seed)[seed % 3]

@@ -8,8 +8,8 @@ import gpusplu as gs
 from gpusplu.common.matrix import canonicalize
 from gpusplu.dispatch.patterns import STORE
 from gpusplu.engines.supernodal import memory, plan, shared_memory
-from support.deals import random_deal
 from support.emulated_host import EmulatedHost
+from support.front_mappings import random_deal
 from support.small_matrices import canonical
 from support.solves import check_solves
 
@@ -60,7 +60,7 @@ def hosts(monkeypatch):
             return plans[-1]
 
         STORE.clear()
-        monkeypatch.setattr(shared_memory, "deal", dealt)
+        monkeypatch.setattr(shared_memory, "map_fronts", dealt)
         monkeypatch.setattr(shared_memory, "share_plan", shared_plan)
         made = EmulatedHost([4] * count, **options).install(monkeypatch)
         for device in made.devices:

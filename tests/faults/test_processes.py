@@ -38,18 +38,18 @@ def test_what_a_call_left_on_a_device_is_waited_for_where_the_interpreter_ends(b
     """Python before 3.12 waits for ever for a thread that begins then, and threads that are there run no more."""
     answer = run(
         f"""
-        from gpusplu.cuda.waiting import wait_beside
-        from gpusplu.engines.device.unfinished import Unfinished
+        from gpusplu.cuda.waiting import wait_interruptibly
+        from gpusplu.engines.device.interrupted import Interrupted
 
 
         class Device:
             def synchronize(self):
-                wait_beside(lambda: print("waited"))
+                wait_interruptibly(lambda: print("waited"))
 
 
         class Factor:
             def __init__(self, device):
-                self.unfinished = Unfinished([device])
+                self.unfinished = Interrupted([device])
 
             def __del__(self):
                 self.unfinished.keep(self)

@@ -20,7 +20,7 @@ INTERNAL = {
     "hold",
     "make",
     "moved",
-    "moved_to",
+    "migrated_to",
     "never_refines",
     "partial_factor",
     "parts",

@@ -16,7 +16,7 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common import matrix
 from gpusplu.common.timing import backward_error
-from gpusplu.dispatch import device_patterns as recognised
+from gpusplu.dispatch import device_patterns as device_patterns_cache
 from gpusplu.dispatch.request import read_request
 from gpusplu.factors import solving
 from support.cupys import NAMES
@@ -295,7 +295,9 @@ def stays(cupy, monkeypatch):
     import cupyx.scipy.sparse
 
     kinds = ((getattr(cupyx.scipy.sparse, f"{kind}_matrix"), "get") for kind in ("csr", "csc"))
-    return partial(staying, monkeypatch, (matrix, "to_device"), (recognised.ColumnsThere, "here"), *kinds)
+    return partial(
+        staying, monkeypatch, (matrix, "to_device"), (device_patterns_cache.DeviceColumns, "on_host"), *kinds
+    )
 
 
 @pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
@@ -308,7 +310,7 @@ def test_spsolve_stays_on_the_device(cupy, spsolve, stays, engine, kind, dtype, 
     A, there = on_device(host, kind), cupy.asarray(b, order="C")
     for _ in range(2):
         spsolve(A, there, engine)
-    assert len(recognised._recognised) == 1
+    assert len(device_patterns_cache._device_patterns) == 1
     for scale in (2, 3, 4):
         A.data *= A.dtype.type(scale)
         with stays():
@@ -378,15 +380,17 @@ def test_a_program_of_spsolves_ends_on_the_device(cupy, theirs, monkeypatch):
     b = rhs(host.shape[0])
     there, end, steps = cupy.asarray(b), time.perf_counter() + 20, 0
     gs.cache_clear()
-    while not recognised._recognised and time.perf_counter() < end:
+    while not device_patterns_cache._device_patterns and time.perf_counter() < end:
         steps += 1
         A.data[...] = values * (1 + steps % 7)
         x = gs.spsolve(A, there)
         assert backward_error(A.get(), x.get(), b) < 1e-14
-    assert recognised._recognised and steps > 1
+    assert device_patterns_cache._device_patterns and steps > 1
     for _ in range(2):  # until a factor is left there
         gs.spsolve(A, there)
-    monkeypatch.setattr(recognised.ColumnsThere, "data", property(lambda self: pytest.fail("values are fetched")))
+    monkeypatch.setattr(
+        device_patterns_cache.DeviceColumns, "data", property(lambda self: pytest.fail("values are fetched"))
+    )
     for scale in (1.0, 2.0, 3.0):
         A.data[...] = values * scale
         x = gs.spsolve(A, there)

@@ -11,7 +11,7 @@ from gpusplu import gallery
 from gpusplu.cuda import devices, several
 from gpusplu.dispatch.patterns import STORE
 from gpusplu.engines.supernodal import shared_memory
-from support.deals import random_deal
+from support.front_mappings import random_deal
 from support.small_matrices import phased
 
 pytestmark = pytest.mark.gpu
@@ -57,7 +57,7 @@ def plans(monkeypatch):
         plans.append(share_plan(*arguments))
         return plans[-1]
 
-    monkeypatch.setattr(shared_memory, "deal", dealt)
+    monkeypatch.setattr(shared_memory, "map_fronts", dealt)
     monkeypatch.setattr(shared_memory, "share_plan", shared_plan)
     STORE.clear()
     yield plans

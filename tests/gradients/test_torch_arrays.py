@@ -23,9 +23,9 @@ def test_every_function(dtype, layout):
 
 def test_nothing_is_copied():
     A = sparse(layout="csc")
-    lend = gs.common.arrays.Torch().lend("splu", A)
-    assert lend.data.__array_interface__["data"][0] == A.values().data_ptr()
-    assert lend.indices.__array_interface__["data"][0] == A.row_indices().data_ptr()
+    wrap = gs.common.arrays.Torch().wrap("splu", A)
+    assert wrap.data.__array_interface__["data"][0] == A.values().data_ptr()
+    assert wrap.indices.__array_interface__["data"][0] == A.row_indices().data_ptr()
     b = numbers(6)
     assert gs.common.arrays.Torch().array(b).__array_interface__["data"][0] == b.data_ptr()
 
@@ -37,7 +37,7 @@ def test_values_in_the_order_of_the_tensor():
         warnings.simplefilter("error")  # compressed rows are no reason for SciPy's warning
         lu = gs.splu(A)
     values, b = A.values() * 2 + 0.1, numbers(6)
-    expected = gs.splu(sp.csc_array(gs.common.arrays.Torch().lend("", A)))
+    expected = gs.splu(sp.csc_array(gs.common.arrays.Torch().wrap("", A)))
     B = torch.sparse_csr_tensor(A.crow_indices(), A.col_indices(), values, A.shape)
     checks.close(lu.refactor_solve(values, b), torch.linalg.solve(B.to_dense(), b))
     lu.refactor(A)

@@ -29,8 +29,8 @@ class Groups:
         return int(np.diff(self.range.reshape(-1, 2)).max(initial=0))
 
 
-def groups(plan, leaf=64, capacity=200, columns=40, alone=None):
-    return Groups(*_core.column_groups(plan.col_ptr, plan.row, plan.diag, leaf, capacity, columns, alone))
+def groups(plan, leaf=64, capacity=200, columns=40, single=None):
+    return Groups(*_core.column_groups(plan.col_ptr, plan.row, plan.diag, leaf, capacity, columns, single))
 
 
 def column_arrays(file, plan, maps=True):

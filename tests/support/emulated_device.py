@@ -18,13 +18,13 @@ import numpy as np
 
 from gpusplu import _core, _core_testing
 from gpusplu.cuda.background import in_background
+from gpusplu.cuda.chunked_copies import HostCopies
 from gpusplu.cuda.graphs import GraphStream
 from gpusplu.cuda.layout import arguments
 from gpusplu.cuda.nvrtc import kind_of
-from gpusplu.cuda.pieces import HostCopies
 from gpusplu.cuda.process import use_cuda
 from gpusplu.cuda.stream import Buffer
-from gpusplu.cuda.waiting import NOT_READY, wait_beside
+from gpusplu.cuda.waiting import NOT_READY, wait_interruptibly
 from gpusplu.errors import DeviceMemoryError
 
 from . import emulated, fake_cupy
@@ -336,7 +336,7 @@ class EmulatedDevice(HostCopies):
     def synchronize(self) -> None:
         assert not (self._thread.recording or in_background()), "this would invalidate captures"
         self.count("synchronize")
-        wait_beside(self.wait_until_idle)
+        wait_interruptibly(self.wait_until_idle)
 
     def ready_to_capture(self) -> None:
         self.must_not_capture()

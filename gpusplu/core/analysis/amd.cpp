@@ -87,9 +87,9 @@ template <class Offset> void MinimumDegree<Offset>::form_element(idx pivot) {
     element.length = (idx)(gather(element.start, element.length, element.start) - element.start);
     return;
   }
-  off room = element.length - element.n_elements + own_hub.count;
-  for (idx k = 0; k < element.n_elements; ++k) room += node_[list_[element.start + k]].length;
-  if (std::min<off>(room, n_ - n_eliminated_) > (off)(list_size_ - list_end_)) compress_lists();
+  off needed = element.length - element.n_elements + own_hub.count;
+  for (idx k = 0; k < element.n_elements; ++k) needed += node_[list_[element.start + k]].length;
+  if (std::min<off>(needed, n_ - n_eliminated_) > (off)(list_size_ - list_end_)) compress_lists();
   const Offset own = element.start;
   Offset end = list_end_;
   for (idx k = 0; k < element.n_elements; ++k) {
@@ -108,12 +108,12 @@ template <class Offset> void MinimumDegree<Offset>::form_element(idx pivot) {
 // of the new one.
 template <class Offset> void MinimumDegree<Offset>::count_outside(idx pivot) {
   raise_stamp(0);
-  hubs_here_.clear();
+  hubs_of_element_.clear();
   const idx now = stamp_now_;
   const idx* const member = list_ + node_[pivot].start;
   for (idx k = 0, length = node_[pivot].length; k < length; ++k) {
     const Node& variable = node_[member[k]];
-    if (variable.parent < -1) hubs_here_.push_back(member[k]);
+    if (variable.parent < -1) hubs_of_element_.push_back(member[k]);
     const idx* const elements = list_ + variable.start;
     const idx size = -size_[member[k]];
     for (idx p = 0; p < variable.n_elements; ++p) {
@@ -127,7 +127,7 @@ template <class Offset> void MinimumDegree<Offset>::count_outside(idx pivot) {
 template <class Offset> void MinimumDegree<Offset>::update_degrees(idx pivot) {
   const idx* const member = list_ + node_[pivot].start;
   const idx length = node_[pivot].length;
-  if (hubs_here_.empty()) {
+  if (hubs_of_element_.empty()) {
     for (idx k = 0; k < length; ++k) update_degree(member[k], pivot, 0);
   } else {
     for (idx k = 0; k < length; ++k) {
@@ -139,7 +139,7 @@ template <class Offset> void MinimumDegree<Offset>::update_degrees(idx pivot) {
       update_degree(i, pivot, 0);
     }
     part_hubs();
-    for (const idx i : hubs_here_) update_degree(i, pivot, hub(i).left);
+    for (const idx i : hubs_of_element_) update_degree(i, pivot, hub(i).left);
   }
   node_[pivot].degree = element_degree_;
 }
@@ -147,20 +147,20 @@ template <class Offset> void MinimumDegree<Offset>::update_degrees(idx pivot) {
 // Hubs of the new element are neighbours through it from now on.
 template <class Offset> void MinimumDegree<Offset>::part_hubs() {
   adjacent_.clear_mask();
-  for (const idx i : hubs_here_)
+  for (const idx i : hubs_of_element_)
     if (hub(i).left > 0) adjacent_.mask(hub_number(i));
-  for (const idx i : hubs_here_)
+  for (const idx i : hubs_of_element_)
     if (hub(i).left > 0) adjacent_.take_masked(hub_number(i), [&](idx h) { hub(i).left += size_[hubs_[h].vertex]; });
 }
 
 // Shortens the list of a variable of the new element, bounds its degree outside of the element (eq. 4.1), and files it
 // by a hash of its list. Elements inside the new one are absorbed, variables with nothing outside are eliminated too.
-// `aside`: columns of its variables that are not in the list, because it is a hub.
-template <class Offset> void MinimumDegree<Offset>::update_degree(idx i, idx pivot, idx aside) {
+// `excluded`: columns of its variables that are not in the list, because it is a hub.
+template <class Offset> void MinimumDegree<Offset>::update_degree(idx i, idx pivot, idx excluded) {
   const idx now = stamp_now_;
   Node& variable = node_[i];
   idx* const list = list_ + variable.start;
-  idx kept = 0, degree = aside;
+  idx kept = 0, degree = excluded;
   std::uint32_t hash = 0;
   for (idx p = 0; p < variable.n_elements; ++p) {
     Node& e = node_[list[p]];
@@ -182,7 +182,7 @@ template <class Offset> void MinimumDegree<Offset>::update_degree(idx i, idx piv
     list[kept] = j;
     kept += keep;
   }
-  if (kept == 0 && aside == 0) {
+  if (kept == 0 && excluded == 0) {
     variable.parent = pivot;
     pivot_size_ -= size_[i];
     element_degree_ += size_[i];
@@ -200,7 +200,7 @@ template <class Offset> void MinimumDegree<Offset>::update_degree(idx i, idx piv
   variable.degree = std::min(variable.degree, degree);
   const idx h = (idx)(hash & hash_mask_);
   link_[i] = {bucket_[h], h};
-  if (aside == 0) bucket_[h] = i;  // otherwise its list says not all
+  if (excluded == 0) bucket_[h] = i;  // otherwise its list says not all
 }
 
 // Variables with equal lists stay together for good: one supervariable. Only those of equal hash are compared.

@@ -12,7 +12,7 @@
 #include "analysis/pairs.hpp"
 #include "analysis/selection.hpp"
 #include "analysis/structure.hpp"
-#include "base/beside.hpp"
+#include "base/background_task.hpp"
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
 #include "matrix/kept_diagonal.hpp"
@@ -158,8 +158,8 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
     return finish_column(s, std::move(order_by_blocks), std::move(blocks.block_ptr), row_of_col);
   if (!column_is_faster(order, order, options, s)) return finish_front(s, graph.view(), std::move(order), row_of_col);
   if (options.ordering == "user") order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
-  const bool in_one_piece = symmetric && order.tree.cost.roots == 1;
-  if (want_blocks && !in_one_piece && blocks.block_ptr.empty()) reducible = find_blocks();
+  const bool is_connected = symmetric && order.tree.cost.roots == 1;
+  if (want_blocks && !is_connected && blocks.block_ptr.empty()) reducible = find_blocks();
   if (reducible) order.tree.perm = sorted_by_block(order.tree.perm, blocks);
   finish_column(s, std::move(order), reducible ? std::move(blocks.block_ptr) : std::vector<idx>{0, s.n}, row_of_col);
 }
@@ -303,7 +303,7 @@ template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* 
   std::vector<Symbolic> candidates(orders.size(), s);
   const auto finish = [&](size_t k) { finish_front(candidates[k], graph.view(), std::move(orders[k]), row_of_col); };
   const auto finish_second = [&] { finish(1); };
-  std::optional<Beside<decltype(finish_second)>> second;
+  std::optional<BackgroundTask<decltype(finish_second)>> second;
   if (orders.size() > 1) second.emplace(finish_second);
   finish(0);
   if (second) second->join();

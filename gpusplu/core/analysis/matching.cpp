@@ -136,7 +136,7 @@ class ProductMatching {
   RawVector<std::int64_t> v_;
   RawVector<std::int32_t> col_max_;
   std::vector<idx> row_of_col_, unmatched_;
-  std::vector<idx> touched_, settled_, ready_;         // rows a search has reached, is done with, has to continue from
+  std::vector<idx> touched_, finished_, ready_;        // rows a search has reached, is done with, has to continue from
   std::vector<std::pair<std::int64_t, idx>> waiting_;  // heap of minus the distance and the row
   off scanned_ = 0;                                    // entries looked at by the searches
   Pace pace_;
@@ -192,7 +192,7 @@ void ProductMatching::start_duals() {
 // row seen so far are not entered.
 bool ProductMatching::augment(idx root) {
   touched_.clear();
-  settled_.clear();
+  finished_.clear();
   ready_.clear();
   waiting_.clear();
   std::int64_t level = 0, shortest = infinite;
@@ -235,7 +235,7 @@ bool ProductMatching::augment(idx root) {
       next = i;
     }
     if (next < 0) break;
-    settled_.push_back(next);
+    finished_.push_back(next);
     j = row_[next].col;
   }
   if (free_row < 0) {
@@ -254,7 +254,7 @@ bool ProductMatching::augment(idx root) {
 
 // Keeps the settled columns feasible and makes the path tight.
 void ProductMatching::update_duals(idx root, std::int64_t shortest) {
-  for (idx i : settled_) {
+  for (idx i : finished_) {
     const std::int64_t change = shortest - row_[i].distance;
     row_[i].dual -= change;
     v_[row_[i].col] += change;

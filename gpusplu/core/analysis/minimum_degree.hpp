@@ -29,9 +29,9 @@ class BitGraph {
   }
   void add(idx i, idx j) { row(i)[j / 64] |= bit(j); }
   bool take(idx i, idx j) {
-    const bool there = row(i)[j / 64] & bit(j);
+    const bool present = row(i)[j / 64] & bit(j);
     row(i)[j / 64] &= ~bit(j);
-    return there;
+    return present;
   }
   void clear_mask() { std::fill(mask_.begin(), mask_.end(), 0); }
   void mask(idx i) { mask_[i / 64] |= bit(i); }
@@ -91,7 +91,7 @@ template <class Offset> class MinimumDegree {
   Hub open_hub(idx pivot);
   void count_outside(idx pivot);
   void update_degrees(idx pivot);
-  void update_degree(idx i, idx pivot, idx aside);
+  void update_degree(idx i, idx pivot, idx excluded);
   void part_hubs();
   void merge_indistinguishable(idx pivot);
   void merge_chain(idx i);
@@ -122,8 +122,8 @@ template <class Offset> class MinimumDegree {
   RawVector<Node> node_;
   RawVector<Link> link_;
   std::vector<Hub> hubs_;
-  std::vector<idx> hubs_here_;  // in the current element
-  BitGraph adjacent_;           // hubs
+  std::vector<idx> hubs_of_element_;  // in the current element
+  BitGraph adjacent_;                 // hubs
   RawVector<idx> arena_;
   idx* list_;                        // the lists; behind them those of hubs, which do not move
   Offset list_size_, list_end_ = 0;  // without hubs

@@ -8,7 +8,7 @@
 #include "analysis/dissection/nested_dissection.hpp"
 #include "analysis/graph.hpp"
 #include "analysis/time_model.hpp"
-#include "base/beside.hpp"
+#include "base/background_task.hpp"
 #include "matrix/scale_range.hpp"
 
 namespace gs {
@@ -25,7 +25,7 @@ constexpr double saved_by_dissection = 0.25;  // of the seconds of factorization
 constexpr idx likely_column = 5000;           // the order of matrices below
 constexpr idx sure_column = 8000;             // the same where the diagonal is good
 constexpr double sparse_column = 3.25;        // or entries a row are no more
-constexpr double doubt = 4;                   // of fronts where fixed pivots often fail: how much slower columns may be
+constexpr double fixed_pivot_risk = 4;        // of fronts where fixed pivots often fail: how much slower columns may be
 constexpr idx least_ldlt = 500;               // the order of matrices that fronts may be fast with
 constexpr double dominates = 0.8;             // of the columns
 constexpr double unsymmetric = 1.3;           // entries of A + A^T over those of A
@@ -59,7 +59,7 @@ constexpr NamedOrdering orderings[] = {{"amd", order_amd}, {"nd", order_dissecti
 // Dissection first.
 std::vector<Ordered> order_both(PatternView graph) {
   std::vector<Ordered> orders(2);
-  Beside other([&] { orders[1] = order_amd(graph); });
+  BackgroundTask other([&] { orders[1] = order_amd(graph); });
   orders[0] = order_dissection(graph);
   other.join();
   return orders;
@@ -94,13 +94,13 @@ double predicted_total(Method method, const Ordered& order, const AnalyzeOptions
 Ordered order_automatic(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
   const auto total = [&](const Ordered& order) { return predicted_total(Method::front, order, options, s); };
   std::vector<Ordered> orders;
-  if (graph.n >= both_at_once && (double)graph.nnz() <= few_neighbours * graph.n) {
+  if (graph.n >= both_orderings_from && (double)graph.nnz() <= few_neighbours * graph.n) {
     Ordered by_degree = order_amd(graph);
     if ((double)by_degree.tree.cost.lnz <= little_fill * (0.5 * (double)graph.nnz() + graph.n)) return by_degree;
   }
   if (only_dissection(graph, middling)) {
     orders.push_back(order_dissection(graph));
-  } else if (graph.n >= both_at_once) {
+  } else if (graph.n >= both_orderings_from) {
     orders = order_both(graph);
   } else {
     orders.push_back(order_amd(graph));
@@ -257,7 +257,7 @@ bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const
   if (options.method != MethodChoice::automatic) return options.method == MethodChoice::column;
   const double fronts = predicted_total(Method::front, by_fronts, options, s);
   const double columns = predicted_total(Method::column, by_columns, options, s);
-  return columns <= fronts || (columns <= doubt * fronts && is_badly_scaled(s));
+  return columns <= fronts || (columns <= fixed_pivot_risk * fronts && is_badly_scaled(s));
 }
 
 bool is_column_likely(const Symbolic& s, const AnalyzeOptions& options) {

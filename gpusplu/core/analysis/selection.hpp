@@ -11,7 +11,7 @@
 namespace gs {
 
 // The size of graphs from which on both orderings are made at the same time.
-constexpr idx both_at_once = 100000;
+constexpr idx both_orderings_from = 100000;
 // Entries a row of finite elements in space, at least.
 constexpr idx neighbours_in_space = 24;
 

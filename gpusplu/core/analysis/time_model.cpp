@@ -7,7 +7,7 @@ MethodSeconds predict_seconds(const CpuCosts& costs, Method method, idx n, off n
   const double flops = 2 * cost.flops;  // those of LU
   const auto at = [&](const LinearCosts& c) {
     return c.call + c.rows * n + c.entries * (double)nnz + c.fill * (double)cost.lnz + c.flops * flops +
-           (flops < ALONE_FLOPS ? c.alone * flops : 0);
+           (flops < SINGLE_THREAD_FLOPS ? c.alone * flops : 0);
   };
   const bool ldlt = elimination == Elimination::ldlt;
   const MethodCosts& of = method == Method::column ? costs.column : ldlt ? costs.ldlt : costs.front;

@@ -25,7 +25,7 @@
 
 namespace gs {
 
-int least_processors_beside_blas = 4;
+int least_processors_with_blas = 4;
 
 #ifdef __linux__
 
@@ -101,24 +101,24 @@ Library open_library(const std::string& path) {
 }
 
 // What is known, for all calls. Never destroyed: threads may outlive static destructors.
-struct Census {
+struct WorkerTable {
   struct Worker {
     pid_t thread;
     Processors processors;  // before they were kept to one
   };
   std::mutex mutex;
   std::vector<Worker> workers;
-  std::vector<pid_t> ours;
+  std::vector<pid_t> own_threads;
   int holders = 0, n_forking = 0, n_libraries = 0;
   std::int64_t looked = 0;  // when somebody looked for workers [ns]
 };
 
-union CensusForEver {
-  Census all{};
-  constexpr CensusForEver() {}
-  ~CensusForEver() {}
+union PermanentWorkerTable {
+  WorkerTable all{};
+  constexpr PermanentWorkerTable() {}
+  ~PermanentWorkerTable() {}
 };
-constinit CensusForEver census;
+constinit PermanentWorkerTable worker_table;
 
 constexpr int kMostFirst = 4;
 std::atomic<pid_t> firsts[kMostFirst];  // workers of that number in each library
@@ -128,10 +128,10 @@ std::atomic<pid_t> firsts[kMostFirst];  // workers of that number in each librar
 void wait_at_forks() {
   pthread_atfork(
       [] {
-        if (census.all.n_forking++ == 0) census.all.mutex.lock();
+        if (worker_table.all.n_forking++ == 0) worker_table.all.mutex.lock();
       },
       [] {
-        if (--census.all.n_forking == 0) census.all.mutex.unlock();
+        if (--worker_table.all.n_forking == 0) worker_table.all.mutex.unlock();
       },
       nullptr);
 }
@@ -145,33 +145,33 @@ int next_processor(const Processors& set, int after) {
 
 // Numbers of workers are the library's, and only that says what thread one is: that whose processors change when it is
 // asked to change them.
-pid_t thread_of(const Library& library, int worker, const std::vector<Census::Worker>& before) {
+pid_t thread_of(const Library& library, int worker, const std::vector<WorkerTable::Worker>& before) {
   Processors own, one = only(sched_getcpu()), now;
   if (library.get_processors(worker, sizeof own, &own) != 0) return 0;
   if (CPU_EQUAL(&own, &one)) one = only(next_processor(before.front().processors, sched_getcpu()));
   if (CPU_EQUAL(&own, &one) || library.set_processors(worker, sizeof one, &one) != 0) return 0;
-  const auto it = std::find_if(before.begin(), before.end(), [&](const Census::Worker& w) {
+  const auto it = std::find_if(before.begin(), before.end(), [&](const WorkerTable::Worker& w) {
     return !CPU_EQUAL(&w.processors, &one) && processors_of(w.thread, now) && CPU_EQUAL(&now, &one);
   });
   library.set_processors(worker, sizeof own, &own);
   return it != before.end() ? it->thread : 0;
 }
 
-void find_workers(Census& all, const std::vector<std::string>& paths) {
+void find_workers(WorkerTable& all, const std::vector<std::string>& paths) {
   if ((int)paths.size() > all.n_libraries) wait_at_forks(), all.n_libraries = (int)paths.size();
-  std::vector<Census::Worker> there;  // the first of the process first
+  std::vector<WorkerTable::Worker> present;  // the first of the process first
   for (const pid_t thread : threads())
-    if (Processors set; processors_of(thread, set)) there.push_back({thread, set});
+    if (Processors set; processors_of(thread, set)) present.push_back({thread, set});
   int n_first = 0;
   for (auto& first : firsts) first = 0;
   all.workers.clear();
-  if (there.empty()) return;
+  if (present.empty()) return;
   for (const std::string& path : paths) {
     const Library library = open_library(path);
     const bool able = library.started && library.count && library.get_processors && library.set_processors;
     if (!able || !*library.started) continue;
     for (int worker = 0; worker + 1 < library.count(); worker++) {
-      const pid_t thread = thread_of(library, worker, there);
+      const pid_t thread = thread_of(library, worker, present);
       if (thread == 0) continue;
       if (n_first < kMostFirst && worker == 0) firsts[n_first++] = thread;
       all.workers.push_back({thread, {}});
@@ -179,25 +179,26 @@ void find_workers(Census& all, const std::vector<std::string>& paths) {
   }
 }
 
-bool is_worker(const Census& all, pid_t thread) {
+bool is_worker(const WorkerTable& all, pid_t thread) {
   return std::any_of(all.workers.begin(), all.workers.end(), [&](const auto& w) { return w.thread == thread; });
 }
 
-bool others_are_running(const Census& all) {
+bool others_are_running(const WorkerTable& all) {
   const pid_t self = this_thread();
-  const std::vector<pid_t> there = threads();
-  return there.empty() || std::any_of(there.begin(), there.end(), [&](pid_t thread) {
+  const std::vector<pid_t> present = threads();
+  return present.empty() || std::any_of(present.begin(), present.end(), [&](pid_t thread) {
            return thread != self && !is_worker(all, thread) &&
-                  std::find(all.ours.begin(), all.ours.end(), thread) == all.ours.end() && is_running(thread);
+                  std::find(all.own_threads.begin(), all.own_threads.end(), thread) == all.own_threads.end() &&
+                  is_running(thread);
          });
 }
 
 // Not the caller's, where there is another.
 int processor_for_all(const Processors& allowed) {
-  const int here = sched_getcpu();
+  const int current = sched_getcpu();
   for (int k = CPU_SETSIZE; k-- > 0;)
-    if (k != here && CPU_ISSET(k, &allowed)) return k;
-  return here;
+    if (k != current && CPU_ISSET(k, &allowed)) return k;
+  return current;
 }
 
 }  // namespace
@@ -215,44 +216,44 @@ std::int64_t time_of_blas() noexcept {
 }
 
 void find_blas_threads(std::int64_t between) noexcept {
-  Census& all = census.all;
+  WorkerTable& all = worker_table.all;
   std::lock_guard lock(all.mutex);
   const std::int64_t now = wall_clock();
   Processors allowed;
   if (all.holders > 0 || (all.looked != 0 && now - all.looked < between)) return;
   all.looked = now;
-  if (!processors_of(0, allowed) || CPU_COUNT(&allowed) < least_processors_beside_blas) return;
+  if (!processors_of(0, allowed) || CPU_COUNT(&allowed) < least_processors_with_blas) return;
   try {
     const std::vector<std::string> paths = paths_of_libraries();
-    const bool all_there = std::all_of(all.workers.begin(), all.workers.end(),
-                                       [](const auto& w) { return syscall(SYS_tgkill, getpid(), w.thread, 0) == 0; });
-    if (all.workers.empty() || !all_there || (int)paths.size() > all.n_libraries) find_workers(all, paths);
+    const bool all_present = std::all_of(all.workers.begin(), all.workers.end(),
+                                         [](const auto& w) { return syscall(SYS_tgkill, getpid(), w.thread, 0) == 0; });
+    if (all.workers.empty() || !all_present || (int)paths.size() > all.n_libraries) find_workers(all, paths);
   } catch (const std::bad_alloc&) {
     all.workers.clear();
   }
 }
 
-void is_ours(bool begin) noexcept {
-  Census& all = census.all;
+void register_own_thread(bool begin) noexcept {
+  WorkerTable& all = worker_table.all;
   std::lock_guard lock(all.mutex);
   const pid_t self = this_thread();
   try {
-    if (begin) all.ours.push_back(self);
-    else std::erase(all.ours, self);
+    if (begin) all.own_threads.push_back(self);
+    else std::erase(all.own_threads, self);
   } catch (const std::bad_alloc&) {  // then it is a thread that may be in a product
   }
 }
 
 void forget_threads() noexcept {
-  new (&census.all) Census;  // without giving back what there was: others may have been changing it
+  new (&worker_table.all) WorkerTable;  // without giving back what there was: others may have been changing it
   for (auto& first : firsts) first = 0;
 }
 
-void BlasAside::begin() noexcept {
-  Census& all = census.all;
+void PinnedBlas::begin() noexcept {
+  WorkerTable& all = worker_table.all;
   std::lock_guard lock(all.mutex);
   Processors allowed;
-  if (left_ > 0 || !processors_of(0, allowed) || CPU_COUNT(&allowed) < least_processors_beside_blas) return;
+  if (left_ > 0 || !processors_of(0, allowed) || CPU_COUNT(&allowed) < least_processors_with_blas) return;
   try {
     if (all.holders == 0 && (all.workers.empty() || others_are_running(all))) return;
   } catch (const std::bad_alloc&) {
@@ -265,8 +266,8 @@ void BlasAside::begin() noexcept {
   left_ = CPU_COUNT(&allowed) - 1;
 }
 
-void BlasAside::release() noexcept {
-  Census& all = census.all;
+void PinnedBlas::release() noexcept {
+  WorkerTable& all = worker_table.all;
   std::lock_guard lock(all.mutex);
   left_ = 0;
   if (all.holders == 0 || --all.holders > 0) return;  // 0: begun by the parent of this process
@@ -285,10 +286,10 @@ void BlasAside::release() noexcept {
 
 std::int64_t time_of_blas() noexcept { return 0; }
 void find_blas_threads(std::int64_t) noexcept {}
-void is_ours(bool) noexcept {}
+void register_own_thread(bool) noexcept {}
 void forget_threads() noexcept {}
-void BlasAside::begin() noexcept {}
-void BlasAside::release() noexcept {}
+void PinnedBlas::begin() noexcept {}
+void PinnedBlas::release() noexcept {}
 
 #endif
 

@@ -16,20 +16,20 @@ std::int64_t time_of_blas() noexcept;
 // Look for them where there are processors enough, unless they are known or somebody has within so many nanoseconds.
 void find_blas_threads(std::int64_t between = 1'000'000'000) noexcept;
 // Processors that are enough: with fewer, one thread does as much as those beside the one that workers are kept to.
-extern int least_processors_beside_blas;
+extern int least_processors_with_blas;
 
 // This thread works for us alone from now on, or until the end: when it runs, it is in no product.
-void is_ours(bool begin) noexcept;
+void register_own_thread(bool begin) noexcept;
 // In a forked child, which has one thread.
 void forget_threads() noexcept;
 
 // Keeps them to one processor from begin() to end(). Processors that others have given them are restored.
-class BlasAside {
+class PinnedBlas {
  public:
-  BlasAside() = default;
-  BlasAside(const BlasAside&) = delete;
-  BlasAside& operator=(const BlasAside&) = delete;
-  ~BlasAside() { end(); }
+  PinnedBlas() = default;
+  PinnedBlas(const PinnedBlas&) = delete;
+  PinnedBlas& operator=(const PinnedBlas&) = delete;
+  ~PinnedBlas() { end(); }
 
   // Not where another thread of this process is running, which may be waiting for a product; nor where there are so few
   // processors that one thread does as much as those that are left.

@@ -8,7 +8,7 @@
 namespace gs {
 
 void copy_bytes(void* to, const void* from, std::size_t bytes) {
-  constexpr std::size_t piece = 1 << 15, least = 1 << 18;
+  constexpr std::size_t chunk = 1 << 15, least = 1 << 18;
   const int most = bytes < (1 << 22) ? 4 : 8;  // what is large comes from memory, not from a cache
   if (bytes < least) {
     std::memcpy(to, from, bytes);
@@ -16,8 +16,8 @@ void copy_bytes(void* to, const void* from, std::size_t bytes) {
   }
   std::atomic<std::size_t> next{0};
   run_helpers(most, [&](const Team&) {
-    for (std::size_t at = next.fetch_add(piece); at < bytes; at = next.fetch_add(piece))
-      std::memcpy((char*)to + at, (const char*)from + at, std::min(piece, bytes - at));
+    for (std::size_t at = next.fetch_add(chunk); at < bytes; at = next.fetch_add(chunk))
+      std::memcpy((char*)to + at, (const char*)from + at, std::min(chunk, bytes - at));
   });
 }
 

@@ -11,24 +11,24 @@ namespace gs {
 // All objects to be renewed. Held while the process forks, so that the child finds it whole.
 struct Register {
   std::mutex mutex;
-  Renewed* first = nullptr;
+  ResetAfterFork* first = nullptr;
 
-  void add(Renewed* object) {
+  void add(ResetAfterFork* object) {
     std::lock_guard lock(mutex);
     object->next_ = first;
     if (first) first->previous_ = object;
     first = object;
   }
 
-  void remove(Renewed* object) {
+  void remove(ResetAfterFork* object) {
     std::lock_guard lock(mutex);
     (object->previous_ ? object->previous_->next_ : first) = object->next_;
     if (object->next_) object->next_->previous_ = object->previous_;
   }
 
-  void renew() {
+  void reset_after_fork() {
     new (&mutex) std::mutex;
-    for (Renewed* object = first; object; object = object->next_) object->renew();
+    for (ResetAfterFork* object = first; object; object = object->next_) object->reset_after_fork();
   }
 };
 
@@ -37,13 +37,13 @@ namespace {
 constinit Register all;
 
 [[maybe_unused]] const int registered =
-    pthread_atfork([] { all.mutex.lock(); }, [] { all.mutex.unlock(); }, [] { all.renew(); });
+    pthread_atfork([] { all.mutex.lock(); }, [] { all.mutex.unlock(); }, [] { all.reset_after_fork(); });
 
 }  // namespace
 
-Renewed::Renewed() { all.add(this); }
+ResetAfterFork::ResetAfterFork() { all.add(this); }
 
-Renewed::~Renewed() { all.remove(this); }
+ResetAfterFork::~ResetAfterFork() { all.remove(this); }
 
 namespace {
 
@@ -102,7 +102,7 @@ void UseLock::Shared::unlock() {
   holding.remove(&owner_);
 }
 
-void UseLock::renew() noexcept {
+void UseLock::reset_after_fork() noexcept {
   abandoned_ = abandoned_ || changing_;
   new (&use_) std::shared_mutex;
   new (&turn_) std::mutex;

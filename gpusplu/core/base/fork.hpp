@@ -10,19 +10,19 @@
 namespace gs {
 
 // An object whose renew() a forked child calls before anything else.
-class Renewed {
+class ResetAfterFork {
  public:
-  Renewed();
-  Renewed(const Renewed&) = delete;
-  Renewed& operator=(const Renewed&) = delete;
+  ResetAfterFork();
+  ResetAfterFork(const ResetAfterFork&) = delete;
+  ResetAfterFork& operator=(const ResetAfterFork&) = delete;
 
  protected:
-  virtual ~Renewed();
-  virtual void renew() noexcept = 0;
+  virtual ~ResetAfterFork();
+  virtual void reset_after_fork() noexcept = 0;
 
  private:
   friend struct Register;
-  Renewed *next_ = nullptr, *previous_ = nullptr;
+  ResetAfterFork *next_ = nullptr, *previous_ = nullptr;
 };
 
 struct AbandonedError : std::runtime_error {
@@ -43,7 +43,7 @@ struct BusyError : std::runtime_error {
 //
 // A call that holds the lock may be interrupted by a handler (operation.hpp), which would wait for its own thread if it
 // asked for the object: that is a BusyError.
-class UseLock : Renewed {
+class UseLock : ResetAfterFork {
  public:
   class Exclusive {
    public:
@@ -76,7 +76,7 @@ class UseLock : Renewed {
   std::mutex counts;  // for those who share, about what they count
 
  private:
-  void renew() noexcept override;
+  void reset_after_fork() noexcept override;
   void check() const;
 
   std::shared_mutex use_;

@@ -9,11 +9,11 @@
 namespace gs {
 namespace {
 
-constexpr std::int64_t kBesideBlas = 10'000'000'000;  // that they are put aside, where they have run again [ns]
-constexpr double kRecent = 25'000'000;                // of jobs that a mean is taken of [ns]
-constexpr double kFaster = 1.1;                       // times the rate of all that one thread must have
-constexpr int kTrials = 20;                           // times as long as a trial took, until the next
-constexpr std::int64_t kValid = 1'000'000'000;        // how long the rate of one thread need not be measured again [ns]
+constexpr std::int64_t kBlasHold = 10'000'000'000;  // that they are put aside, where they have run again [ns]
+constexpr double kRecent = 25'000'000;              // of jobs that a mean is taken of [ns]
+constexpr double kFaster = 1.1;                     // times the rate of all that one thread must have
+constexpr int kTrials = 20;                         // times as long as a trial took, until the next
+constexpr std::int64_t kValid = 1'000'000'000;      // how long the rate of one thread need not be measured again [ns]
 
 // Part of the best rate of so many threads below which one thread is tried: it cannot be worth it at much more.
 double suspicious(int threads) { return std::max(0.3, 1.2 / threads); }
@@ -24,16 +24,16 @@ template <class T> void set(std::atomic<T>& x, T value) { x.store(value, std::me
 
 }  // namespace
 
-bool BlasInterference::is_in_the_way() {
+bool BlasInterference::interferes() {
   const std::int64_t until = until_.load(std::memory_order_relaxed);
   if (until == 0 || wall_clock() >= until) return false;
   const std::int64_t time = time_of_blas();
   if (time_of_blas_.exchange(time, std::memory_order_relaxed) == time) return false;
-  found_in_the_way();
+  found_interference();
   return true;
 }
 
-void BlasInterference::found_in_the_way() { until_.store(wall_clock() + kBesideBlas, std::memory_order_relaxed); }
+void BlasInterference::found_interference() { until_.store(wall_clock() + kBlasHold, std::memory_order_relaxed); }
 
 void RateComparison::Mean::add(double more_work, double more_time) {
   const double keep = std::exp(-more_time / kRecent);

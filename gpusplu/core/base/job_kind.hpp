@@ -8,8 +8,8 @@ namespace gs {
 // Whether workers of OpenBLAS are put aside for jobs of a kind (blas_threads.hpp), because they were in the way of one.
 class BlasInterference {
  public:
-  bool is_in_the_way();  // and they have had a processor since this was asked last
-  void found_in_the_way();
+  bool interferes();  // and they have had a processor since this was asked last
+  void found_interference();
 
  private:
   std::atomic<std::int64_t> until_{0}, time_of_blas_{0};

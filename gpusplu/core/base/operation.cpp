@@ -26,7 +26,7 @@ std::int64_t coarse_clock() {
 
 }  // namespace
 
-constinit thread_local detail::Station detail::station;
+constinit thread_local detail::ProgressPoint detail::progress_point;
 
 bool kernel_must_stop() noexcept { return must_stop(); }
 
@@ -40,14 +40,14 @@ void sleep_for(std::int64_t time) noexcept {
   nanosleep(&given, nullptr);
 }
 
-void Operation::look_if_due() {
+void Operation::poll_if_due() {
   if (stopped()) return;
   const std::int64_t now = coarse_clock();
   if (now < due_) return;
   std::int64_t took = 0;
   if (due_ != 0) {  // else the operation has just begun
     blas_.end();
-    if (!look()) stopped_.store(true, std::memory_order_relaxed);
+    if (!poll()) stopped_.store(true, std::memory_order_relaxed);
     took = coarse_clock() - now;
   }
   due_ = now + took + std::clamp(kTimes * took, between_, kMost);

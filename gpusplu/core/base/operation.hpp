@@ -22,12 +22,12 @@ class Operation;
 
 namespace detail {
 // Whom a thread works for, and whether it is the one that called.
-struct Station {
+struct ProgressPoint {
   Operation* operation = nullptr;
   bool caller = false;
 };
 // In the block that a thread begins with, as in threads.cpp.
-extern __attribute__((tls_model("initial-exec"))) constinit thread_local Station station;
+extern __attribute__((tls_model("initial-exec"))) constinit thread_local ProgressPoint progress_point;
 }  // namespace detail
 
 // While it lives, the thread that made it and its helpers work for it.
@@ -35,14 +35,14 @@ class Operation {
  public:
   static constexpr std::int64_t kBetween = 50'000'000;  // looks [ns]
 
-  explicit Operation(std::int64_t between = kBetween) : between_(between), before_(detail::station) {
-    detail::station = {this, true};
+  explicit Operation(std::int64_t between = kBetween) : between_(between), before_(detail::progress_point) {
+    detail::progress_point = {this, true};
   }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  void look_if_due();                  // of the thread that called
-  BlasAside& blas() { return blas_; }  // until it ends or looks: they sleep by then
+  void poll_if_due();                   // of the thread that called
+  PinnedBlas& blas() { return blas_; }  // until it ends or looks: they sleep by then
 
   // For whoever watches: what is done, and how much work it will be; 0 where that is not known.
   void begin(const char* phase, double work) {
@@ -52,18 +52,18 @@ class Operation {
   void add(double work) { done_.fetch_add(work, std::memory_order_relaxed); }
 
  protected:
-  ~Operation() { detail::station = before_; }
-  virtual bool look() noexcept = 0;  // whether to go on
+  ~Operation() { detail::progress_point = before_; }
+  virtual bool poll() noexcept = 0;  // whether to go on
   const char* phase() const { return phase_; }
   double total() const { return total_; }
   double done() const { return done_.load(std::memory_order_relaxed); }
 
  private:
   const std::int64_t between_;
-  const detail::Station before_;
+  const detail::ProgressPoint before_;
   std::atomic<bool> stopped_{false};
   std::int64_t due_ = 0;  // [ns]
-  BlasAside blas_;
+  PinnedBlas blas_;
   const char* phase_ = "";
   double total_ = 0;
   std::atomic<double> done_{0};
@@ -72,19 +72,21 @@ class Operation {
 // A thread that works for the operation of another.
 class Helping {
  public:
-  explicit Helping(Operation* operation) : before_(detail::station) { detail::station = {operation, false}; }
-  ~Helping() { detail::station = before_; }
+  explicit Helping(Operation* operation) : before_(detail::progress_point) {
+    detail::progress_point = {operation, false};
+  }
+  ~Helping() { detail::progress_point = before_; }
   Helping(const Helping&) = delete;
   Helping& operator=(const Helping&) = delete;
 
  private:
-  const detail::Station before_;
+  const detail::ProgressPoint before_;
 };
 
 inline bool must_stop() noexcept {
-  const auto [operation, caller] = detail::station;
+  const auto [operation, caller] = detail::progress_point;
   if (!operation) return false;
-  if (caller) operation->look_if_due();
+  if (caller) operation->poll_if_due();
   return operation->stopped();
 }
 
@@ -99,10 +101,10 @@ void sleep_for(std::int64_t time) noexcept;  // [ns]
 
 // What begins is the next phase of the operation, so much work in some unit; and so much of it was done.
 inline void begin_phase(const char* phase, double work = 0) {
-  if (detail::station.caller) detail::station.operation->begin(phase, work);
+  if (detail::progress_point.caller) detail::progress_point.operation->begin(phase, work);
 }
 inline void have_done(double work) {
-  if (detail::station.operation) detail::station.operation->add(work);
+  if (detail::progress_point.operation) detail::progress_point.operation->add(work);
 }
 
 // For loops of short steps: looks after every so many entries that were visited, which is some 50 microseconds.

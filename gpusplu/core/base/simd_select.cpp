@@ -1,7 +1,7 @@
 #include <atomic>
 #include <levels.hpp>
 
-#include "base/simd_there.hpp"
+#include "base/simd_available.hpp"
 #include "simd/lockstep_kernels.hpp"
 #include "simd/select.hpp"
 
@@ -65,7 +65,7 @@ const Level& in_use() {
 }
 }  // namespace
 
-bool simd_is_there() { return can_run(levels[0]); }
+bool simd_is_available() { return can_run(levels[0]); }
 int simd_best_level() { return best().number; }
 int simd_level() { return in_use().number; }
 

@@ -61,7 +61,7 @@ int wait_while(const std::atomic<int>& word, int value, WaitRecord& waits) {
 struct Pool {
   std::mutex busy;
   int n_workers = 0;
-  std::atomic<int> greeting{0};  // of a worker that starts: 1, or -1 if it cannot
+  std::atomic<int> handshake{0};  // of a worker that starts: 1, or -1 if it cannot
   std::atomic<int> epoch{0};
   std::atomic<int> seats{0};
   std::atomic<int> finished{0};
@@ -73,7 +73,7 @@ struct Pool {
 
   void work(int seen) {
     inside_team = true;
-    is_ours(true);
+    register_own_thread(true);
     WaitRecord idle;
     for (;;) {
       seen = wait_while(epoch, seen, idle);
@@ -90,13 +90,13 @@ struct Pool {
 
   // A worker counts once it has what it needs.
   bool start_worker() {
-    greeting.store(0, std::memory_order_relaxed);
+    handshake.store(0, std::memory_order_relaxed);
     const int seen = epoch.load();  // jobs published before are not for this worker
     try {
       std::thread([this, seen] {
         const bool ready = can_throw();
-        greeting.store(ready ? 1 : -1, std::memory_order_release);
-        greeting.notify_one();
+        handshake.store(ready ? 1 : -1, std::memory_order_release);
+        handshake.notify_one();
         if (ready) work(seen);
       }).detach();
     } catch (const std::system_error&) {
@@ -105,7 +105,7 @@ struct Pool {
       return false;
     }
     WaitRecord start;
-    return wait_while(greeting, 0, start) > 0;
+    return wait_while(handshake, 0, start) > 0;
   }
 
   // Wakes as many workers as there are seats: more would look for one in vain, and waking each takes microseconds.
@@ -119,7 +119,7 @@ struct Pool {
     while (n_workers < want - 1 && start_worker()) n_workers++;
     const int team_size = std::min(want, n_workers + 1);
     body = f, context = c, size = team_size, waits = &of_job;
-    operation = detail::station.operation;
+    operation = detail::progress_point.operation;
     finished.store(0, std::memory_order_relaxed);
     seats.store(team_size - 1, std::memory_order_release);
     epoch.fetch_add(1, std::memory_order_release);
@@ -135,11 +135,11 @@ struct Pool {
 
   // The same for a job of some kind, by the number of threads that is best at the moment.
   void run(int want, void (*f)(void*, const Team&), void* c, JobKind& kind, double work) {
-    BlasAside for_this;
-    BlasAside& blas = detail::station.caller ? detail::station.operation->blas() : for_this;
+    PinnedBlas for_this;
+    PinnedBlas& blas = detail::progress_point.caller ? detail::progress_point.operation->blas() : for_this;
     // To put them aside takes up to 30 us for each processor, which small jobs do not gain.
-    const bool beside_blas = blas.left() == 0 && 2 * want > fair_share(num_threads()) && kind.blas.is_in_the_way();
-    if (beside_blas) blas.begin();
+    const bool with_blas = blas.left() == 0 && 2 * want > fair_share(num_threads()) && kind.blas.interferes();
+    if (with_blas) blas.begin();
     if (blas.left() > 0) want = std::min(want, blas.left());
     const std::int64_t blas_before = time_of_blas(), begin = wall_clock();
     RateComparison& rates = kind.of_size(work);
@@ -150,8 +150,8 @@ struct Pool {
     const std::int64_t end = wall_clock(), elapsed = end - begin;
     if (of_job.long_wait.load(std::memory_order_relaxed) && elapsed >= kWorthLooking) {
       find_blas_threads();
-      const bool in_the_way = time_of_blas() - blas_before > std::min(elapsed / 4, kWorthLooking);
-      if (in_the_way && !beside_blas && blas.left() == 0) return kind.blas.found_in_the_way();
+      const bool blas_interferes = time_of_blas() - blas_before > std::min(elapsed / 4, kWorthLooking);
+      if (blas_interferes && !with_blas && blas.left() == 0) return kind.blas.found_interference();
     }
     rates.record(one_thread ? 1 : want, work, elapsed, end);
   }
@@ -183,7 +183,7 @@ int num_threads() {
 
 void work_apart(bool begin) {
   apart = begin;
-  is_ours(begin);
+  register_own_thread(begin);
   n_apart.fetch_add(begin ? 1 : -1, std::memory_order_relaxed);
 }
 
@@ -193,7 +193,7 @@ bool can_throw() {
   void* volatile probe = std::malloc(4096);
   std::free(probe);
   if (!probe) return false;
-  [[maybe_unused]] const volatile int asked = std::uncaught_exceptions();
+  [[maybe_unused]] const volatile int touched = std::uncaught_exceptions();
   return true;
 }
 

@@ -47,7 +47,7 @@ template <class Ready, class Sleep> void wait_until(const Ready& ready, const Sl
   std::int64_t waited = 0;
   while (!ready()) {
     if (waited < kOffering) offer_processor();
-    else detail::station.caller ? nap(waited) : sleep(waited);
+    else detail::progress_point.caller ? nap(waited) : sleep(waited);
     waited = wall_clock() - begin;
   }
   record.add(waited);

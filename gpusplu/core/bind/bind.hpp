@@ -83,7 +83,7 @@ void bind_matrix(nb::module_&);
 void bind_symbolic(nb::module_&);
 void bind_costs(nb::module_&);
 void bind_analyze(nb::module_&);
-void bind_ladder(nb::module_&);
+void bind_accuracy_policy(nb::module_&);
 void bind_patterns(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_partial(nb::module_&);

@@ -9,9 +9,9 @@
 #include "analysis/block_triangular.hpp"
 #include "analysis/selection.hpp"
 #include "base/stopwatch.hpp"
-#include "bind/at_once.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
+#include "bind/fused.hpp"
 
 namespace gs {
 namespace {
@@ -147,7 +147,7 @@ void bind_analyze(nb::module_& m) {
   nb::list orderings;
   for (const std::string_view known : ordering_names()) orderings.append(nb::str(known.data(), known.size()));
   m.attr("ORDERINGS") = nb::tuple(orderings);
-  m.attr("BOTH_ORDERINGS_FROM") = both_at_once;
+  m.attr("BOTH_ORDERINGS_FROM") = both_orderings_from;
   m.attr("NEIGHBOURS_IN_SPACE") = neighbours_in_space;
   for_scalars([&]<class T>(const char*) { bind_analyze_of<T>(m); });
   // Of arrays of other numbers, or that lie otherwise: nothing has to be asked before.

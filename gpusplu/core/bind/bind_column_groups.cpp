@@ -21,13 +21,13 @@ void bind_column_groups(nb::module_& m) {
   m.def(
       "column_groups",
       [](In<off> col_ptr, In<idx> row, In<off> diag, off leaf, off capacity, idx columns,
-         std::optional<In<idx>> alone) {
+         std::optional<In<idx>> single) {
         const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
-        const gpu::GroupLimits limits{leaf, capacity, columns, alone ? to_vector(*alone) : std::vector<idx>()};
+        const gpu::GroupLimits limits{leaf, capacity, columns, single ? to_vector(*single) : std::vector<idx>()};
         gpu::ColumnGroups groups = without_gil([&] { return gpu::make_column_groups(pattern, limits); });
         return std::make_pair(to_numpy(std::move(groups.range)), to_numpy(std::move(groups.level_ptr)));
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "leaf"_a, "capacity"_a, "columns"_a, "alone"_a = nb::none(),
+      "col_ptr"_a, "row"_a, "diag"_a, "leaf"_a, "capacity"_a, "columns"_a, "single"_a = nb::none(),
       "(range, level_ptr): groups of columns for one block each; see core/plan/columns/groups.hpp.");
   m.def("flag_words", &gpu::flag_words, "columns"_a, "Words of shared memory for the flags of a group of columns.");
   m.def("bitmap_words", &gpu::bitmap_words, "n"_a, "Words of shared memory of a warp in the symbolic phase of sflu.");

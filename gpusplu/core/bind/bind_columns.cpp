@@ -89,13 +89,13 @@ void bind_columns(nb::module_& m) {
   using gpu::GluSchedule;
   nb::class_<GluSchedule>(m, "GluSchedule", "Launches of the glu engine; see core/plan/columns/glu_schedule.hpp.")
       .def_prop_ro("task_bytes", &bytes_of<&GluSchedule::tasks>)
-      .def_prop_ro("piece_bytes", &bytes_of<&GluSchedule::pieces>)
+      .def_prop_ro("chunk_bytes", &bytes_of<&GluSchedule::chunks>)
       .def_prop_ro("run_bytes", &bytes_of<&GluSchedule::runs>)
       .def_prop_ro("update_bytes", &bytes_of<&GluSchedule::updates>)
       .def_prop_ro("place_bytes", &bytes_of<&GluSchedule::places>)
       .def_prop_ro("chain_bytes", &bytes_of<&GluSchedule::chains>)
       .def_prop_ro("step_bytes", &bytes_of<&GluSchedule::steps>)
-      .def_prop_ro("level_piece", &view_of<&GluSchedule::level_piece>)
+      .def_prop_ro("level_chunk", &view_of<&GluSchedule::level_chunk>)
       .def_ro("predicted_seconds", &GluSchedule::predicted_seconds);
   m.def(
       "make_glu_schedule",

@@ -5,12 +5,12 @@
 #include <memory>
 #include <optional>
 
-#include "analysis/suits.hpp"
+#include "analysis/compatibility.hpp"
 #include "base/stopwatch.hpp"
-#include "bind/at_once.hpp"
+#include "bind/accuracy_options.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "bind/ladder_options.hpp"
+#include "bind/fused.hpp"
 #include "bind/patterns.hpp"
 #include "numeric/factor.hpp"
 #include "numeric/slogdet.hpp"
@@ -33,11 +33,11 @@ template <class T> struct FactorBinding {
 
 // What the factor says of itself. Never with the lock of the interpreter: whoever changes the factor holds its lock,
 // and asks for the interpreter's now and then.
-template <class T, class Ask> auto asked(const FactorBinding<T>& self, Ask&& ask) {
-  return without_gil([&] { return ask(*self.factor); });
+template <class T, class Query> auto queried(const FactorBinding<T>& self, Query&& query) {
+  return without_gil([&] { return query(*self.factor); });
 }
 template <class T> FactorSummary summary_of(const FactorBinding<T>& self) {
-  return asked(self, [](const Factor<T>& f) { return f.summary(); });
+  return queried(self, [](const Factor<T>& f) { return f.summary(); });
 }
 
 template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
@@ -97,12 +97,13 @@ std::shared_ptr<Symbolic> analysis_to_keep(const Factor<T>& factor, const std::s
 
 // A factor of the values with the analysis that is known of their pattern: the one that was left there, refactored, or
 // a new one. Nothing if the analysis does not suit the values, or leads to no factor.
-template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known>& known, const T* values, bool lent) {
+template <class T>
+std::optional<Made<T>> with_known(const std::shared_ptr<Known>& known, const T* values, bool borrow) {
   const Stopwatch watch;
   const nb::tuple analysed = nb::cast<nb::tuple>(known->value);
   const Canonical& canonical = nb::cast<const Canonical&>(analysed[0]);
   const auto symbolic = nb::cast<std::shared_ptr<Symbolic>>(analysed[1]);
-  nb::object lu = lent ? known->take() : nb::none();
+  nb::object lu = borrow ? known->take() : nb::none();
   auto* const left = nb::isinstance<FactorBinding<T>>(lu) ? nb::cast<FactorBinding<T>*>(lu) : nullptr;
   const PatternView A = canonical.pattern.view();
   std::unique_ptr<Factor<T>> factor;
@@ -113,7 +114,7 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
     if (left) {
       left->factor->refactor(values, nullptr);
     } else {
-      if (!analysis_suits(A, values, *symbolic, true)) return false;
+      if (!analysis_is_compatible(A, values, *symbolic, true)) return false;
       factor = std::make_unique<Factor<T>>(symbolic, A, values, of_any_values);
     }
     return true;
@@ -134,13 +135,13 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
 // Canonicalization, analysis and factorization with default options. None if a value is not finite. Without `patterns`
 // nothing is remembered.
 template <class T, class I> std::optional<Made<T>> lu_binding(Patterns* patterns, idx n, In<I> ptr, In<I> ind,
-                                                              In<T> values, const Costs& costs, bool lent) {
+                                                              In<T> values, const Costs& costs, bool borrow) {
   require_pointers(ptr, n);
-  Sight sight{nb::none(), index_arrays(n, form_of<T, I>, ptr, ind)};
+  PatternKey key{nb::none(), index_arrays(n, form_of<T, I>, ptr, ind)};
   std::int64_t dropped = 0;
-  if (const auto known = patterns ? patterns->find(sight) : nullptr) {
+  if (const auto known = patterns ? patterns->find(key) : nullptr) {
     require_entries(values, nb::cast<const Canonical&>(nb::cast<nb::tuple>(known->value)[0]).nvalues, "data");
-    if (auto made = with_known<T>(known, values.data(), lent)) return made;
+    if (auto made = with_known<T>(known, values.data(), borrow)) return made;
     patterns->miss();
     dropped = known->call;
   }
@@ -164,7 +165,7 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns* patterns
       nb::cast(new FactorBinding<T>{owner, std::move(factor), kept.pattern.view().nnz(), kept.nvalues},
                nb::rv_policy::take_ownership);
   const nb::tuple analysed = nb::make_tuple(owner, std::move(symbolic));
-  if (patterns) patterns->keep(sight, analysed, bytes);
+  if (patterns) patterns->keep(key, analysed, bytes);
   return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, begun.seconds, analyze_seconds, nb::none(), dropped));
 }
 
@@ -242,7 +243,7 @@ Tuple<NumPy<T>, NumPy<off>> inverse_at_binding(FactorBinding<T>& self, In<idx> r
 }
 
 template <class T> Tuple<T, double> slogdet_binding(const FactorBinding<T>& self) {
-  const auto [sign, log_modulus] = asked(self, [](const Factor<T>& f) { return slogdet(f); });
+  const auto [sign, log_modulus] = queried(self, [](const Factor<T>& f) { return slogdet(f); });
   return nb::make_tuple(sign, log_modulus);
 }
 
@@ -252,7 +253,7 @@ template <class T> Tuple<bool, bool, idx, idx, double> inertia_binding(const Fac
 }
 
 template <class T> Dict stats_binding(const FactorBinding<T>& self) {
-  const FactorStats s = asked(self, [](const Factor<T>& f) { return f.stats(); });
+  const FactorStats s = queried(self, [](const Factor<T>& f) { return f.stats(); });
   const FactorSummary summary = summary_of(self);
   const FactorInfo& i = summary.info;
   nb::dict d;
@@ -281,7 +282,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
   using Self = FactorBinding<T>;
   const auto order_of = [](std::vector<idx> (Factor<T>::*order)() const) {
     return
-        [order](const Self& self) { return to_numpy(asked(self, [&](const Factor<T>& f) { return (f.*order)(); })); };
+        [order](const Self& self) { return to_numpy(queried(self, [&](const Factor<T>& f) { return (f.*order)(); })); };
   };
   nb::class_<Self>(m, name)
       .def(
@@ -308,7 +309,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def(
           "pivots",
           [](const Self& self) {
-            auto [d, e] = asked(self, [](const Factor<T>& f) { return f.pivots(); });
+            auto [d, e] = queried(self, [](const Factor<T>& f) { return f.pivots(); });
             return Tuple<NumPy<T>, NumPy<T>>(nb::make_tuple(to_numpy(std::move(d)), to_numpy(std::move(e))));
           },
           "D of LDL^T: its diagonal, and what is below.")
@@ -322,15 +323,15 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def_prop_ro("pivot_columns", order_of(&Factor<T>::pivot_columns), nb::rv_policy::automatic)
       .def_prop_ro(
           "has_accurate_triangles",
-          [](const Self& self) { return asked(self, [](const Factor<T>& f) { return f.has_accurate_triangles(); }); })
+          [](const Self& self) { return queried(self, [](const Factor<T>& f) { return f.has_accurate_triangles(); }); })
       .def_prop_ro("symbolic", [](const Self& self) { return summary_of(self).symbolic; })
       .def_prop_ro(
           "backward_error",
-          [](const Self& self) { return asked(self, [](const Factor<T>& f) { return f.stats(); }).backward_error; })
+          [](const Self& self) { return queried(self, [](const Factor<T>& f) { return f.stats(); }).backward_error; })
       .def_prop_ro("method",
                    [](const Self& self) { return summary_of(self).method == Method::column ? "column" : "front"; })
       .def("values",
-           [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.values(); })); })
+           [](const Self& self) { return to_numpy(queried(self, [](const Factor<T>& f) { return f.values(); })); })
       .def_prop_ro("hermitian", [](const Self& self) { return summary_of(self).hermitian; })
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
       .def_prop_ro("nnz", [](const Self& self) { return summary_of(self).nnz; })
@@ -344,11 +345,11 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       "values"_a.noconvert(),
       "Factor a caller's values by default options; None where they are not as many as the matrix had, or not finite.");
   m.def("splu", &lu_binding<T, std::int32_t>, "patterns"_a.none(), "n"_a, "indptr"_a.noconvert(),
-        "indices"_a.noconvert(), "data"_a.noconvert(), "costs"_a, "lent"_a,
+        "indices"_a.noconvert(), "data"_a.noconvert(), "costs"_a, "borrow"_a,
         "(canonical, symbolic, factor, seconds, seconds, known pattern or None) of compressed columns, or None. With "
         "`lent` the factor may be one that was left to the pattern; without `patterns` nothing is remembered.");
   m.def("splu", &lu_binding<T, std::int64_t>, "patterns"_a.none(), "n"_a, "indptr"_a.noconvert(),
-        "indices"_a.noconvert(), "data"_a.noconvert(), "costs"_a, "lent"_a);
+        "indices"_a.noconvert(), "data"_a.noconvert(), "costs"_a, "borrow"_a);
 }
 
 }  // namespace

@@ -21,14 +21,14 @@ struct {
 
 void note_down(int number) { signals.arrived[number] = 1; }
 
-bool is_ours(const struct sigaction& action) {
+bool register_own_thread(const struct sigaction& action) {
   return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == note_down;
 }
 
 // Whoever put another handler in our place meanwhile keeps it.
 void give_back(int number) noexcept {
   struct sigaction now;
-  if (signals.held[number] && sigaction(number, nullptr, &now) == 0 && is_ours(now))
+  if (signals.held[number] && sigaction(number, nullptr, &now) == 0 && register_own_thread(now))
     sigaction(number, &signals.before[number], nullptr);
   signals.held[number] = false;
 }
@@ -52,7 +52,7 @@ bool has_handler(PyObject* getsignal, int number) {
 
 // C code only: a line of Python would let handlers run.
 HeldSignals::HeldSignals() {
-  if (signals.holding || !handlers_run_here()) return;
+  if (signals.holding || !runs_signal_handlers()) return;
   PyObject* module = PyImport_AddModule("_signal");  // borrowed; there since the interpreter began
   PyObject* getsignal = module ? PyObject_GetAttrString(module, "getsignal") : nullptr;
   if (!getsignal) {

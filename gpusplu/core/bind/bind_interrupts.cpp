@@ -38,13 +38,13 @@ nb::object watch(nb::object next, double seconds) {
 constexpr std::int64_t kClosely = 200'000, kSpin = 2'000'000, kLongestNap = 1'000'000;  // [ns]
 
 int poll(std::uintptr_t query, std::uintptr_t handle, int pending) {
-  const auto ask = reinterpret_cast<int (*)(void*)>(query);
+  const auto query_function = reinterpret_cast<int (*)(void*)>(query);
   Call call;
-  if (!call.is_heard()) return pending;
+  if (!call.has_listener()) return pending;
   return call.run([&] {
     const Stopwatch watch;
     for (;;) {
-      const int answer = ask(reinterpret_cast<void*>(handle));
+      const int answer = query_function(reinterpret_cast<void*>(handle));
       if (answer != pending) return answer;
       const auto waited = (std::int64_t)(watch.seconds() * 1e9);
       if (waited < kClosely) continue;
@@ -59,7 +59,7 @@ int poll(std::uintptr_t query, std::uintptr_t handle, int pending) {
 
 std::int64_t Call::time_between() { return between; }
 
-bool Call::in_main_thread() { return handlers_run_here(); }
+bool Call::in_main_thread() { return runs_signal_handlers(); }
 
 void sleep_forever() noexcept {
   for (;;) pause();
@@ -91,20 +91,20 @@ void Call::lock_again() {
 
 // A signal that came after the last look has its handler run here, in the callback. What that raises is not lost.
 void Call::tell_the_end() {
-  if (!told_ || !callback) return;
-  told_ = false;
+  if (!reported_ || !callback) return;
+  reported_ = false;
   call_back("", 0.0, 0.0);
 }
 
-bool Call::is_heard() const { return main_ || callback; }
+bool Call::has_listener() const { return main_ || callback; }
 
-bool Call::look() noexcept {
-  if (!is_heard() || !state_) return true;  // with the lock: called by a handler or callback that a look has called
+bool Call::poll() noexcept {
+  if (!has_listener() || !state_) return true;  // with the lock: called by a handler or callback that a look has called
   lock_again();
   if (main_ && PyErr_CheckSignals() < 0) {
     raised_.emplace();
   } else if (callback && *phase() != '\0') {
-    told_ = true;
+    reported_ = true;
     call_back(phase(), done(), total());
   }
   state_ = PyEval_SaveThread();
@@ -134,7 +134,7 @@ bool find_main_thread() {
   return !PyErr_Occurred();
 }
 
-bool handlers_run_here() { return PyThread_get_thread_ident() == main_thread; }
+bool runs_signal_handlers() { return PyThread_get_thread_ident() == main_thread; }
 
 void bind_interrupts(nb::module_& m) {
   m.def("watch", &watch, "callback"_a.none(), "seconds"_a = 0.05,

@@ -5,9 +5,9 @@
 
 #include "base/huge_pages.hpp"
 #include "base/raw_vector.hpp"
+#include "bind/accuracy_options.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "bind/ladder_options.hpp"
 #include "matrix/canonical.hpp"
 #include "numeric/lockstep_factor.hpp"
 
@@ -35,10 +35,10 @@ template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, n
   require(symbolic.nnz == A.nnz(), "the analysis is of another pattern");
   require(count > 0, "count must be positive");
   const SupernodeCosts& merging = costs.lockstep.merging;
-  const Ladder ladder(eps<T>, Pivoting::automatic, refine_of(refine), 0);
+  const AccuracyPolicy policy(eps<T>, Pivoting::automatic, refine_of(refine), 0);
   const Canonical* const compared = symbolic.cholesky ? &given : nullptr;
   auto factor =
-      without_gil([&] { return std::make_unique<LockstepFactor<T>>(symbolic, A, count, merging, ladder, compared); });
+      without_gil([&] { return std::make_unique<LockstepFactor<T>>(symbolic, A, count, merging, policy, compared); });
   const off nvalues = given.nvalues;
   return new LockstepBinding<T>{std::move(canonical), std::move(factor), nvalues};
 }

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "analysis/interface.hpp"
+#include "bind/accuracy_options.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "bind/ladder_options.hpp"
 #include "matrix/canonical.hpp"
 #include "numeric/partial_factor.hpp"
 

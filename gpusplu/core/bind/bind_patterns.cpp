@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analysis/suits.hpp"
+#include "analysis/compatibility.hpp"
 #include "analysis/symbolic.hpp"
 #include "base/kept_memory.hpp"
 #include "base/scalars.hpp"
@@ -25,77 +25,77 @@ template <class Vector> off size_of(const Vector& v) { return (off)(v.size() * s
 
 }  // namespace
 
-Known::Known(const Sight& sight, nb::object what, off bytes, std::int64_t number)
+Known::Known(const PatternKey& key, nb::object what, off bytes, std::int64_t number)
     : value(std::move(what)),
       call(number),
-      hash_(sight.hash.value()),
-      tag_(sight.tag),
-      arrays_(reading(sight.arrays.bytes(), [&] { return IndexCopy(sight.arrays); })),
+      hash_(key.hash.value()),
+      tag_(key.tag),
+      arrays_(reading(key.arrays.bytes(), [&] { return IndexCopy(key.arrays); })),
       bytes_(bytes + (off)arrays_.bytes()) {}
 
 nb::object Known::take() {
-  spare_bytes_ = 0;
-  nb::object spare = nb::none();
-  std::swap(spare, spare_);
-  return spare;
+  idle_bytes_ = 0;
+  nb::object idle = nb::none();
+  std::swap(idle, idle_);
+  return idle;
 }
 
-bool Known::has_tag_of(const Sight& sight) const { return tag_.is(sight.tag) || tag_.equal(sight.tag); }
+bool Known::has_tag_of(const PatternKey& key) const { return tag_.is(key.tag) || tag_.equal(key.tag); }
 
-bool Known::is_of(const Sight& sight) const {
-  return reading(sight.arrays.bytes(), [&] { return arrays_.is_of(sight.arrays); });
+bool Known::is_of(const PatternKey& key) const {
+  return reading(key.arrays.bytes(), [&] { return arrays_.is_of(key.arrays); });
 }
 
-void Patterns::hash(Sight& sight) const {
-  if (sight.hash) return;
-  const std::uint64_t hash = reading(sight.arrays.bytes(), [&] { return sight.arrays.hash(); });
-  sight.hash = hash_bits_ >= 64 ? hash : hash & ((std::uint64_t(1) << hash_bits_) - 1);
+void Patterns::hash(PatternKey& key) const {
+  if (key.hash) return;
+  const std::uint64_t hash = reading(key.arrays.bytes(), [&] { return key.arrays.hash(); });
+  key.hash = hash_bits_ >= 64 ? hash : hash & ((std::uint64_t(1) << hash_bits_) - 1);
 }
 
 // The one used last is mostly the one again, and another one differs early: it is compared before there is a hash.
-std::shared_ptr<Known> Patterns::search(Sight& sight) const {
+std::shared_ptr<Known> Patterns::search(PatternKey& key) const {
   const std::shared_ptr<Known> last = entries_.empty() ? nullptr : entries_.front();
-  if (last && last->has_tag_of(sight) && last->is_of(sight)) return last;
-  hash(sight);
+  if (last && last->has_tag_of(key) && last->is_of(key)) return last;
+  hash(key);
   std::vector<std::shared_ptr<Known>> candidates;  // the list may change while the arrays are compared
   for (const auto& known : entries_)
-    if (known != last && known->hash_ == sight.hash && known->has_tag_of(sight)) candidates.push_back(known);
+    if (known != last && known->hash_ == key.hash && known->has_tag_of(key)) candidates.push_back(known);
   for (const auto& known : candidates)
-    if (known->is_of(sight)) return known;
+    if (known->is_of(key)) return known;
   return nullptr;
 }
 
-std::shared_ptr<Known> Patterns::find(Sight& sight) {
-  std::shared_ptr<Known> known = search(sight);
+std::shared_ptr<Known> Patterns::find(PatternKey& key) {
+  std::shared_ptr<Known> known = search(key);
   (known ? hits : misses)++;
   const auto place = known ? std::find(entries_.begin(), entries_.end(), known) : entries_.end();
   if (place != entries_.end()) entries_.splice(entries_.begin(), entries_, place);
   return known;
 }
 
-void Patterns::keep(Sight& sight, nb::object value, off bytes) {
-  const std::shared_ptr<Known> before = search(sight);
+void Patterns::keep(PatternKey& key, nb::object value, off bytes) {
+  const std::shared_ptr<Known> before = search(key);
   if (before) forget(before);
-  const off size = bytes + (off)sight.arrays.bytes();
+  const off size = bytes + (off)key.arrays.bytes();
   if (size > max_bytes_ || max_entries_ < 1) return;  // rather the others than this one
-  hash(sight);
-  auto known = std::make_shared<Known>(sight, std::move(value), bytes, hits + misses);
+  hash(key);
+  auto known = std::make_shared<Known>(key, std::move(value), bytes, hits + misses);
   known->listed_ = true;
   entries_.push_front(known);
   const Entries dropped = cut();
 }
 
-void Patterns::give(Known& known, nb::object spare, off bytes) {
-  if (!known.listed_ || !known.spare_.is_none() || known.bytes_ + bytes > max_bytes_) return;
-  known.spare_ = std::move(spare);
-  known.spare_bytes_ = bytes;
+void Patterns::give(Known& known, nb::object idle, off bytes) {
+  if (!known.listed_ || !known.idle_.is_none() || known.bytes_ + bytes > max_bytes_) return;
+  known.idle_ = std::move(idle);
+  known.idle_bytes_ = bytes;
   const Entries dropped = cut();
 }
 
 void Patterns::forget(const std::shared_ptr<Known>& known) {
   known->listed_ = false;
   entries_.remove(known);
-  const nb::object spare = known->take();
+  const nb::object idle = known->take();
 }
 
 Patterns::Entries Patterns::cut() {
@@ -114,7 +114,7 @@ void Patterns::clear() {
   dropped.swap(entries_);
   hits = misses = 0;
   for (const auto& known : dropped) known->listed_ = false;
-  for (const auto& known : dropped) const nb::object spare = known->take();
+  for (const auto& known : dropped) const nb::object idle = known->take();
 }
 
 void Patterns::set_limits(std::optional<off> entries, std::optional<off> bytes) {
@@ -147,34 +147,34 @@ template <class T> bool fits(const Symbolic& symbolic, const Canonical& canonica
   const PatternView A = canonical.pattern.view();
   require_entries(values, A.nnz(), "values");
   require_analysis_of(A, symbolic);
-  return without_gil([&] { return analysis_suits(A, values.data(), symbolic, any_values); });
+  return without_gil([&] { return analysis_is_compatible(A, values.data(), symbolic, any_values); });
 }
 
 template <class I> void bind_find(nb::class_<Patterns>& patterns) {
-  const auto sight = [](nb::object tag, off n, const In<I>& first, const In<I>& second) {
-    return Sight{std::move(tag), index_arrays(n, (int)sizeof(I), first, second)};
+  const auto key = [](nb::object tag, off n, const In<I>& first, const In<I>& second) {
+    return PatternKey{std::move(tag), index_arrays(n, (int)sizeof(I), first, second)};
   };
   patterns
       .def(
           "find",
-          [sight](Patterns& self, nb::object tag, off n, In<I> first, In<I> second) {
-            Sight seen = sight(std::move(tag), n, first, second);
+          [key](Patterns& self, nb::object tag, off n, In<I> first, In<I> second) {
+            PatternKey seen = key(std::move(tag), n, first, second);
             auto known = self.find(seen);
             return known ? std::optional(std::move(known)) : std::nullopt;
           },
           "tag"_a.none(), "n"_a, "first"_a.noconvert(), "second"_a.noconvert())
       .def(
           "keep",
-          [sight](Patterns& self, nb::object tag, off n, In<I> first, In<I> second, nb::object value, off bytes) {
-            Sight seen = sight(std::move(tag), n, first, second);
+          [key](Patterns& self, nb::object tag, off n, In<I> first, In<I> second, nb::object value, off bytes) {
+            PatternKey seen = key(std::move(tag), n, first, second);
             self.keep(seen, std::move(value), bytes);
           },
           "tag"_a.none(), "n"_a, "first"_a.noconvert(), "second"_a.noconvert(), "value"_a, "bytes"_a);
 }
 
 template <class T> void bind_fits(nb::module_& m) {
-  m.def("analysis_suits", &fits<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), "any_values"_a = false,
-        "Whether an analysis that was made of older values suits these; see core/analysis/suits.hpp.");
+  m.def("analysis_is_compatible", &fits<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), "any_values"_a = false,
+        "Whether an analysis that was made of older values suits these; see core/analysis/compatibility.hpp.");
 }
 
 }  // namespace
@@ -183,9 +183,9 @@ void bind_patterns(nb::module_& m) {
   nb::class_<Known>(m, "Known").def_ro("value", &Known::value).def_ro("call", &Known::call).def("take", &Known::take);
   nb::class_<Patterns> patterns(m, "Patterns");
   patterns.def(nb::init<int>(), "hash_bits"_a = 64)
-      .def("give", &Patterns::give, "known"_a, "spare"_a, "bytes"_a)
+      .def("give", &Patterns::give, "known"_a, "idle"_a, "bytes"_a)
       .def("miss", &Patterns::miss)
-      .def("look_again", &Patterns::look_again)
+      .def("retract_hit", &Patterns::retract_hit)
       .def("clear", &Patterns::clear)
       .def("set_limits", &Patterns::set_limits, "entries"_a = nb::none(), "bytes"_a = nb::none())
       .def_ro("hits", &Patterns::hits)

@@ -86,9 +86,9 @@ Tuple<double, double> predict_plan_binding(const Symbolic& symbolic, const Costs
 }
 
 // Of every front, asked with its width, its height, and whether it is large.
-template <class Int, class Ask> NumPy<Int> of_fronts(const Plan& plan, Ask&& ask) {
+template <class Int, class Query> NumPy<Int> of_fronts(const Plan& plan, Query&& query) {
   std::vector<Int> found(plan.nf);
-  for (idx f = 0; f < plan.nf; f++) found[f] = ask(plan.width[f], plan.height(f), plan.phase[f] == gpu::LARGE_PHASE);
+  for (idx f = 0; f < plan.nf; f++) found[f] = query(plan.width[f], plan.height(f), plan.phase[f] == gpu::LARGE_PHASE);
   return to_numpy(std::move(found));
 }
 NumPy<off> factor_entries(const Plan& plan) {
@@ -184,8 +184,8 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("launch_bytes", &bytes_of<&Plan::launches>)
       .def_prop_ro("large_task_bytes", &bytes_of<&Plan::large, &gpu::LargeTasks::tasks>)
       .def_prop_ro("large_front_bytes", &bytes_of<&Plan::large, &gpu::LargeTasks::fronts>)
-      .def_prop_ro("large_piece_bytes", &bytes_of<&Plan::large, &gpu::LargeTasks::pieces>)
-      .def_prop_ro("large_piece_ptr", &view_of<&Plan::large, &gpu::LargeTasks::piece_ptr>)
+      .def_prop_ro("large_chunk_bytes", &bytes_of<&Plan::large, &gpu::LargeTasks::chunks>)
+      .def_prop_ro("large_chunk_ptr", &view_of<&Plan::large, &gpu::LargeTasks::chunk_ptr>)
       .def_prop_ro("large_counters", [](const Plan& p) { return p.large.counters; })
       .def_prop_ro("large_blocks", [](const Plan& p) { return p.parameters.large_shape().blocks; })
       .def_prop_ro("tile_times", &tile_times)

@@ -18,11 +18,11 @@ void bind_solve_schedule(nb::module_& m) {
                             "Order of the solve on the GPU; see core/plan/fronts/solve_schedule.hpp.")
       .def_prop_ro("tickets", &SolveSchedule::tickets)
       .def_prop_ro("slot_bytes", &bytes_of<&SolveSchedule::slots>)
-      .def_prop_ro("piece_ptr", &view_of<&SolveSchedule::piece_ptr>)
+      .def_prop_ro("chunk_ptr", &view_of<&SolveSchedule::chunk_ptr>)
       .def_prop_ro("ticket_ptr", &view_of<&SolveSchedule::ticket_ptr>)
       .def_prop_ro("forward_ptr", &view_of<&SolveSchedule::forward_ptr>)
       .def_prop_ro("backward_ptr", &view_of<&SolveSchedule::backward_ptr>)
-      .def_prop_ro("piece_bytes", &bytes_of<&SolveSchedule::pieces>)
+      .def_prop_ro("chunk_bytes", &bytes_of<&SolveSchedule::chunks>)
       .def_prop_ro("large_bytes", &bytes_of<&SolveSchedule::large>)
       .def_prop_ro("large_forward_bytes", &bytes_of<&SolveSchedule::large_forward>)
       .def_prop_ro("large_backward_bytes", &bytes_of<&SolveSchedule::large_backward>);

@@ -54,11 +54,11 @@ class Call : public Operation {
   }
 
   // Whether anybody can stop it, or wants to be told of it: in the main thread, or by a callback.
-  bool is_heard() const;
+  bool has_listener() const;
 
  private:
   void released(void (*work)(void*), void* context);  // compiled once, not for every call
-  bool look() noexcept override;
+  bool poll() noexcept override;
   void tell_the_end();  // the callback, where it was called
 
   void lock_again();
@@ -66,7 +66,7 @@ class Call : public Operation {
 
   const bool main_ = in_main_thread();
   PyThreadState* state_ = nullptr;  // while the lock is released
-  bool told_ = false;
+  bool reported_ = false;
   std::optional<nb::python_error> raised_;
   static bool in_main_thread();
   static std::int64_t time_between();  // looks of this thread [ns]

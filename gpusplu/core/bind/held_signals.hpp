@@ -5,7 +5,7 @@
 namespace gs {
 
 // Whether this is Python's main thread.
-bool handlers_run_here();
+bool runs_signal_handlers();
 
 // While it lives, such signals are only noted down; when it ends, they are raised. An import that a handler interrupts
 // leaves modules behind that cannot be imported again (NumPy's, this one), and what the handler itself imports then is

@@ -1,4 +1,4 @@
-#include "base/simd_there.hpp"
+#include "base/simd_available.hpp"
 #include "bind/bind.hpp"
 #include "bind/held_signals.hpp"
 
@@ -14,7 +14,7 @@ NB_MODULE(_core_bindings, m) {
   gs::bind_symbolic(m);
   gs::bind_costs(m);
   gs::bind_analyze(m);
-  gs::bind_ladder(m);
+  gs::bind_accuracy_policy(m);
   gs::bind_patterns(m);
   gs::bind_factor(m);
   gs::bind_partial(m);
@@ -52,7 +52,7 @@ int fill(PyObject* module) {
   }
   if (begun)
     return fail("an import of gpusplu failed before in this process, and another is not possible: start again");
-  if (!simd_is_there())
+  if (!simd_is_available())
     return fail(
         "gpusplu was compiled for a processor with other instructions than this one; install it again here, or for all "
         "processors: pip install --no-cache-dir --force-reinstall . -C cmake.define.GPUSPLU_LEVELS=all");

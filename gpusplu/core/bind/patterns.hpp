@@ -15,7 +15,7 @@
 namespace gs {
 
 // Index arrays with what else a pattern is known by: `tag` is compared as Python does it.
-struct Sight {
+struct PatternKey {
   nb::object tag;
   IndexArrays arrays;
   std::optional<std::uint64_t> hash = {};  // once it was needed
@@ -24,7 +24,7 @@ struct Sight {
 // One that is remembered.
 class Known {
  public:
-  Known(const Sight& sight, nb::object value, off bytes, std::int64_t call);
+  Known(const PatternKey& key, nb::object value, off bytes, std::int64_t call);
 
   nb::object value;         // what was found about the pattern
   const std::int64_t call;  // that found it, from 1 on
@@ -33,16 +33,16 @@ class Known {
 
  private:
   friend class Patterns;
-  bool has_tag_of(const Sight& sight) const;
-  bool is_of(const Sight& sight) const;  // reads the arrays
-  off bytes() const { return bytes_ + spare_bytes_; }
+  bool has_tag_of(const PatternKey& key) const;
+  bool is_of(const PatternKey& key) const;  // reads the arrays
+  off bytes() const { return bytes_ + idle_bytes_; }
 
   const std::uint64_t hash_;
   const nb::object tag_;
   const IndexCopy arrays_;
-  nb::object spare_ = nb::none();
+  nb::object idle_ = nb::none();
   const off bytes_;
-  off spare_bytes_ = 0;
+  off idle_bytes_ = 0;
   bool listed_ = false;
 };
 
@@ -54,15 +54,15 @@ class Patterns {
 
   std::int64_t hits = 0, misses = 0;
   // Null if it is not there; counted.
-  std::shared_ptr<Known> find(Sight& sight);
+  std::shared_ptr<Known> find(PatternKey& key);
   // Counts what was found last as missed: it was of no use.
   void miss() { hits--, misses++; }
   // What was found last was of no use, and the same call is going to look again: it counts once.
-  void look_again() { hits--; }
+  void retract_hit() { hits--; }
   // Remembers `value`, in the place of an older one; `bytes` is its size.
-  void keep(Sight& sight, nb::object value, off bytes);
+  void keep(PatternKey& key, nb::object value, off bytes);
   // Leaves a factor to the next who takes it, unless there is one or the pattern has been dropped.
-  void give(Known& known, nb::object spare, off bytes);
+  void give(Known& known, nb::object idle, off bytes);
   void clear();
 
   void set_limits(std::optional<off> entries, std::optional<off> bytes);
@@ -73,8 +73,8 @@ class Patterns {
 
  private:
   using Entries = std::list<std::shared_ptr<Known>>;
-  void hash(Sight& sight) const;
-  std::shared_ptr<Known> search(Sight& sight) const;
+  void hash(PatternKey& key) const;
+  std::shared_ptr<Known> search(PatternKey& key) const;
   void forget(const std::shared_ptr<Known>& known);
   Entries cut();  // takes the least recently used ones out, for the caller to destroy, until the rest is in bounds
 

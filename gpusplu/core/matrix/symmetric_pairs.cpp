@@ -27,14 +27,14 @@ SymmetricPairs::SymmetricPairs(const Canonical& canonical, bool hermitian, bool 
   const PatternView A = canonical.pattern.view();
   listed = A.nnz() < (off)none;
   if (!listed) return;
-  const bool looks_at_diagonal = hermitian && complex, given_whole = !is_mirrored(canonical);
-  if (!given_whole && !looks_at_diagonal) return;
+  const bool checks_diagonal = hermitian && complex, given_whole = !is_mirrored(canonical);
+  if (!given_whole && !checks_diagonal) return;
   const auto add = [&](off p, off q) {
     first.push_back((std::uint32_t)p), second.push_back((std::uint32_t)q);
     return true;
   };
   const auto add_diagonal = [&](off p) {
-    if (looks_at_diagonal) add(p, p);
+    if (checks_diagonal) add(p, p);
   };
   if (given_whole) first.reserve(A.nnz() / 2 + 1), second.reserve(A.nnz() / 2 + 1);
   off above = 0, on_diagonal = 0;

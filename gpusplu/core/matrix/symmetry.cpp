@@ -196,11 +196,11 @@ template <class T> Symmetry symmetry_of(PatternView A, const T* values) {
     symmetric = symmetric && are_alike(values[p], values[q]);
     return hermitian || symmetric;
   };
-  const auto ask_if_real = [&](off p) {
+  const auto check_if_real = [&](off p) {
     on_diagonal++;
     hermitian = hermitian && std::imag(values[p]) == 0;
   };
-  if (!visit_pairs(A, compare, ask_if_real) || 2 * pairs + on_diagonal != A.nnz()) return Symmetry::none;
+  if (!visit_pairs(A, compare, check_if_real) || 2 * pairs + on_diagonal != A.nnz()) return Symmetry::none;
   return hermitian ? Symmetry::hermitian : symmetric ? Symmetry::complex_symmetric : Symmetry::none;
 }
 

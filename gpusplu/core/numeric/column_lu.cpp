@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/huge_pages.hpp"
-#include "certify/ladder.hpp"
+#include "certify/accuracy_policy.hpp"
 #include "numeric/column_nodes.hpp"
 #include "numeric/column_pivot.hpp"
 #include "numeric/column_wide.hpp"

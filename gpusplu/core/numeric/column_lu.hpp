@@ -14,7 +14,7 @@
 
 #include "analysis/symbolic.hpp"
 #include "base/raw_vector.hpp"
-#include "base/spare.hpp"
+#include "base/reusable.hpp"
 #include "base/types.hpp"
 #include "numeric/factor_info.hpp"
 
@@ -99,8 +99,8 @@ template <class T> class ColumnLU {
   std::vector<idx> row_perm_, col_perm_;
   std::vector<real_t<T>> scale_row_, scale_col_;  // by rows and columns of B, pivoting included; empty: all ones
   std::unique_ptr<ColumnNodes<T>> nodes_;
-  std::unique_ptr<WideColumns<T>> wide_;  // of which nodes_ are then the rounded numbers
-  mutable Spare<RawVector<T>> scratch_;   // of the last solve, for the next
+  std::unique_ptr<WideColumns<T>> wide_;    // of which nodes_ are then the rounded numbers
+  mutable Reusable<RawVector<T>> scratch_;  // of the last solve, for the next
   off nnz_lower_ = 0, nnz_upper_ = 0;
   double flops_ = 0, bound_ = 0;
   idx n_off_diagonal_ = 0;

@@ -99,7 +99,7 @@ template <class T> class Pivoting {
   std::vector<idx>& row_order_;
   idx n_;
   FactorInfo info_;
-  double told_ = 0;  // of info_.flops
+  double reported_ = 0;  // of info_.flops
   Real largest_A_{0}, largest_U_{0};
   off lower_end_ = 0, upper_end_ = 0;
   RawVector<Row> rows_;
@@ -130,9 +130,9 @@ template <class T> class Pivoting {
 
   // Tells what was done, and looks whether to go on, every 50 microseconds or so.
   void pace(idx k) {
-    if (info_.flops - told_ < 5e4 && k % 256 != 0) return;
-    have_done(info_.flops - told_);
-    told_ = info_.flops;
+    if (info_.flops - reported_ < 5e4 && k % 256 != 0) return;
+    have_done(info_.flops - reported_);
+    reported_ = info_.flops;
     go_on();
   }
 

@@ -23,7 +23,7 @@ template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, P
     : A_(A),
       values_(values, values + A.nnz()),
       options_(options),
-      ladder_(eps<T>, options.pivoting, options.refine, symbolic->cholesky ? 0 : n_resorts) {
+      policy_(eps<T>, options.pivoting, options.refine, symbolic->cholesky ? 0 : n_fallbacks) {
   take(with_scales_of<T>(std::move(symbolic)));
   if (symbolic_->structural_rank < symbolic_->n) throw SingularError(-1);
   const Stopwatch watch;
@@ -58,9 +58,9 @@ template <class T> double Factor<T>::norm(Trans trans) {
 template <class T> void Factor<T>::factor(bool fresh) {
   const auto symbolic_before = symbolic_;
   begin_phase("factor");
-  n_resorts_ = 0, wide_ = {};
+  n_fallbacks_ = 0, wide_ = {};
   updated_ = false;
-  if (ldlt_ && !suits_ldlt()) {
+  if (ldlt_ && !is_compatible_with_ldlt()) {
     leave_ldlt();
     fresh = true;
   } else if (ldlt_ && !symbolic_->ldlt) {
@@ -111,17 +111,17 @@ template <class T> bool Factor<T>::scales_mislead() const {
 // First solves in either direction are measured; later factorizations on the same pivots go on from there.
 template <class T> void Factor<T>::decide_checks(bool fresh) {
   const PivotReport pivots = report();
-  trust_ = ladder_.trust(pivots);
+  trust_ = policy_.trust(pivots);
   triangles_fit_ = false, triangles_.reset(), own_order_.clear();
   norms_[0] = norms_[1] = -1;
-  for (Experience& seen : seen_)
-    if (fresh || ladder_.is_outdated(seen, pivots.error_bound)) seen = {};
+  for (SolveHistory& seen : seen_)
+    if (fresh || policy_.is_outdated(seen, pivots.error_bound)) seen = {};
 }
 
 template <class T> bool Factor<T>::must_measure(Trans trans) {
-  if (symbolic_->cholesky) return ladder_.must_measure(Trust::one, {.n_accurate = updated_ ? 0u : 1u});
+  if (symbolic_->cholesky) return policy_.must_measure(Trust::one, {.n_accurate = updated_ ? 0u : 1u});
   std::lock_guard lock(use_.counts);
-  return ladder_.must_measure(trust_, seen_[trans != Trans::none]);
+  return policy_.must_measure(trust_, seen_[trans != Trans::none]);
 }
 
 // By the pivots that a first factorization chooses. Whether they are fit; a diagonal that was kept and is not gives way
@@ -132,11 +132,11 @@ template <class T> bool Factor<T>::factor_first() {
     const double given = options_.pivot_threshold;
     const double threshold = given == FactorOptions{}.pivot_threshold ? kept_diagonal_threshold : given;
     if (fits(threshold)) return true;
-    auto renewed = std::make_shared<Symbolic>(analysis_by_columns(true));
-    if (renewed->structural_rank < renewed->n) throw SingularError(-1);
+    auto reanalyzed = std::make_shared<Symbolic>(analysis_by_columns(true));
+    if (reanalyzed->structural_rank < reanalyzed->n) throw SingularError(-1);
     stats_.n_reanalyzed++;
     column_.reset();
-    take(std::move(renewed));
+    take(std::move(reanalyzed));
   }
   return fits(options_.pivot_threshold);
 }
@@ -150,8 +150,8 @@ template <class T> bool Factor<T>::factor_column(double threshold) {
   return info_.status == FactorInfo::ok;
 }
 
-// `fresh`: by the analysis that there is; `renewed`: which is one of these values.
-template <class T> void Factor<T>::factor_front(bool fresh, bool renewed) {
+// `fresh`: by the analysis that there is; `reanalyzed`: which is one of these values.
+template <class T> void Factor<T>::factor_front(bool fresh, bool reanalyzed) {
   if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
   const PivotRule rule{perturb_below, tiny_below};
@@ -162,9 +162,9 @@ template <class T> void Factor<T>::factor_front(bool fresh, bool renewed) {
     if (info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
     return;
   }
-  const bool misled = !renewed && scales_mislead();
+  const bool misled = !reanalyzed && scales_mislead();
   if (!misled && certified()) return;
-  if (!misled && (fresh || (symbolic_->ldlt && options_.any_values))) return choose_pivots_anew();
+  if (!misled && (fresh || (symbolic_->ldlt && options_.any_values))) return choose_pivots_again();
   AnalyzeOptions again(symbolic_->costs);  // the matching was made for older values
   again.method = MethodChoice::front;
   again.ldlt = symbolic_->ldlt;
@@ -190,8 +190,8 @@ template <class T> bool Factor<T>::zeros_are_harmless() const {
 // has no other pivots. A system with a known answer would say how its entries grow.
 template <class T> bool Factor<T>::certified() {
   if (triangular_ && info_.status == FactorInfo::ok) return true;
-  const Verdict verdict = ladder_.after_factorization(report(), false);
-  if (verdict != Verdict::solve_known_system) return verdict == Verdict::accept;
+  const Decision decision = policy_.after_factorization(report(), false);
+  if (decision != Decision::solve_known_system) return decision == Decision::accept;
   norms_[0] = norms_[1] = -1;
   return solve_known_system(Trans::none).accurate;
 }
@@ -206,81 +206,82 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   const bool in_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
   const std::vector<idx>& order = in_order ? symbolic_->col_perm : options_.own_order;
   if (!order.empty()) by_columns.ordering = "user", by_columns.user_perm = order.data();
-  Symbolic renewed = analyze(A_, values_.data(), by_columns);
-  if (!order.empty()) renewed.ordering = symbolic_->ordering;
-  return renewed;
+  Symbolic reanalyzed = analyze(A_, values_.data(), by_columns);
+  if (!order.empty()) reanalyzed.ordering = symbolic_->ordering;
+  return reanalyzed;
 }
 
 // Without scales, as SuperLU has it. One scale for all keeps numbers away from the ends of the range: sums of two
 // parts overflow at one, reciprocals at the other.
 template <class T> Symbolic Factor<T>::unscaled_analysis() const {
-  Symbolic renewed = analysis_by_columns(false);
-  renewed.row_scale.clear(), renewed.col_scale.clear();
+  Symbolic reanalyzed = analysis_by_columns(false);
+  reanalyzed.row_scale.clear(), reanalyzed.col_scale.clear();
   constexpr int top = std::numeric_limits<real_t<T>>::max_exponent - 16,
                 bottom = std::numeric_limits<real_t<T>>::min_exponent + 32;
   const int exponent = largest_ > 0 ? std::ilogb(largest_) : 0;
   const int shift = exponent > top ? top - exponent : exponent < bottom ? -exponent : 0;
   if (shift != 0) {
-    renewed.row_scale.assign(A_.n, std::ldexp(1.0, shift / 2));
-    renewed.col_scale.assign(A_.n, std::ldexp(1.0, shift - shift / 2));
+    reanalyzed.row_scale.assign(A_.n, std::ldexp(1.0, shift / 2));
+    reanalyzed.col_scale.assign(A_.n, std::ldexp(1.0, shift - shift / 2));
   }
-  return renewed;
+  return reanalyzed;
 }
 
 // Column LU by partial pivoting on an analysis of the values at hand, by the ways of the ladder, until a solve with a
 // known answer is accurate. What is held stays where that throws, and where pivots are out of range.
 template <class T> void Factor<T>::use_partial_pivoting() {
-  std::shared_ptr<Symbolic> renewed;
-  for (bool done = false; !done && n_resorts_ < n_resorts;) {
-    const Resort way = (Resort)n_resorts_;
-    const bool wide = way == Resort::wide;
-    if (way == Resort::whole_columns && !front_) {
-      n_resorts_++;
+  std::shared_ptr<Symbolic> reanalyzed;
+  for (bool done = false; !done && n_fallbacks_ < n_fallbacks;) {
+    const Fallback fallback = (Fallback)n_fallbacks_;
+    const bool wide = fallback == Fallback::wide;
+    if (fallback == Fallback::whole_columns && !front_) {
+      n_fallbacks_++;
       continue;
     }
     if (wide && wide_.column) {
-      n_resorts_++;
+      n_fallbacks_++;
       return hold(wide_);
     }
-    if (way == Resort::less_scaled && renewed) renewed = std::make_shared<Symbolic>(*renewed);
-    else if (way != Resort::scaled || !renewed)
-      renewed = std::make_shared<Symbolic>(way == Resort::unscaled ? unscaled_analysis() : analysis_by_columns(!wide));
-    if (renewed->structural_rank < renewed->n) throw SingularError(-1);
-    if (way == Resort::less_scaled && !cut_scales(*renewed, largest_scale_exponent<T> / 2)) {
-      n_resorts_++;
+    if (fallback == Fallback::less_scaled && reanalyzed) reanalyzed = std::make_shared<Symbolic>(*reanalyzed);
+    else if (fallback != Fallback::scaled || !reanalyzed)
+      reanalyzed =
+          std::make_shared<Symbolic>(fallback == Fallback::unscaled ? unscaled_analysis() : analysis_by_columns(!wide));
+    if (reanalyzed->structural_rank < reanalyzed->n) throw SingularError(-1);
+    if (fallback == Fallback::less_scaled && !cut_scales(*reanalyzed, largest_scale_exponent<T> / 2)) {
+      n_fallbacks_++;
       continue;
     }
-    auto column = std::make_shared<ColumnLU<T>>(*renewed, A_);
+    auto column = std::make_shared<ColumnLU<T>>(*reanalyzed, A_);
     PivotOptions options;
-    options.pivot_threshold = pivot_threshold_of(way, options_.pivot_threshold);
+    options.pivot_threshold = pivot_threshold_of(fallback, options_.pivot_threshold);
     if (wide) options.most_flops = worth_wide_numbers;
     const RangeFlags flags;
     const FactorInfo info =
         wide ? column->factor_wide(values_.data(), options) : column->factor(values_.data(), options);
     const bool underflow = flags.underflow();
-    n_resorts_++;  // not before: a step that lacks memory is taken again
-    const bool singular = info.status == FactorInfo::singular && is_singular_by(way, underflow);
+    n_fallbacks_++;  // not before: a step that lacks memory is taken again
+    const bool singular = info.status == FactorInfo::singular && is_singular_by(fallback, underflow);
     const bool holds = info_.status == FactorInfo::ok && (front_ || column_->factored());
     if (singular || (wide && info.status != FactorInfo::ok && !holds)) throw SingularError(info.column);
     if (info.status != FactorInfo::ok) continue;
     stats_.n_repivoted++;
-    hold({renewed, std::move(column), nullptr, info});
+    hold({reanalyzed, std::move(column), nullptr, info});
     done = certified();
   }
 }
 
 // Factors the spare values, the largest of which is given; they and those held change places. Where it throws, the
 // factor of the latter is restored; but a call that was asked to stop has no time for that.
-template <class T> void Factor<T>::factor_spare(double largest) {
-  values_.swap(spare_);
+template <class T> void Factor<T>::factor_backup(double largest) {
+  values_.swap(backup_);
   const auto symbolic_before = symbolic_;
   const double largest_before = largest_;
   if (!lost_) origin_ = column_ ? column_->origin() : typename ColumnLU<T>::Origin();
   largest_ = largest;
-  const auto go_back = [&](bool anew) {
-    values_.swap(spare_);
+  const auto go_back = [&](bool replace) {
+    values_.swap(backup_);
     largest_ = largest_before;
-    lose(symbolic_before, anew);
+    lose(symbolic_before, replace);
   };
   try {
     factor(lost_ && !has_pivots());
@@ -304,31 +305,32 @@ template <class T> void Factor<T>::factor_spare(double largest) {
 template <class T> void Factor<T>::require_symmetric(double largest) {
   const bool hermitian = symbolic_->cholesky || options_.hermitian;
   if (!pairs_) pairs_ = std::make_unique<const SymmetricPairs>(*options_.compared, hermitian, is_complex<T>);
-  if (!are_symmetric(*pairs_, A_, spare_.data(), largest)) throw NotSymmetric();
+  if (!are_symmetric(*pairs_, A_, backup_.data(), largest)) throw NotSymmetric();
 }
 
 template <class T> off Factor<T>::refactor(const T* values, const off* source, bool checked) {
   const UseLock::Exclusive own = use_.exclusive();
   const Stopwatch watch;
   const off nnz = (off)values_.size();
-  spare_.resize(nnz);
+  backup_.resize(nnz);
   if (source)
-    for (off k = 0; k < nnz; k++) spare_[k] = values[source[k]];
-  else std::copy(values, values + nnz, spare_.begin());
-  const double largest = largest_part(spare_.data(), nnz);
+    for (off k = 0; k < nnz; k++) backup_[k] = values[source[k]];
+  else std::copy(values, values + nnz, backup_.begin());
+  const double largest = largest_part(backup_.data(), nnz);
   if (!std::isfinite(largest))
-    return std::find_if(spare_.begin(), spare_.end(), [](const T& v) { return !all_finite(&v, 1); }) - spare_.begin();
+    return std::find_if(backup_.begin(), backup_.end(), [](const T& v) { return !all_finite(&v, 1); }) -
+           backup_.begin();
   if (options_.compared && !checked) require_symmetric(largest);
-  factor_spare(largest);
+  factor_backup(largest);
   stats_.n_refactor++;
   stats_.refactor_seconds = watch.seconds();
   return -1;
 }
 
-// Nothing is factored of the values held, with this analysis; `anew`: what there is is of no use either.
-template <class T> void Factor<T>::lose(std::shared_ptr<const Symbolic> symbolic, bool anew) {
+// Nothing is factored of the values held, with this analysis; `replace`: what there is is of no use either.
+template <class T> void Factor<T>::lose(std::shared_ptr<const Symbolic> symbolic, bool replace) {
   lost_ = true;
-  if (anew || symbolic_ != symbolic) column_.reset(), front_.reset();
+  if (replace || symbolic_ != symbolic) column_.reset(), front_.reset();
   take(std::move(symbolic));
 }
 
@@ -406,9 +408,9 @@ template <class T> std::vector<T> Factor<T>::values() const {
 }
 
 // Of the engine that holds the factor.
-template <class T> template <class Ask> auto Factor<T>::held_by(Ask&& ask) const {
+template <class T> template <class Query> auto Factor<T>::held_by(Query&& query) const {
   const UseLock::Shared shared = held();
-  return front_ ? ask(*front_) : ask(*column_);
+  return front_ ? query(*front_) : query(*column_);
 }
 
 template <class T> std::vector<idx> Factor<T>::pivot_rows() const {

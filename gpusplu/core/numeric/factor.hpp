@@ -2,12 +2,12 @@
 //
 // Column LU pivots by threshold partial pivoting, fronts only inside their diagonal blocks, refactorizations not at
 // all, and all work on a matrix that the matching has scaled. So answers are certified by the rules of
-// certify/ladder.hpp: solves are measured and refined, and where that is not enough pivots are chosen anew, the matrix
-// is analysed again with the values at hand and, at last, factored by column LU with partial pivoting. Measuring stops
-// where element growth and scaling bound the backward error well and the first solve in its direction, with A or its
-// transpose, was accurate before any refinement; it goes on with the first factorization whose bound is worse. Where
-// they bound it fairly, samples are measured, once a system with a known answer was accurate in that direction. What
-// happened is counted in FactorStats.
+// certify/accuracy_policy.hpp: solves are measured and refined, and where that is not enough pivots are chosen anew,
+// the matrix is analysed again with the values at hand and, at last, factored by column LU with partial pivoting.
+// Measuring stops where element growth and scaling bound the backward error well and the first solve in its direction,
+// with A or its transpose, was accurate before any refinement; it goes on with the first factorization whose bound is
+// worse. Where they bound it fairly, samples are measured, once a system with a known answer was accurate in that
+// direction. What happened is counted in FactorStats.
 #pragma once
 #include <limits>
 #include <memory>
@@ -17,7 +17,7 @@
 
 #include "analysis/symbolic.hpp"
 #include "base/fork.hpp"
-#include "certify/ladder.hpp"
+#include "certify/accuracy_policy.hpp"
 #include "certify/range.hpp"
 #include "matrix/symmetric_pairs.hpp"
 #include "matrix/symmetry.hpp"
@@ -161,18 +161,18 @@ template <class T> class Factor {
   void hold(Factored other);
   void take(std::shared_ptr<const Symbolic> symbolic);
   void factor(bool fresh);
-  bool suits_ldlt();
+  bool is_compatible_with_ldlt();
   void leave_ldlt();
   void factor_by_method(bool fresh);
-  void factor_front(bool fresh, bool renewed = false);
-  void factor_spare(double largest);
+  void factor_front(bool fresh, bool reanalyzed = false);
+  void factor_backup(double largest);
   void require_symmetric(double largest);
-  bool factor_updated_anew();
+  bool refactor_updated();
   bool factor_first();
   void delay_perturbed_pivots(const PivotRule& rule);
   bool factor_column(double threshold);
   void use_partial_pivoting();
-  void choose_pivots_anew();
+  void choose_pivots_again();
   Symbolic analysis_by_columns(bool matching) const;
   Symbolic unscaled_analysis() const;
   bool zeros_are_harmless() const;
@@ -182,13 +182,13 @@ template <class T> class Factor {
   bool scales_mislead() const;
   PivotReport report() const;
   void decide_checks(bool fresh);
-  void lose(std::shared_ptr<const Symbolic> symbolic, bool anew);
+  void lose(std::shared_ptr<const Symbolic> symbolic, bool replace);
   bool has_pivots() const;
   void restore();
   void recover();
   UseLock::Shared held() const;  // to share what is factored
-  template <class Ask> auto held_by(Ask&& ask) const;
-  template <class Ask> auto taken_by(Ask&& ask) const;
+  template <class Query> auto held_by(Query&& query) const;
+  template <class Query> auto taken_by(Query&& query) const;
   void fit_triangles();
   void fit_own_order();
   template <class Each> std::vector<Each> taken_out(const std::vector<Each>& each) const;
@@ -201,8 +201,8 @@ template <class T> class Factor {
   Refined checked_solve(Trans trans, idx nrhs, const T* b, T* x);
   Refined solve_known_system(Trans trans);
   void count_solve(Trans trans, bool accurate);
-  void ask_known_system(Trans trans);
-  double solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x);
+  void try_known_system(Trans trans);
+  double solve_by_policy(Trans trans, idx nrhs, const T* b, T* x);
   bool can_repivot(idx nrhs, const T* b) const;
   bool has_any(PatternView more) const;
   template <class Engine> void try_inverse(const Engine& engine, const InverseOf& of, InverseEntries& best) const;
@@ -215,9 +215,9 @@ template <class T> class Factor {
   std::shared_ptr<const Symbolic> ldlt_;  // the last analysis for LDL^T, if that is wanted: LU is for single values
   PatternView A_;
   bool triangular_ = false;  // A is, in some order: pivots are what they are
-  RawVector<T> values_, spare_;
+  RawVector<T> values_, backup_;
   FactorOptions options_;
-  Ladder ladder_;
+  AccuracyPolicy policy_;
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
@@ -236,9 +236,9 @@ template <class T> class Factor {
   ScaleRange scales_[2];                         // of rows, of columns
   std::unique_ptr<const SymmetricPairs> pairs_;  // once values had to be compared
   std::unique_ptr<const Mirror> mirror_;         // once LDL^T has to ask whether values are symmetric
-  int n_resorts_ = 0;                            // steps of use_partial_pivoting that were taken for these values
+  int n_fallbacks_ = 0;                          // steps of use_partial_pivoting that were taken for these values
   Factored wide_;                                // what the last of them found, put aside for solves that need it
-  Experience seen_[2];                           // of solves with A, with its transpose
+  SolveHistory seen_[2];                         // of solves with A, with its transpose
   mutable UseLock use_;                          // solves share it; refactor and the ladder own it
   FactorStats stats_;                            // concurrent solves write it, norms_ and seen_ under use_.counts
 };

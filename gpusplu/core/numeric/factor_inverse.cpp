@@ -17,9 +17,9 @@
 namespace gs {
 namespace {
 
-constexpr idx solved_at_once = 32;  // columns of the identity
-constexpr int refinements = 2;      // of columns that take the place of others
-constexpr int most_rounds = 8;      // of such columns: new entries show errors of others that they cancelled
+constexpr idx columns_per_solve = 32;  // columns of the identity
+constexpr int refinements = 2;         // of columns that take the place of others
+constexpr int most_rounds = 8;         // of such columns: new entries show errors of others that they cancelled
 
 // Solves with refinement, by solve(trans, nrhs, b, x) without.
 template <class T, class Solve>
@@ -36,15 +36,15 @@ void solve_refined(PatternView A, const T* values, Trans trans, idx nrhs, const 
 
 // Entries of the inverse on P in the columns and rows whose ones are missed, anew; nothing where these are many.
 // Returns the error of all.
-template <class T, class Solve>
-double solve_missed(PatternView A, const T* values, PatternView P, T* inverse, const Ladder& ladder, Solve&& solve) {
+template <class T, class Solve> double solve_missed(PatternView A, const T* values, PatternView P, T* inverse,
+                                                    const AccuracyPolicy& policy, Solve&& solve) {
   std::vector<idx> missed[2];
   double worst = 0;
-  judge_ones(A, values, P, inverse, [&](bool of_row, idx i, double error) {
-    if (!ladder.is_inverse(error)) missed[of_row].push_back(i);
+  evaluate_ones(A, values, P, inverse, [&](bool of_row, idx i, double error) {
+    if (!policy.is_inverse(error)) missed[of_row].push_back(i);
     worst = max_or_nan(worst, error);
   });
-  if (std::max(missed[0].size(), missed[1].size()) > solved_at_once) return worst;
+  if (std::max(missed[0].size(), missed[1].size()) > columns_per_solve) return worst;
   for (const bool of_row : {false, true}) {  // a row of A meets a column of the inverse
     const idx nrhs = (idx)missed[of_row].size();
     if (nrhs == 0) continue;
@@ -148,15 +148,15 @@ void Factor<T>::try_inverse(const Engine& engine, const InverseOf& of, InverseEn
 }
 
 template <class T> void Factor<T>::try_inverse_by_partial_pivoting(const InverseOf& of, InverseEntries& best) const {
-  for (const Resort way : {Resort::scaled, Resort::unscaled}) {
-    const Symbolic renewed = way == Resort::unscaled ? unscaled_analysis() : analysis_by_columns(true);
-    if (renewed.structural_rank < renewed.n) return;
-    ColumnLU<T> column(renewed, A_);
+  for (const Fallback fallback : {Fallback::scaled, Fallback::unscaled}) {
+    const Symbolic reanalyzed = fallback == Fallback::unscaled ? unscaled_analysis() : analysis_by_columns(true);
+    if (reanalyzed.structural_rank < reanalyzed.n) return;
+    ColumnLU<T> column(reanalyzed, A_);
     PivotOptions options;
-    options.pivot_threshold = pivot_threshold_of(way, options_.pivot_threshold);
+    options.pivot_threshold = pivot_threshold_of(fallback, options_.pivot_threshold);
     if (column.factor(values_.data(), options).status != FactorInfo::ok) continue;
     try_inverse(column, of, best);
-    if (ladder_.is_inverse(best.error)) return;
+    if (policy_.is_inverse(best.error)) return;
   }
 }
 
@@ -170,13 +170,13 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse_by_solv
     for (off k = A_.ptr[j]; k < A_.ptr[j + 1]; k++) by_row[next[A_.ind[k]]++] = {j, k};
   InverseEntries found;
   found.values.resize(A_.nnz());
-  std::vector<T> b((size_t)A_.n * solved_at_once), x(b.size());
+  std::vector<T> b((size_t)A_.n * columns_per_solve), x(b.size());
   off p = 0;
-  for (idx first = 0; first < A_.n; first += solved_at_once) {
-    const idx nrhs = std::min(A_.n - first, solved_at_once);
+  for (idx first = 0; first < A_.n; first += columns_per_solve) {
+    const idx nrhs = std::min(A_.n - first, columns_per_solve);
     std::fill(b.begin(), b.end(), T(0));
     for (idx r = 0; r < nrhs; r++) b[(size_t)r * A_.n + first + r] = T(1);
-    solve_by_ladder(Trans::none, nrhs, b.data(), x.data());
+    solve_by_policy(Trans::none, nrhs, b.data(), x.data());
     for (idx r = 0; r < nrhs; r++)
       for (; p < next[first + r]; p++) found.values[by_row[p].second] = x[(size_t)r * A_.n + by_row[p].first];
   }
@@ -194,26 +194,26 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(const I
       return info_.pivot_growth * spread_of_rows(A_, values_.data(), symbolic_->row_scale, symbolic_->col_scale);
     };
     const bool shown =
-        symbolic_->cholesky || (info_.n_perturbed == 0 && ladder_.ones_tell(info_.max_multiplier, growth()));
+        symbolic_->cholesky || (info_.n_perturbed == 0 && policy_.ones_tell(info_.max_multiplier, growth()));
     if (front_ && shown) {
       try_inverse(*front_, of, best);
-      for (int round = 0; round < most_rounds && !ladder_.is_inverse(best.error) && !best.values.empty(); round++)
-        best.error = solve_missed(A_, values_.data(), best.on(A_), best.values.data(), ladder_,
+      for (int round = 0; round < most_rounds && !policy_.is_inverse(best.error) && !best.values.empty(); round++)
+        best.error = solve_missed(A_, values_.data(), best.on(A_), best.values.data(), policy_,
                                   [&](auto&&... args) { engine_solve(args...); });
     }
     if (!front_ && !column_->is_wide() && shown) try_inverse(*column_, of, best);
-    if (!ladder_.is_inverse(best.error) && ladder_.may_choose_pivots(0, true)) {
+    if (!policy_.is_inverse(best.error) && policy_.may_choose_pivots(0, true)) {
       try_inverse_by_partial_pivoting(of, best);
       std::lock_guard lock(use_.counts);
       stats_.n_repivoted += !symbolic_->ldlt;
     }
   }
-  best.accurate = ladder_.may_be_inverse(best.error);
+  best.accurate = policy_.may_be_inverse(best.error);
   if (best.accurate) return best;
   const UseLock::Exclusive own = use_.exclusive();
   recover();
   best = inverse_by_solves();
-  best.accurate = ladder_.may_be_inverse(best.error);
+  best.accurate = policy_.may_be_inverse(best.error);
   return best;
 }
 

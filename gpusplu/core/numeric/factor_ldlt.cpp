@@ -16,7 +16,7 @@ constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round
 }  // namespace
 
 // Whether the values have the symmetry that LDL^T needs, which may be another one than that of the values before.
-template <class T> bool Factor<T>::suits_ldlt() {
+template <class T> bool Factor<T>::is_compatible_with_ldlt() {
   if (!options_.any_values) return true;
   if (!mirror_) mirror_ = std::make_unique<const Mirror>(A_);
   const Symmetry symmetry = symmetry_of(*mirror_, values_.data());
@@ -30,16 +30,16 @@ template <class T> bool Factor<T>::suits_ldlt() {
 
 // LU from now on, by an analysis of the values at hand.
 template <class T> void Factor<T>::leave_ldlt() {
-  auto renewed = std::make_shared<Symbolic>(analyze(A_, values_.data(), AnalyzeOptions(symbolic_->costs)));
-  if (renewed->structural_rank < renewed->n) throw SingularError(-1);
+  auto reanalyzed = std::make_shared<Symbolic>(analyze(A_, values_.data(), AnalyzeOptions(symbolic_->costs)));
+  if (reanalyzed->structural_rank < reanalyzed->n) throw SingularError(-1);
   stats_.n_reanalyzed++;
   ldlt_.reset(), front_.reset(), column_.reset(), mirror_.reset();
-  take(std::move(renewed));
+  take(std::move(reanalyzed));
 }
 
 // LU by fronts may do where LDL^T does not, at a fraction of the price of columns. What is held stays where that
 // throws.
-template <class T> void Factor<T>::choose_pivots_anew() {
+template <class T> void Factor<T>::choose_pivots_again() {
   if (!(symbolic_->ldlt && options_.any_values)) return use_partial_pivoting();
   const Factored before = factored();
   try {
@@ -66,10 +66,10 @@ template <class T> void Factor<T>::delay_perturbed_pivots(const PivotRule& rule)
   if (info_.n_tiny > 0 && distance_of_factors() < certain_distance) info_.n_tiny = 0;
 }
 
-#define GS_INSTANTIATE(T)                        \
-  template bool Factor<T>::suits_ldlt();         \
-  template void Factor<T>::leave_ldlt();         \
-  template void Factor<T>::choose_pivots_anew(); \
+#define GS_INSTANTIATE(T)                             \
+  template bool Factor<T>::is_compatible_with_ldlt(); \
+  template void Factor<T>::leave_ldlt();              \
+  template void Factor<T>::choose_pivots_again();     \
   template void Factor<T>::delay_perturbed_pivots(const PivotRule&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

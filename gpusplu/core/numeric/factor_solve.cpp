@@ -78,10 +78,10 @@ template <class T> Refined Factor<T>::checked_solve(Trans trans, idx nrhs, const
     return sized ? relative_size(step.data(), x, A_.n, nrhs) : 0;
   };
   const Refined found =
-      ladder_.refine(report(), {[&](bool by_rows) { return measure(trans, nrhs, b, x, by_rows, r.data()); },
+      policy_.refine(report(), {[&](bool by_rows) { return measure(trans, nrhs, b, x, by_rows, r.data()); },
                                 refined_step, [&] { std::copy(kept.begin(), kept.end(), x); }});
   std::lock_guard lock(use_.counts);
-  if (!found.at_once || tells_of_errors(size, x)) count_solve(trans, found.at_once);
+  if (!found.accurate_at_start || tells_of_errors(size, x)) count_solve(trans, found.accurate_at_start);
   stats_.n_refinement += found.steps;
   stats_.backward_error = found.error;
   return found;
@@ -89,9 +89,9 @@ template <class T> Refined Factor<T>::checked_solve(Trans trans, idx nrhs, const
 
 // `accurate`: before any refinement, as far as is known. For those who hold use_.counts.
 template <class T> void Factor<T>::count_solve(Trans trans, bool accurate) {
-  Experience& seen = seen_[trans != Trans::none];
+  SolveHistory& seen = seen_[trans != Trans::none];
   if (accurate) seen.n_accurate++;
-  else if (seen.known == Experience::inaccurate) seen.n_accurate = 0;
+  else if (seen.known == SolveHistory::inaccurate) seen.n_accurate = 0;
   else seen = {};
 }
 
@@ -102,41 +102,41 @@ template <class T> Refined Factor<T>::solve_known_system(Trans trans) {
   return checked_solve(trans, 1, b.data(), x.data());
 }
 
-template <class T> void Factor<T>::ask_known_system(Trans trans) {
-  Experience& seen = seen_[trans != Trans::none];
+template <class T> void Factor<T>::try_known_system(Trans trans) {
+  SolveHistory& seen = seen_[trans != Trans::none];
   {
     std::lock_guard lock(use_.counts);
-    if (!ladder_.needs_known_system(trust_, seen)) return;
+    if (!policy_.needs_known_system(trust_, seen)) return;
   }
-  const bool accurate = solve_known_system(trans).at_once;
+  const bool accurate = solve_known_system(trans).accurate_at_start;
   std::lock_guard lock(use_.counts);
-  seen.known = accurate ? Experience::accurate : Experience::inaccurate;
+  seen.known = accurate ? SolveHistory::accurate : SolveHistory::inaccurate;
   seen.bound = error_bound();
 }
 
 template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
-  return ladder_.may_choose_pivots(n_resorts_, all_finite(b, (off)A_.n * nrhs));
+  return policy_.may_choose_pivots(n_fallbacks_, all_finite(b, (off)A_.n * nrhs));
 }
 
 // With pivots chosen anew until the solution is accurate. Where it ends up out of range that is no fault of the pivots,
 // as a rule, and those before come back, as they do where the call is asked to stop; the last step can be taken again.
-template <class T> double Factor<T>::solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x) {
+template <class T> double Factor<T>::solve_by_policy(Trans trans, idx nrhs, const T* b, T* x) {
   const Factored before = factored();
-  const int n_resorts_before = n_resorts_;
+  const int n_fallbacks_before = n_fallbacks_;
   Refined found = checked_solve(trans, nrhs, b, x);
   try {
     while (!found.accurate && can_repivot(nrhs, b)) {
-      choose_pivots_anew();
+      choose_pivots_again();
       decide_checks(true);
       found = checked_solve(trans, nrhs, b, x);
     }
   } catch (const Interrupted&) {
-    hold(before), n_resorts_ = n_resorts_before;
+    hold(before), n_fallbacks_ = n_fallbacks_before;
     decide_checks(true);
     throw;
   }
   if (all_finite(x, (off)A_.n * nrhs) || !all_finite(b, (off)A_.n * nrhs)) return found.error;
-  if (!front_ && column_->is_wide()) wide_ = factored(), n_resorts_ = n_resorts - 1;
+  if (!front_ && column_->is_wide()) wide_ = factored(), n_fallbacks_ = n_fallbacks - 1;
   hold(before);
   decide_checks(true);
   return found.error;
@@ -162,19 +162,19 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
       shared.unlock();
       const UseLock::Exclusive own = use_.exclusive();
       recover();
-      error = solve_by_ladder(trans, nrhs, b, x);
+      error = solve_by_policy(trans, nrhs, b, x);
     } else if (!found.accurate && updated_) {
       shared.unlock();
       const UseLock::Exclusive own = use_.exclusive();
-      if (factor_updated_anew()) error = checked_solve(trans, nrhs, b, x).error;
-    } else ask_known_system(trans);
+      if (refactor_updated()) error = checked_solve(trans, nrhs, b, x).error;
+    } else try_known_system(trans);
   }
   {
     std::lock_guard lock(use_.counts);
     if (good || options_.refine == Refine::never) count_solve(trans, true);
     stats_.solve_seconds = watch.seconds();
   }
-  return good || !ladder_.must_warn(error, all_finite(x, size), all_finite(b, size));
+  return good || !policy_.must_warn(error, all_finite(x, size), all_finite(b, size));
 }
 
 #define GS_INSTANTIATE(T)                                                \

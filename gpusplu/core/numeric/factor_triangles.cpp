@@ -119,7 +119,7 @@ template <class T> void Factor<T>::fit_triangles() {
   const double apart = scales_[0].largest / scales_[0].least;
   const bool in_range =
       (front_ || !column_->is_wide()) && apart < std::sqrt((double)std::numeric_limits<real_t<T>>::max());
-  const bool good = info_.n_perturbed == 0 && in_range && ladder_.is_inverse(error_bound());
+  const bool good = info_.n_perturbed == 0 && in_range && policy_.is_inverse(error_bound());
   if (good || symbolic_->cholesky || (!front_ && !column_->factored())) return;
   if (symbolic_->ldlt) {
     const Matrix<T> L = front_->lower();
@@ -131,7 +131,7 @@ template <class T> void Factor<T>::fit_triangles() {
   }
   triangles_error_ =
       front_ ? error_of_lu(A_, values_.data(), largest_, *front_) : error_of_lu(A_, values_.data(), largest_, *column_);
-  if (ladder_.is_inverse(triangles_error_) || options_.pivoting == Pivoting::fixed) return;
+  if (policy_.is_inverse(triangles_error_) || options_.pivoting == Pivoting::fixed) return;
   fit_columns(triangles_error_);
 }
 
@@ -141,7 +141,7 @@ template <class T> void Factor<T>::fit_columns(double most_error) {
   if (unscaled.structural_rank < unscaled.n) return;
   auto column = std::make_shared<ColumnLU<T>>(unscaled, A_);
   PivotOptions options;
-  options.pivot_threshold = pivot_threshold_of(Resort::unscaled, options_.pivot_threshold);
+  options.pivot_threshold = pivot_threshold_of(Fallback::unscaled, options_.pivot_threshold);
   const FactorInfo info = column->factor(values_.data(), options);
   if (info.status != FactorInfo::ok) return;
   const double error = error_of_lu(A_, values_.data(), largest_, *column);
@@ -164,11 +164,11 @@ template <class T> void Factor<T>::fit_own_order() {
 
 // Of the engine that L and U are taken from. That these may be computed now is nothing that the caller of a const
 // function sees.
-template <class T> template <class Ask> auto Factor<T>::taken_by(Ask&& ask) const {
+template <class T> template <class Query> auto Factor<T>::taken_by(Query&& query) const {
   for (;;) {
     {
       const UseLock::Shared shared = held();
-      if (triangles_fit_) return triangles_ ? ask(*triangles_) : front_ ? ask(*front_) : ask(*column_);
+      if (triangles_fit_) return triangles_ ? query(*triangles_) : front_ ? query(*front_) : query(*column_);
     }
     const UseLock::Exclusive own = use_.exclusive();
     const_cast<Factor*>(this)->recover();
@@ -179,7 +179,7 @@ template <class T> template <class Ask> auto Factor<T>::taken_by(Ask&& ask) cons
 }
 
 template <class T> bool Factor<T>::has_accurate_triangles() const {
-  return taken_by([&](const auto&) { return ladder_.may_be_inverse(triangles_error_); });
+  return taken_by([&](const auto&) { return policy_.may_be_inverse(triangles_error_); });
 }
 
 template <class T> std::vector<idx> Factor<T>::row_perm() const {

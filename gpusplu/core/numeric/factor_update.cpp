@@ -23,7 +23,7 @@ template <class T> bool Factor<T>::update(const Matrix<T>& C, int sign) {
   double largest = largest_;
   for (const EntryChange<T>& change : *changes) largest = max_or_nan(largest, modulus(change.after));
   if (!std::isfinite(largest)) throw std::overflow_error("an entry of the changed matrix is out of range");
-  spare_.reserve(values_.size());  // nothing below may lack memory when the factor is half changed
+  backup_.reserve(values_.size());  // nothing below may lack memory when the factor is half changed
   const auto apply = [&](RawVector<T>& values) {
     for (const EntryChange<T>& change : *changes) values[change.place] = change.after;
   };
@@ -40,9 +40,9 @@ template <class T> bool Factor<T>::update(const Matrix<T>& C, int sign) {
     largest_ = largest, updated_ = true;
     norms_[0] = norms_[1] = -1;
   } else {
-    spare_ = values_;
-    apply(spare_);
-    factor_spare(largest);
+    backup_ = values_;
+    apply(backup_);
+    factor_backup(largest);
   }
   stats_.n_updated++;
   stats_.refactor_seconds = watch.seconds();
@@ -50,7 +50,7 @@ template <class T> bool Factor<T>::update(const Matrix<T>& C, int sign) {
 }
 
 // Of the values held, beside the factor there is. Whether there is a new one now.
-template <class T> bool Factor<T>::factor_updated_anew() {
+template <class T> bool Factor<T>::refactor_updated() {
   auto front = std::make_shared<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
   const FactorInfo info = front->factor(values_.data(), {});
   if (info.status != FactorInfo::ok) return false;
@@ -61,7 +61,7 @@ template <class T> bool Factor<T>::factor_updated_anew() {
 
 #define GS_INSTANTIATE(T)                                 \
   template bool Factor<T>::update(const Matrix<T>&, int); \
-  template bool Factor<T>::factor_updated_anew();
+  template bool Factor<T>::refactor_updated();
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

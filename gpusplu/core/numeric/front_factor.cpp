@@ -20,7 +20,7 @@
 namespace gs {
 namespace {
 
-constexpr off kPiece = 1 << 20;    // entries of a front between looks whether to stop
+constexpr off kChunk = 1 << 20;    // entries of a front between looks whether to stop
 constexpr idx kLeastColumns = 16;  // of a front, that a thread assembles at once
 
 }  // namespace
@@ -180,8 +180,8 @@ template <class T> struct FrontFactor<T>::Run {
   }
 
   // Columns of large fronts some at a time: their memory is met page by page.
-  template <class Work> static void by_pieces(const FrontBlocks<T>& front, ColumnRange columns, Work&& work) {
-    const idx most = std::max<idx>(64, idx(kPiece / (front.shape.R + 1)));
+  template <class Work> static void by_chunks(const FrontBlocks<T>& front, ColumnRange columns, Work&& work) {
+    const idx most = std::max<idx>(64, idx(kChunk / (front.shape.R + 1)));
     if (columns.end - columns.begin <= most) return work(columns);
     for (idx begin = columns.begin; begin < columns.end && !must_stop(); begin += most)
       work(ColumnRange{begin, std::min(columns.end, begin + most)});
@@ -198,12 +198,12 @@ template <class T> struct FrontFactor<T>::Run {
     const FrontBlocks<T> front = blocks(s);
     const ColumnRange all{0, front.shape.R};
     const bool assign_c = assigns_c(front.shape, s);
-    by_pieces(front, all, [&](ColumnRange piece) { clear_front(front, piece, assign_c); });
+    by_chunks(front, all, [&](ColumnRange chunk) { clear_front(front, chunk, assign_c); });
     note_entries(member, place_values(plan, plan.entry_ptr[s], plan.entry_ptr[s + 1], values, front.L));
-    by_pieces(front, all, [&](ColumnRange piece) { assemble_children(front, s, piece, assign_c); });
+    by_chunks(front, all, [&](ColumnRange chunk) { assemble_children(front, s, chunk, assign_c); });
     for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(rank, plan.child[c]);
-    Loops alone(rank);
-    eliminate(alone, s, front);
+    Loops serial(rank);
+    eliminate(serial, s, front);
   }
 
   // Of one thread. Once the call was asked to stop, fronts are left as they are, and so are those that wait for them.
@@ -225,7 +225,7 @@ template <class T> struct FrontFactor<T>::Run {
     const bool assign_c = assigns_c(front.shape, s);
     const int parts = loops.parts(front.shape.R, kLeastColumns);
     loops.run(parts, [&](int k, int) {
-      by_pieces(front, part(front, k, parts), [&](ColumnRange piece) { clear_front(front, piece, assign_c); });
+      by_chunks(front, part(front, k, parts), [&](ColumnRange chunk) { clear_front(front, chunk, assign_c); });
     });
     const off begin = plan.entry_ptr[s], count = plan.entry_ptr[s + 1] - begin;
     loops.run(parts, [&](int k, int rank) {
@@ -233,7 +233,7 @@ template <class T> struct FrontFactor<T>::Run {
                    place_values(plan, begin + count * k / parts, begin + count * (k + 1) / parts, values, front.L));
     });
     loops.run(parts, [&](int k, int) {
-      by_pieces(front, part(front, k, parts), [&](ColumnRange piece) { assemble_children(front, s, piece, assign_c); });
+      by_chunks(front, part(front, k, parts), [&](ColumnRange chunk) { assemble_children(front, s, chunk, assign_c); });
     });
     for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(0, plan.child[c]);
     eliminate(loops, s, front);

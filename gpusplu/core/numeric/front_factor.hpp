@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "analysis/symbolic.hpp"
-#include "base/spare.hpp"
+#include "base/reusable.hpp"
 #include "numeric/dense_front.hpp"
 #include "numeric/factor_info.hpp"
 #include "numeric/front_memory.hpp"
@@ -132,8 +132,8 @@ template <class T> class FrontFactor {
   off nnz_lower_ = 0, nnz_upper_ = 0;
   idx tallest_ = 0;  // rows of the tallest front
 
-  mutable Spare<Workspace> workspace_;         // of the last solve with one right-hand side, for the next
-  mutable Spare<InverseSpace> inverse_space_;  // of the last selected inverse, for the next
+  mutable Reusable<Workspace> workspace_;         // of the last solve with one right-hand side, for the next
+  mutable Reusable<InverseSpace> inverse_space_;  // of the last selected inverse, for the next
 };
 
 }  // namespace gs

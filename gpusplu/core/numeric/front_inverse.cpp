@@ -146,8 +146,8 @@ template <class T> struct FrontFactor<T>::Inverse {
   }
 
   void task(int rank, idx t) {
-    Loops alone(rank);
-    for (idx s = plan.tasks[t].last; s >= plan.tasks[t].first; s--) front(alone, s);
+    Loops serial(rank);
+    for (idx s = plan.tasks[t].last; s >= plan.tasks[t].first; s--) front(serial, s);
   }
 
   void run(int threads) {

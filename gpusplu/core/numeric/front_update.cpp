@@ -20,7 +20,7 @@
 namespace gs {
 namespace {
 
-constexpr idx at_once = 8;  // vectors
+constexpr idx block_of_vectors = 8;  // vectors
 
 // One plane or hyperbolic rotation: L <- (L + sign conj(s) w) / c, then w <- c w - s L, for n rows.
 template <class T> void rotate(idx n, T* __restrict L, T* __restrict w, real_t<T> c, T s, int sign) {
@@ -79,10 +79,10 @@ template <class T> bool FrontFactor<T>::update(const Matrix<T>& C, int sign) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](idx a, idx b) { return first[a] < first[b]; });
   const auto begin = std::partition_point(order.begin(), order.end(), [&](idx r) { return first[r] < 0; });
-  std::vector<T> vectors((std::size_t)at_once * tallest_), below(tallest_);
-  std::vector<idx> at(at_once);  // all memory is there before anything changes
+  std::vector<T> vectors((std::size_t)block_of_vectors * tallest_), below(tallest_);
+  std::vector<idx> at(block_of_vectors);  // all memory is there before anything changes
   for (auto next = begin; next != order.end();) {
-    const idx count = (idx)std::min<std::ptrdiff_t>(at_once, order.end() - next);
+    const idx count = (idx)std::min<std::ptrdiff_t>(block_of_vectors, order.end() - next);
     if (!update_along_paths(C, &*next, count, first, sign, at.data(), vectors.data(), below.data())) return false;
     next += count;
   }

@@ -15,8 +15,8 @@ namespace gs {
 // judge(of_row, i, how far) for each column and row: how far these entries of A^-1 on a pattern P, which has all
 // entries of A, are from making ones of the diagonals of A^-1 A and A A^-1, beside the sums of the absolute values of
 // the terms.
-template <class T, class Judge>
-void judge_ones(PatternView A, const T* values, PatternView P, const T* inverse, Judge&& judge) {
+template <class T, class Evaluate>
+void evaluate_ones(PatternView A, const T* values, PatternView P, const T* inverse, Evaluate&& evaluate) {
   using Wide = std::conditional_t<is_complex<T>, std::complex<double>, double>;
   std::vector<Wide> row_sum(A.n);
   std::vector<double> row_size(A.n, 1.0);
@@ -33,15 +33,15 @@ void judge_ones(PatternView A, const T* values, PatternView P, const T* inverse,
       sum += term, size += magnitude;
       row_sum[A.ind[k]] += term, row_size[A.ind[k]] += magnitude;
     }
-    judge(false, j, std::abs(Wide(1) - sum) / size);
+    evaluate(false, j, std::abs(Wide(1) - sum) / size);
   }
-  for (idx i = 0; i < A.n; i++) judge(true, i, std::abs(Wide(1) - row_sum[i]) / row_size[i]);
+  for (idx i = 0; i < A.n; i++) evaluate(true, i, std::abs(Wide(1) - row_sum[i]) / row_size[i]);
 }
 
 // The farthest.
 template <class T> double identity_error(PatternView A, const T* values, PatternView P, const T* inverse) {
   double worst = 0;
-  judge_ones(A, values, P, inverse, [&](bool, idx, double error) { worst = max_or_nan(worst, error); });
+  evaluate_ones(A, values, P, inverse, [&](bool, idx, double error) { worst = max_or_nan(worst, error); });
   return std::isnan(worst) ? std::numeric_limits<double>::infinity() : worst;
 }
 

@@ -66,11 +66,11 @@ LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const s
 
 template <class T>
 LockstepFactor<T>::LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging,
-                                  const Ladder& ladder, const Canonical* compared)
+                                  const AccuracyPolicy& policy, const Canonical* compared)
     : A_(A),
       count_(count),
       plan_(gpu::make_lockstep_plan(symbolic, A, {merging})),
-      ladder_(ladder),
+      policy_(policy),
       column_(columns_of_entries(A)),
       pairs_(compared ? std::optional<SymmetricPairs>(std::in_place, *compared, true, is_complex<T>) : std::nullopt),
       sums_(make_lockstep_sums(plan_)),
@@ -97,12 +97,12 @@ void LockstepFactor<T>::rows_of(idx group, Row* begin, off stride, Row** rows) c
   for (int l = 0; l < lanes; l++) rows[l] = begin + std::min<off>((off)group * lanes + l, count_ - 1) * stride;
 }
 
-// Runs work(group, memory) with `room` numbers of memory. What may throw comes first: nothing is half done.
-template <class T> template <class Work> void LockstepFactor<T>::over_groups(off room, Work&& work) {
+// Runs work(group, memory) with `capacity` numbers of memory. What may throw comes first: nothing is half done.
+template <class T> template <class Work> void LockstepFactor<T>::over_groups(off workspace, Work&& work) {
   const int threads = std::min<int>(num_threads(), n_groups());
   if ((int)work_.size() < threads) work_.resize(threads);
   for (int rank = 0; rank < threads; rank++)
-    if ((off)work_[rank].size() < room) work_[rank] = RawVector<R>(room), prefer_huge_pages(work_[rank]);
+    if ((off)work_[rank].size() < workspace) work_[rank] = RawVector<R>(workspace), prefer_huge_pages(work_[rank]);
   share_out(threads, n_groups(), [&](std::size_t group, int rank) {
     work((idx)group, work_[rank].data());
     have_done(1);
@@ -110,10 +110,10 @@ template <class T> template <class Work> void LockstepFactor<T>::over_groups(off
 }
 
 // The same where systems get new values.
-template <class T> template <class Work> void LockstepFactor<T>::over_new_values(off room, Work&& work) {
+template <class T> template <class Work> void LockstepFactor<T>::over_new_values(off workspace, Work&& work) {
   begin_phase("factor", n_groups());
   try {
-    over_groups(room, work);
+    over_groups(workspace, work);
   } catch (const Interrupted&) {
     half_ = true;
     throw;
@@ -135,10 +135,10 @@ template <class T> PivotRule LockstepFactor<T>::pivot_rule() const {
 
 // Returns where they are at hand.
 template <class T>
-const typename LockstepFactor<T>::R* LockstepFactor<T>::load_group(idx group, const Values& values, R* room) {
+const typename LockstepFactor<T>::R* LockstepFactor<T>::load_group(idx group, const Values& values, R* workspace) {
   const T* rows[lanes];
   rows_of(group, values.begin, values.stride, rows);
-  R *const held = values_of(group), *const to = values_room() ? room : held;
+  R *const held = values_of(group), *const to = values_workspace() ? workspace : held;
   kernels_.load(program_, rows, values.source, to, to == held ? nullptr : held, notes_of(group));
   if (program_.n_pairs > 0) kernels_.compare(program_, to, notes_of(group));
   return to;
@@ -151,8 +151,8 @@ template <class T> void LockstepFactor<T>::factor_group(idx group, const R* valu
 
 template <class T> void LockstepFactor<T>::refactor(const T* values, off stride, const off* source) {
   const auto lock = use_.exclusive();
-  over_new_values(factor_room() + values_room(), [&](idx group, R* work) {
-    const R* const own = load_group(group, {values, stride, source}, work + factor_room());
+  over_new_values(factor_workspace() + values_workspace(), [&](idx group, R* work) {
+    const R* const own = load_group(group, {values, stride, source}, work + factor_workspace());
     factor_group(group, own, factor_of(group), work);
   });
   held_ = true;
@@ -161,8 +161,8 @@ template <class T> void LockstepFactor<T>::refactor(const T* values, off stride,
 template <class T> void LockstepFactor<T>::hold_factors() {
   must_be_whole();
   if (held_) return;
-  asked_again_ = true;
-  over_groups(factor_room(),
+  factors_requested_ = true;
+  over_groups(factor_workspace(),
               [&](idx group, R* work) { factor_group(group, values_of(group), factor_of(group), work); });
   held_ = true;
 }
@@ -174,7 +174,7 @@ template <class T> struct LockstepFactor<T>::Solving {
   idx group;
   Trans trans;
   int present;  // systems
-  int columns, room;
+  int columns, capacity;
   R *b, *x, *r, *y, *before;
   double errors[lanes];
   idx steps[lanes] = {};
@@ -186,12 +186,12 @@ template <class T> struct LockstepFactor<T>::Solving {
         trans(trans),
         present(std::min<idx>(lanes, factor.count_ - group * lanes)),
         columns(columns),
-        room(columns == 1 ? 1 : lockstep_columns) {
+        capacity(columns == 1 ? 1 : lockstep_columns) {
     const off size = entries() * numbers;
     b = work, x = b + size, r = x + size, y = r + size, before = y + size;
   }
 
-  off entries() const { return (off)factor.plan_.n * room; }
+  off entries() const { return (off)factor.plan_.n * capacity; }
 
   // to = op(A)^-1 from, where solve(y) does that in the plan's order.
   template <class Solve> void substitute(const R* from, R* to, Solve&& solve) const {
@@ -199,17 +199,17 @@ template <class T> struct LockstepFactor<T>::Solving {
     const bool plain = trans == Trans::none;
     const idx *in = plain ? P.row_perm : P.col_perm, *out = plain ? P.col_perm : P.row_perm;
     const double *scale_in = plain ? P.row_scale : P.col_scale, *scale_out = plain ? P.col_scale : P.row_scale;
-    factor.kernels_.permute(P.n, room, in, scale_in, false, from, y);
+    factor.kernels_.permute(P.n, capacity, in, scale_in, false, from, y);
     solve(y);
-    factor.kernels_.permute(P.n, room, out, scale_out, true, y, to);
+    factor.kernels_.permute(P.n, capacity, out, scale_out, true, y, to);
   }
   void substitute(const R* from, R* to) const {
-    substitute(from, to, [&](R* y) { factor.kernels_.solve(factor.program_, made.factor, trans, room, y); });
+    substitute(from, to, [&](R* y) { factor.kernels_.solve(factor.program_, made.factor, trans, capacity, y); });
   }
   void factor_and_substitute(const R* from, R* to) const {
     substitute(from, to, [&](R* y) {
       factor.kernels_.factor_solve(factor.program_, made.values, made.factor, made.blocks, factor.pivot_rule(),
-                                   factor.notes_of(group), trans, room, y);
+                                   factor.notes_of(group), trans, capacity, y);
     });
   }
 
@@ -217,7 +217,7 @@ template <class T> struct LockstepFactor<T>::Solving {
     LockstepNorms norms[lockstep_columns];
     LockstepNotes* const notes = factor.notes_of(group);
     const bool sized = notes->norms[trans != Trans::none] >= 0;
-    factor.kernels_.residual(factor.program_, made.values, trans, room, x, b, r, norms, sized ? nullptr : before,
+    factor.kernels_.residual(factor.program_, made.values, trans, capacity, x, b, r, norms, sized ? nullptr : before,
                              notes);
     for (int l = 0; l < present; l++) {
       const double norm = notes[l].norms[trans != Trans::none];
@@ -232,7 +232,7 @@ template <class T> struct LockstepFactor<T>::Solving {
   // Refines those systems that are not accurate enough. Nothing helps where numbers are not finite.
   void refine() {
     std::uint8_t chosen[lanes] = {};
-    for (int l = 0; l < present; l++) chosen[l] = std::isfinite(errors[l]) && !factor.ladder_.is_enough(errors[l]);
+    for (int l = 0; l < present; l++) chosen[l] = std::isfinite(errors[l]) && !factor.policy_.is_enough(errors[l]);
     const auto any = [&] { return std::any_of(chosen, chosen + present, [](std::uint8_t c) { return c; }); };
     if (any()) factor.refined_[group] = 1;
     if (!made.whole && any()) {
@@ -248,7 +248,7 @@ template <class T> struct LockstepFactor<T>::Solving {
       std::uint8_t undone[lanes] = {};
       for (int l = 0; l < present; l++) {
         if (!chosen[l]) continue;
-        const Step came = factor.ladder_.after_step({errors[l]}, {after[l]});
+        const Step came = factor.policy_.after_step({errors[l]}, {after[l]});
         undone[l] = came == Step::undo, chosen[l] = came == Step::again;
         if (!undone[l]) errors[l] = after[l], steps[l]++;
       }
@@ -269,7 +269,7 @@ template <class T> void LockstepFactor<T>::solve_group(idx group, const Sides& s
     if (made.whole) one.substitute(one.b, one.x);
     else one.factor_and_substitute(one.b, one.x);
     one.measure(one.errors);
-    if (ladder_.must_measure(Trust::none, {})) one.refine();
+    if (policy_.must_measure(Trust::none, {})) one.refine();
     kernels_.give(plan_.n, one.columns, sides.nrhs, one.x, one.present, to);
     for (int l = 0; l < one.present; l++) {
       double& error = errors_[first + l];
@@ -282,7 +282,7 @@ template <class T> void LockstepFactor<T>::solve_group(idx group, const Sides& s
 template <class T> void LockstepFactor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const auto lock = use_.exclusive();
   hold_factors();
-  over_groups(solve_room(nrhs), [&](idx group, R* work) {
+  over_groups(solve_workspace(nrhs), [&](idx group, R* work) {
     solve_group(group, {trans, nrhs, b, x}, {values_of(group), factor_of(group)}, work);
   });
 }
@@ -292,12 +292,12 @@ template <class T> void LockstepFactor<T>::solve(Trans trans, idx nrhs, const T*
 template <class T> void LockstepFactor<T>::refactor_solve(const T* values, off stride, const off* source, Trans trans,
                                                           idx nrhs, const T* b, T* x) {
   const auto lock = use_.exclusive();
-  const bool keep = asked_again_;
+  const bool keep = factors_requested_;
   const bool whole = keep || nrhs > lockstep_columns || 2 * std::ranges::count(refined_, 1) > n_groups();
   const off own = keep ? 0 : plan_.factor_size * numbers;
   held_ = false;
-  const off vectors = own + factor_room(), loaded = vectors + solve_room(nrhs);
-  over_new_values(loaded + values_room(), [&](idx group, R* work) {
+  const off vectors = own + factor_workspace(), loaded = vectors + solve_workspace(nrhs);
+  over_new_values(loaded + values_workspace(), [&](idx group, R* work) {
     const R* const at_hand = load_group(group, {values, stride, source}, work + loaded);
     const Made made{at_hand, keep ? factor_of(group) : work, work + own, whole};
     if (whole) factor_group(group, at_hand, made.factor, made.blocks);

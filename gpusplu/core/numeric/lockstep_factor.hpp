@@ -12,7 +12,7 @@
 
 #include "analysis/symbolic.hpp"
 #include "base/fork.hpp"
-#include "certify/ladder.hpp"
+#include "certify/accuracy_policy.hpp"
 #include "matrix/symmetric_pairs.hpp"
 #include "numeric/lockstep_sums.hpp"
 #include "plan/lockstep/plan.hpp"
@@ -28,7 +28,7 @@ template <class T> class LockstepFactor {
   // What `A` points to must outlive it. Nothing is factored until `refactor` is called. Throws as make_lockstep_plan.
   // Of Cholesky, values are compared on the pattern `compared`, if there is one.
   LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging,
-                 const Ladder& ladder, const Canonical* compared = nullptr);
+                 const AccuracyPolicy& policy, const Canonical* compared = nullptr);
 
   // Entry k of system s is values[s * stride + source[k]]; a null source is the identity. Where a call with new values
   // was asked to stop, what follows throws std::runtime_error until there are new values again.
@@ -75,18 +75,18 @@ template <class T> class LockstepFactor {
   };
   struct Solving;
   idx n_groups() const { return (count_ + lanes - 1) / lanes; }
-  off factor_room() const { return (plan_.task_size + plan_.shared_size) * numbers; }
-  off solve_room(idx nrhs) const { return 5 * (off)plan_.n * (nrhs == 1 ? 1 : lockstep_columns) * numbers; }
-  template <class Work> void over_groups(off room, Work&& work);
-  template <class Work> void over_new_values(off room, Work&& work);
+  off factor_workspace() const { return (plan_.task_size + plan_.shared_size) * numbers; }
+  off solve_workspace(idx nrhs) const { return 5 * (off)plan_.n * (nrhs == 1 ? 1 : lockstep_columns) * numbers; }
+  template <class Work> void over_groups(off workspace, Work&& work);
+  template <class Work> void over_new_values(off workspace, Work&& work);
   void must_be_whole() const;
   LockstepNotes* notes_of(idx group) { return notes_.data() + (off)group * lanes; }
   PivotRule pivot_rule() const;
-  const R* load_group(idx group, const Values& values, R* room);
+  const R* load_group(idx group, const Values& values, R* workspace);
   void factor_group(idx group, const R* values, R* factor, R* blocks);
   // Values that are larger than a cache are worked with in memory of the thread, and written past it to where they are
   // held: a group's own lines would be read first, and have to be written back.
-  off values_room() const { return values_.size() * sizeof(R) > 8 << 20 ? A_.nnz() * numbers : 0; }
+  off values_workspace() const { return values_.size() * sizeof(R) > 8 << 20 ? A_.nnz() * numbers : 0; }
   void solve_group(idx group, const Sides& sides, const Made& made, R* work);
   void hold_factors();
   void take_lane(const R* from, off count, int lane, T* to) const;
@@ -100,7 +100,7 @@ template <class T> class LockstepFactor {
   PatternView A_;
   idx count_;
   gpu::LockstepPlan plan_;
-  Ladder ladder_;
+  AccuracyPolicy policy_;
   std::vector<idx> column_;  // of each entry of A
   std::optional<SymmetricPairs> pairs_;
   LockstepSums sums_;
@@ -114,7 +114,7 @@ template <class T> class LockstepFactor {
   std::vector<std::uint8_t> refined_;  // groups that have been, since the last refactor_solve began
   bool held_ = true;                   // factor_ is of the values held
   bool half_ = false;                  // some systems have new values and others the old ones: a call was asked to stop
-  bool asked_again_ = false;           // for factors, after a refactor_solve
+  bool factors_requested_ = false;     // for factors, after a refactor_solve
   mutable UseLock use_;
 };
 

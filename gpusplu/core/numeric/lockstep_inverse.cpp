@@ -40,7 +40,7 @@ template <class T> LockstepInverse<T>::LockstepInverse(const gpu::LockstepPlan& 
   });
 }
 
-template <class T> off LockstepInverse<T>::room() const { return blocks_size_ + inverse_scratch(plan_.tallest); }
+template <class T> off LockstepInverse<T>::workspace() const { return blocks_size_ + inverse_scratch(plan_.tallest); }
 
 // What is below the pivots, from the parent's block.
 template <class T> void LockstepInverse<T>::gather(const gpu::LockstepFront& front, const T* parent, T* Z) const {
@@ -62,8 +62,8 @@ template <class T> double LockstepInverse<T>::find(const T* values, T* factor, T
     if (H) gather(front, work + block_[front.parent], Z);
     for (idx k = 0; k < W; k++) L[k * (front.rows + off(1))] = T(1) / L[k * (front.rows + off(1))];
     const FactoredFront<T> factored{kind, W, H, L, L + off(W) * front.rows, unchanged_.data(), nullptr, nullptr};
-    Loops alone;
-    inverse_front(alone, factored, Z, work + blocks_size_);
+    Loops serial;
+    inverse_front(serial, factored, Z, work + blocks_size_);
     for (off p = ptr_[f]; p < ptr_[f + 1]; p++) inverse[entries_[p].k] = Z[entries_[p].place];
   }
   if (!plan_.row_scale.empty())

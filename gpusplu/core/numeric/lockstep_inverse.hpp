@@ -19,7 +19,7 @@ template <class T> class LockstepInverse {
   template <class Fetch> std::vector<double> of_all(idx count, Fetch&& fetch, T* inverse) const {
     const int threads = std::min<int>(num_threads(), count);
     std::vector<RawVector<T>> work;
-    for (int rank = 0; rank < threads; rank++) work.emplace_back(A_.nnz() + plan_.factor_size + room());
+    for (int rank = 0; rank < threads; rank++) work.emplace_back(A_.nnz() + plan_.factor_size + workspace());
     std::vector<double> errors(count);
     share_out(threads, count, [&](std::size_t system, int rank) {
       T *const values = work[rank].data(), *const factor = values + A_.nnz();
@@ -34,7 +34,7 @@ template <class T> class LockstepInverse {
     off k;      // of A
     off place;  // of the entry in the transposed place
   };
-  off room() const;
+  off workspace() const;
   double find(const T* values, T* factor, T* work, T* inverse) const;
   void gather(const gpu::LockstepFront& front, const T* parent, T* Z) const;
 

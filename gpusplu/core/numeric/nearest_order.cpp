@@ -42,17 +42,17 @@ std::vector<idx> nearest_order(PatternView L, const std::vector<idx>& wanted, co
 template <class T> Matrix<T> in_order(const Matrix<T>& L, const std::vector<idx>& order) {
   const idx n = L.pattern.n;
   const std::vector<idx> place = inverse_permutation(order.data(), n);
-  Matrix<T> moved;
-  moved.pattern.n = n;
-  moved.pattern.ptr.assign((std::size_t)n + 1, 0);
-  moved.pattern.ind.reserve(L.pattern.ind.size()), moved.values.reserve(L.values.size());
+  Matrix<T> permuted;
+  permuted.pattern.n = n;
+  permuted.pattern.ptr.assign((std::size_t)n + 1, 0);
+  permuted.pattern.ind.reserve(L.pattern.ind.size()), permuted.values.reserve(L.values.size());
   for (idx k = 0; k < n; k++) {
     for (off p = L.pattern.ptr[order[k]]; p < L.pattern.ptr[order[k] + 1]; p++)
-      moved.pattern.ind.push_back(place[L.pattern.ind[p]]), moved.values.push_back(L.values[p]);
-    moved.pattern.ptr[k + 1] = (off)moved.pattern.ind.size();
+      permuted.pattern.ind.push_back(place[L.pattern.ind[p]]), permuted.values.push_back(L.values[p]);
+    permuted.pattern.ptr[k + 1] = (off)permuted.pattern.ind.size();
   }
-  sort_rows(moved);
-  return moved;
+  sort_rows(permuted);
+  return permuted;
 }
 
 #define GS_INSTANTIATE(T) template Matrix<T> in_order(const Matrix<T>&, const std::vector<idx>&);

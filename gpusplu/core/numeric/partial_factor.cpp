@@ -18,7 +18,7 @@ PartialFactor<T>::PartialFactor(std::shared_ptr<const Symbolic> symbolic, Patter
     : symbolic_(with_scales_of<T>(std::move(symbolic))),
       A_(A),
       options_(options),
-      ladder_(eps<T>, options.pivoting, options.refine, 0),
+      policy_(eps<T>, options.pivoting, options.refine, 0),
       front_(symbolic_, A, options.hermitian),
       on_interface_(A.n, 0) {
   for (idx k = A.n - symbolic_->n_interface; k < A.n; k++) on_interface_[symbolic_->row_perm[k]] = 1;
@@ -32,8 +32,8 @@ template <class T> std::optional<RawVector<T>> PartialFactor<T>::factor(const T*
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
   info_ = front_.factor(values, {perturb_below, tiny_below});
   if (symbolic_->cholesky && info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
-  const Verdict verdict = ladder_.after_factorization(report_of(info_, symbolic_->cholesky, true, 0), true);
-  if (verdict == Verdict::choose_pivots) return std::nullopt;
+  const Decision decision = policy_.after_factorization(report_of(info_, symbolic_->cholesky, true, 0), true);
+  if (decision == Decision::choose_pivots) return std::nullopt;
   RawVector<T> complement((std::size_t)n_interface() * n_interface());
   front_.complement(complement.data());
   if (!symbolic_->cholesky && options_.pivoting != Pivoting::fixed && !is_fit(complement)) return std::nullopt;
@@ -61,7 +61,7 @@ template <class T> bool PartialFactor<T>::is_fit(const RawVector<T>& complement)
   for (idx t = 0; t < m; t++) r[symbolic_->row_perm[first + t]] = left[t];
   norms.residual = largest_modulus(r.data(), 0, n);
   const double* scale = symbolic_->row_scale.empty() ? nullptr : symbolic_->row_scale.data();
-  return ladder_.is_accurate({backward_error(norms, norm_),
+  return policy_.is_accurate({backward_error(norms, norm_),
                               rowwise_error(A_, values_.data(), Trans::none, x.data(), b.data(), r.data(), scale, 1)});
 }
 
@@ -112,8 +112,8 @@ template <class T> bool PartialFactor<T>::expand(idx nrhs, const T* b, const T* 
   const std::size_t size = (std::size_t)A_.n * nrhs;
   front_.expand(nrhs, halfway, x);
   const bool finite = all_finite(halfway, (off)size);
-  if (!ladder_.must_measure(symbolic_->cholesky ? Trust::one : Trust::none, {.n_accurate = 1}))
-    return !ladder_.must_warn(0, all_finite(x, (off)size), finite);
+  if (!policy_.must_measure(symbolic_->cholesky ? Trust::one : Trust::none, {.n_accurate = 1}))
+    return !policy_.must_warn(0, all_finite(x, (off)size), finite);
   std::vector<T> r(size), step(size), kept;
   const auto refined_step = [&](bool sized) {
     step_inside(nrhs, r.data(), step.data());
@@ -121,10 +121,10 @@ template <class T> bool PartialFactor<T>::expand(idx nrhs, const T* b, const T* 
     for (std::size_t i = 0; i < size; i++) x[i] += step[i];
     return sized ? relative_size(step.data(), x, A_.n, nrhs) : 0;
   };
-  const Refined found = ladder_.refine(report_of(info_, symbolic_->cholesky, true, 0),
+  const Refined found = policy_.refine(report_of(info_, symbolic_->cholesky, true, 0),
                                        {[&](bool) { return error_inside(nrhs, b, x, r.data()); }, refined_step,
                                         [&] { std::copy(kept.begin(), kept.end(), x); }});
-  return !ladder_.must_warn(found.error, all_finite(x, (off)size), finite);
+  return !policy_.must_warn(found.error, all_finite(x, (off)size), finite);
 }
 
 template class PartialFactor<float>;

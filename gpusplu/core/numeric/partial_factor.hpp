@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/fork.hpp"
-#include "certify/ladder.hpp"
+#include "certify/accuracy_policy.hpp"
 #include "numeric/factor.hpp"
 #include "numeric/front_factor.hpp"
 
@@ -45,7 +45,7 @@ template <class T> class PartialFactor {
   std::shared_ptr<const Symbolic> symbolic_;
   PatternView A_;
   FactorOptions options_;
-  Ladder ladder_;
+  AccuracyPolicy policy_;
   FrontFactor<T> front_;
   std::vector<T> values_;
   std::vector<char> on_interface_;  // of A's unknowns

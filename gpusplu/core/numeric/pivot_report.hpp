@@ -2,18 +2,18 @@
 #pragma once
 #include <algorithm>
 
-#include "certify/ladder.hpp"
+#include "certify/accuracy_policy.hpp"
 #include "numeric/factor_info.hpp"
 
 namespace gs {
 
-// `confined`: pivots were sought in a part of their column only.
-inline PivotReport report_of(const FactorInfo& info, bool cholesky, bool confined, double error_bound) {
+// `restricted_pivoting`: pivots were sought in a part of their column only.
+inline PivotReport report_of(const FactorInfo& info, bool cholesky, bool restricted_pivoting, double error_bound) {
   PivotReport pivots;
   pivots.failed = info.status != FactorInfo::ok;
   pivots.error_bound = error_bound;
   if (cholesky) return pivots;
-  pivots.confined = confined;
+  pivots.restricted_pivoting = restricted_pivoting;
   pivots.n_perturbed = info.n_perturbed, pivots.n_tiny = info.n_tiny;
   pivots.max_multiplier = info.max_multiplier;
   pivots.growth = std::max(1.0, info.max_multiplier) * info.pivot_growth * std::max(1.0, info.max_entry);

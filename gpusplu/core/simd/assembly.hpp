@@ -5,7 +5,7 @@
 
 namespace gs::GS_SIMD {
 
-constexpr idx columns_at_once = 32;  // for which runs are sought: both blocks' columns stay in the nearest caches
+constexpr idx columns_per_search = 32;  // for which runs are sought: both blocks' columns stay in the nearest caches
 
 template <class S, bool assign> GS_INLINE void add_rows(idx count, const real<S>* from, real<S>* to) {
   using R = real<S>;
@@ -40,8 +40,8 @@ template <class S, bool assign> static void add_columns_as(idx begin, idx end, i
   const R* const from = (const R*)from_;
   R* const to = (R*)to_;
   ld *= w, ldto *= w;
-  for (idx c = begin; c < end; c += columns_at_once) {
-    const idx c_end = end - c < columns_at_once ? end : c + columns_at_once;
+  for (idx c = begin; c < end; c += columns_per_search) {
+    const idx c_end = end - c < columns_per_search ? end : c + columns_per_search;
     for (idx i = lower && c > first_row ? c : first_row, next; i < n_rows; i = next) {
       for (next = i + 1; next < n_rows && rel[next] == rel[next - 1] + 1;) next++;
       const idx whole = lower && i + 1 < c_end ? i + 1 : c_end;

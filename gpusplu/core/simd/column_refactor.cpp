@@ -19,13 +19,13 @@ template <class Real, bool Complex> class Worker {
       : P(program), task_(task), monitor_(monitor), work_(task.work) {}
 
   void run() {
-    off left = kBetweenLooks;
+    off left = kBetweenPolls;
     for (off i = 0; i < task_.count; i++) {
       const idx s = task_.nodes[i];
       if (i + 8 < task_.count) __builtin_prefetch(task_.values + P.a_first[P.node[task_.nodes[i + 8]].first] * numbers);
       left -= kOfNode + (P.node[s + 1].upper_value - P.node[s].upper_value);
       if (left < 0) {
-        left = kBetweenLooks;
+        left = kBetweenPolls;
         if (kernel_must_stop()) return fail(kStopped, -1);
       }
       if (!process(P.node + s)) return;
@@ -36,7 +36,7 @@ template <class Real, bool Complex> class Worker {
  private:
   static constexpr int numbers = Complex ? 2 : 1;
   // In entries of U, each of which is some column of L to be added; a node for itself is as much work as some.
-  static constexpr off kBetweenLooks = 1 << 13, kOfNode = 64;
+  static constexpr off kBetweenPolls = 1 << 13, kOfNode = 64;
   const ColumnProgram<Real>& P;
   const ColumnTask<Real>& task_;
   ColumnMonitor<Real>& monitor_;

@@ -10,7 +10,7 @@
 namespace gs::GS_SIMD {
 
 // The entries of the table that only change types.
-template <class T> struct Pieces {
+template <class T> struct Routines {
   using S = std::remove_pointer_t<decltype(native((T*)nullptr))>;
   using R = real<S>;
 
@@ -67,36 +67,36 @@ template <class T> struct Pieces {
 
 }  // namespace gs::GS_SIMD
 
-#define GS_DENSE_TABLE(name, T)                             \
-  namespace gs::GS_SIMD {                                   \
-  extern const DenseKernels<T> name;                        \
-  const DenseKernels<T> name = {lu_front<T>,                \
-                                cholesky_front<T>,          \
-                                lu_forward<T>,              \
-                                lu_backward<T>,             \
-                                lu_forward_t<T>,            \
-                                lu_backward_t<T>,           \
-                                cholesky_forward<T>,        \
-                                cholesky_backward<T>,       \
-                                Pieces<T>::lu_panel,        \
-                                Pieces<T>::swap_rows,       \
-                                Pieces<T>::swap_upper,      \
-                                Pieces<T>::solve_left,      \
-                                Pieces<T>::solve_upper,     \
-                                Pieces<T>::solve_lower_t,   \
-                                Pieces<T>::solve_lower_h,   \
-                                Pieces<T>::update,          \
-                                Pieces<T>::update_t,        \
-                                Pieces<T>::update_lower,    \
-                                Pieces<T>::largest_upper,   \
-                                Pieces<T>::cholesky_square, \
-                                ldlt_small_front<T>,        \
-                                ldlt_block<T>,              \
-                                Pieces<T>::swap_symmetric,  \
-                                Pieces<T>::solve_unit_h,    \
-                                column_sizes<T>,            \
-                                divide_by_pivots<T>,        \
-                                times_pivots<T>,            \
-                                Pieces<T>::update_lower_by, \
-                                add_columns<T>};            \
+#define GS_DENSE_TABLE(name, T)                               \
+  namespace gs::GS_SIMD {                                     \
+  extern const DenseKernels<T> name;                          \
+  const DenseKernels<T> name = {lu_front<T>,                  \
+                                cholesky_front<T>,            \
+                                lu_forward<T>,                \
+                                lu_backward<T>,               \
+                                lu_forward_t<T>,              \
+                                lu_backward_t<T>,             \
+                                cholesky_forward<T>,          \
+                                cholesky_backward<T>,         \
+                                Routines<T>::lu_panel,        \
+                                Routines<T>::swap_rows,       \
+                                Routines<T>::swap_upper,      \
+                                Routines<T>::solve_left,      \
+                                Routines<T>::solve_upper,     \
+                                Routines<T>::solve_lower_t,   \
+                                Routines<T>::solve_lower_h,   \
+                                Routines<T>::update,          \
+                                Routines<T>::update_t,        \
+                                Routines<T>::update_lower,    \
+                                Routines<T>::largest_upper,   \
+                                Routines<T>::cholesky_square, \
+                                ldlt_small_front<T>,          \
+                                ldlt_block<T>,                \
+                                Routines<T>::swap_symmetric,  \
+                                Routines<T>::solve_unit_h,    \
+                                column_sizes<T>,              \
+                                divide_by_pivots<T>,          \
+                                times_pivots<T>,              \
+                                Routines<T>::update_lower_by, \
+                                add_columns<T>};              \
   }

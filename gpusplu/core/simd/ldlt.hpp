@@ -56,8 +56,8 @@ GS_INLINE BitVec<real<S>> combine(idx m, const S* y1_, const S* y2_, S c1, S c2,
 template <class S> struct LargestEntry {
   Bits<real<S>> bits = -1;
   idx column = 0;
-  void see(Bits<real<S>> here, idx j) {
-    if (here > bits) bits = here, column = j;
+  void see(Bits<real<S>> candidate, idx j) {
+    if (candidate > bits) bits = candidate, column = j;
   }
 };
 

@@ -29,7 +29,7 @@ template <class T> struct LockstepBoth : LockstepLanes<T> {
   }
 
   template <bool cholesky, class Forward, class Backward, int columns>
-  static void run(const LockstepProgram& P, const R* values, R* room, R* blocks, const PivotRule& rule,
+  static void run(const LockstepProgram& P, const R* values, R* workspace, R* blocks, const PivotRule& rule,
                   LockstepNotes* notes, R* x) {
     typename LockstepFactorization<T>::template Factorization<cholesky> factorization(P, values, blocks, rule);
     const auto rows_of = [&](const gpu::LockstepFront& f, int part) {
@@ -38,9 +38,9 @@ template <class T> struct LockstepBoth : LockstepLanes<T> {
     off at = 0;
     for (idx f = 0; f < P.nf; f++) {
       const gpu::LockstepFront& own = P.fronts[f];
-      Own::template prefetch<1>(room + (at + kept_size(own)) * lockstep_numbers<T>, (int)kept_size(own));
+      Own::template prefetch<1>(workspace + (at + kept_size(own)) * lockstep_numbers<T>, (int)kept_size(own));
       for (int part = 0; part < parts; part++) {
-        const LockstepParts<V> front = factorization.front(own, part, entries(room, part) + at);
+        const LockstepParts<V> front = factorization.front(own, part, entries(workspace, part) + at);
         forward<Forward, columns>(front, rows_of(own, part));
         if constexpr (Backward::upper) keep_upper(front);
       }
@@ -51,14 +51,15 @@ template <class T> struct LockstepBoth : LockstepLanes<T> {
       const gpu::LockstepFront& own = P.fronts[f];
       at -= kept_size(own);
       for (int part = 0; part < parts; part++)
-        backward<Backward, columns>(kept<Backward::upper>(own, entries(room, part) + at), rows_of(own, part));
+        backward<Backward, columns>(kept<Backward::upper>(own, entries(workspace, part) + at), rows_of(own, part));
     }
   }
 
-  static void factor_solve(const LockstepProgram& P, const R* values, R* room, R* blocks, const PivotRule& rule,
+  static void factor_solve(const LockstepProgram& P, const R* values, R* workspace, R* blocks, const PivotRule& rule,
                            LockstepNotes* notes, Trans trans, int columns, R* x) {
-    Substitution::with_ways(P, trans, columns, [&](auto cholesky, auto forward, auto backward, auto count) {
-      run<cholesky.value, decltype(forward), decltype(backward), count.value>(P, values, room, blocks, rule, notes, x);
+    Substitution::with_modes(P, trans, columns, [&](auto cholesky, auto forward, auto backward, auto count) {
+      run<cholesky.value, decltype(forward), decltype(backward), count.value>(P, values, workspace, blocks, rule, notes,
+                                                                              x);
     });
   }
 };

@@ -199,7 +199,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
     LockstepParts<V> front(const gpu::LockstepFront& f, int part, Entries<V> at) {
       const LockstepParts<V> front = parts_of(f, part, at);
       const Entries<V> from = entries(values, part);
-      clear_panels<cholesky>(Alone(), front);
+      clear_panels<cholesky>(Single(), front);
       const auto entry = [&](int k) {
         const int ahead = k + ahead_entries < P.n_entries ? k + ahead_entries : k;
         __builtin_prefetch(from.p + (off)P.entry_source[ahead] * parts);
@@ -207,14 +207,14 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
         return P.entry_scale ? scaled(v, P.entry_scale[k]) : v;
       };
       EntryWatch<V> entries_met{watch[part].largest_entry};
-      add_entries(Alone(), front, f.entry_begin, f.entry_end, P.entry_target, entry, entries_met);
+      add_entries(Single(), front, f.entry_begin, f.entry_end, P.entry_target, entry, entries_met);
       watch[part].largest_entry = entries_met.largest;
       const off* const sums = P.sums + 2 * (&f - P.fronts);
       add_listed(sums[0], sums[1], front.lower, part);
-      each_large_child(f, part, [&](const auto& child) { add_to_panels<cholesky>(Alone(), front, child); });
-      eliminate<cholesky>(Alone(), front, f.first, watch[part]);
+      each_large_child(f, part, [&](const auto& child) { add_to_panels<cholesky>(Single(), front, child); });
+      eliminate<cholesky>(Single(), front, f.first, watch[part]);
       add_listed(sums[1], sums[2], front.block, part);
-      each_large_child(f, part, [&](const auto& child) { add_to_block<cholesky>(Alone(), front, child); });
+      each_large_child(f, part, [&](const auto& child) { add_to_block<cholesky>(Single(), front, child); });
       return front;
     }
 

@@ -68,8 +68,8 @@ template <class T> struct LockstepKernels {
                  LockstepNotes* notes);
   // Solves with B or what `trans` says of it, x in the plan's order, `columns` (1 or lockstep_columns) numbers a row.
   void (*solve)(const LockstepProgram& program, const R* factor, Trans trans, int columns, R* x);
-  // Both at once. `room` has as many entries as the factor, and does not hold it afterwards.
-  void (*factor_solve)(const LockstepProgram& program, const R* values, R* room, R* blocks, const PivotRule& rule,
+  // Both at once. `workspace` has as many entries as the factor, and does not hold it afterwards.
+  void (*factor_solve)(const LockstepProgram& program, const R* values, R* workspace, R* blocks, const PivotRule& rule,
                        LockstepNotes* notes, Trans trans, int columns, R* x);
   // r = b - op(A) x in A's order, and the norms of every column. With `sums`, n real numbers in lanes to work with, the
   // norm of op(A) is noted too.

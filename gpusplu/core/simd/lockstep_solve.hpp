@@ -49,30 +49,30 @@ template <class T> struct LockstepSubstitution : LockstepLanes<T> {
     }
   }
   // Calls work(cholesky, forward, backward, columns), constants and ways.
-  template <class Work> static void with_ways(const LockstepProgram& P, Trans trans, int columns, Work&& work) {
-    if (columns == 1) with_ways(P, trans, Count<1>(), work);
-    else with_ways(P, trans, Count<lockstep_columns>(), work);
+  template <class Work> static void with_modes(const LockstepProgram& P, Trans trans, int columns, Work&& work) {
+    if (columns == 1) with_modes(P, trans, Count<1>(), work);
+    else with_modes(P, trans, Count<lockstep_columns>(), work);
   }
   template <int columns, class Work>
-  static void with_ways(const LockstepProgram& P, Trans trans, Count<columns> count, Work& work) {
+  static void with_modes(const LockstepProgram& P, Trans trans, Count<columns> count, Work& work) {
     const std::true_type cholesky;
     const std::false_type lu;
     const bool conjugate = has_pairs<V> && trans == (P.cholesky ? Trans::transpose : Trans::conj_transpose);
     if (P.cholesky) {
-      const LockstepWay<false, true, false> plain;
-      const LockstepWay<false, true, has_pairs<V>> conjugated;
+      const LockstepMode<false, true, false> plain;
+      const LockstepMode<false, true, has_pairs<V>> conjugated;
       if (conjugate) work(cholesky, conjugated, plain, count);
       else work(cholesky, plain, conjugated, count);
     } else if (trans == Trans::none) {
-      work(lu, LockstepWay<false, false, false>(), LockstepWay<true, true, false>(), count);
+      work(lu, LockstepMode<false, false, false>(), LockstepMode<true, true, false>(), count);
     } else if (!conjugate) {
-      work(lu, LockstepWay<true, true, false>(), LockstepWay<false, false, false>(), count);
+      work(lu, LockstepMode<true, true, false>(), LockstepMode<false, false, false>(), count);
     } else {
-      work(lu, LockstepWay<true, true, has_pairs<V>>(), LockstepWay<false, false, has_pairs<V>>(), count);
+      work(lu, LockstepMode<true, true, has_pairs<V>>(), LockstepMode<false, false, has_pairs<V>>(), count);
     }
   }
   static void solve(const LockstepProgram& P, const R* factor, Trans trans, int columns, R* x) {
-    with_ways(P, trans, columns, [&](auto, auto forward, auto backward, auto count) {
+    with_modes(P, trans, columns, [&](auto, auto forward, auto backward, auto count) {
       solve_as<decltype(forward), decltype(backward), count.value>(P, factor, x);
     });
   }

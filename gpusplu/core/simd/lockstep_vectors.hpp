@@ -116,27 +116,28 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
   }
 
   static void take(idx n, int columns, off stride, const T* const* systems, R* to_) {
-    const int room = columns == 1 ? 1 : lockstep_columns;
-    const off together = stride == room ? (off)n * room / block * block : 0;  // entries that are next to each other
+    const int capacity = columns == 1 ? 1 : lockstep_columns;
+    const off together =
+        stride == capacity ? (off)n * capacity / block * block : 0;  // entries that are next to each other
     for (int part = 0; part < parts; part++) {
       const T* const* own = systems + part * width;
       const Entries<V> to = entries(to_, part);
       for (off e = 0; e < together; e += block) values(own, e, to + e, [](int, V) {});
-      for (off e = together; e < (off)n * room; e++) {
-        const off i = e / room, q = e % room;
+      for (off e = together; e < (off)n * capacity; e++) {
+        const off i = e / capacity, q = e % capacity;
         to[(int)e] = q < columns ? value(own, i * stride + q) : V{};
       }
     }
   }
   static void give(idx n, int columns, off stride, const R* from_, int present, T* const* systems) {
-    const int room = columns == 1 ? 1 : lockstep_columns;
+    const int capacity = columns == 1 ? 1 : lockstep_columns;
     for (int part = 0; part < parts; part++) {
-      const bool full = present >= (part + 1) * width && stride == room;
-      const off together = full ? (off)n * room / block * block : 0;
+      const bool full = present >= (part + 1) * width && stride == capacity;
+      const off together = full ? (off)n * capacity / block * block : 0;
       const Entries<V> from = entries(from_, part);
       for (off e = 0; e < together; e += block) values_back(from + e, e, systems + part * width);
-      for (off e = together; e < (off)n * room; e++) {
-        const off i = e / room, q = e % room;
+      for (off e = together; e < (off)n * capacity; e++) {
+        const off i = e / capacity, q = e % capacity;
         for (int l = part * width; l < (part + 1) * width && l < present && q < columns; l++)
           systems[l][i * stride + q] = number(from_ + e * lockstep_numbers<T>, l);
       }
@@ -148,11 +149,11 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
     V* to = (V*)to_;
     const int count = columns * parts;
     for (idx k = 0; k < n; k++) {
-      const off there = (off)order[k] * count, here = (off)k * count;
+      const off permuted = (off)order[k] * count, ordered = (off)k * count;
       const Vec<R> by = broadcast<R>(scale ? (R)scale[order[k]] : R(1));
       for (int e = 0; e < count; e++)
-        if (back) to[there + e] = times(from[here + e], by);
-        else to[here + e] = times(from[there + e], by);
+        if (back) to[permuted + e] = times(from[ordered + e], by);
+        else to[ordered + e] = times(from[permuted + e], by);
     }
   }
 };

@@ -142,8 +142,8 @@ static void lu_panel(idx m, idx n, S* A, off lda, idx* pivots, const PivotRule& 
   using R = real<S>;
   Bits<R> largest = 0;
   for (idx i = 0; i < m; i++) {
-    const Bits<R> here = to_bits(magnitude(A[i]));
-    largest = here > largest ? here : largest;
+    const Bits<R> current = to_bits(magnitude(A[i]));
+    largest = current > largest ? current : largest;
   }
   for (idx k = 0; k < n; k++) {
     S* column = A + k * lda;
@@ -165,15 +165,15 @@ template <class S, int W> GS_INLINE bool lu_tiny(S* A, off lda, idx* pivots, S* 
 #pragma GCC unroll 8
   for (int k = 0; k < W; k++) {
     S* column = A + k * lda;
-    const R here = magnitude(column[k]);
-    R best = here;
+    const R current = magnitude(column[k]);
+    R best = current;
 #pragma GCC unroll 8
     for (int i = k + 1; i < W; i++) {
       const R size = magnitude(column[i]);
       best = size > best ? size : best;
     }
     pivots[k] = k;
-    if (best > here) {
+    if (best > current) {
       int p = k + 1;
       while (p < W - 1 && !(magnitude(column[p]) == best)) p++;
       pivots[k] = p;

@@ -23,7 +23,7 @@ template <class S> constexpr int max_columns = Real<S>::complex ? 2 : 4;
 #endif
 constexpr idx strip_depth = 128;  // columns of A copied at once
 constexpr idx block_width = 512;  // columns of C for one copy: B stays in the second-level cache
-constexpr double worth_a_look =
+constexpr double worth_polling =
     4e6;  // products, a tenth of a millisecond: where a call was asked to stop, work is undone
 
 // Offsets and leading dimensions below count real numbers.
@@ -178,12 +178,12 @@ template <class S, Shape shape, bool lower>
 __attribute__((noinline)) static void deep_update(idx m, idx n, idx K, const real<S>* A, off lda, const real<S>* B,
                                                   off ldb, real<S>* C, off ldc, bool conj) {
   alignas(64) real<S> copied[max_vectors<S> * lanes<real<S>> * strip_depth];
-  const bool looks = double(m) * n * K > worth_a_look;
+  const bool polls = double(m) * n * K > worth_polling;
   const off step_k = shape == Shape::rows ? ldb : width<S>, step_j = shape == Shape::rows ? width<S> : ldb;
   for (idx k = 0; k < K; k += strip_depth) {
     const idx depth = K - k < strip_depth ? K - k : strip_depth;
     for (idx j = 0; j < n; j += block_width) {
-      if (looks && kernel_must_stop()) return;
+      if (polls && kernel_must_stop()) return;
       const idx columns = n - j < block_width ? n - j : block_width;
       const idx top = lower ? j : 0;  // rows above column j are not in the lower triangle
       all_strips<S, shape, lower>(m - top, columns, depth, A + k * lda + top * width<S>, lda,

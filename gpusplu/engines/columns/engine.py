@@ -57,11 +57,11 @@ class ColumnEngine(DeviceEngine):
     def __init__(self, **options: Any):
         self._options = options
 
-    def obstacle(self, problem: Problem) -> str:
+    def unsupported(self, problem: Problem) -> str:
         if problem.cholesky:
             others = " or ".join(f"engine={name!r}" for name in registry.names_for("cholesky"))
             return f"engine={self.name!r} is for LU; pass {others} to cholesky"
-        return super().obstacle(problem)
+        return super().unsupported(problem)
 
     def analyze(self, problem: Problem) -> Analysis:
         """The ordering that promises the shortest refactorization and solve, which pivots are taken for."""
@@ -73,8 +73,8 @@ class ColumnEngine(DeviceEngine):
         compared = tuple((core.ordering, step) for core, step in zip(cores, steps, strict=True))
         return Analysis(cores[steps.index(min(steps))], compared=compared)
 
-    def remember(self, problem: Problem, analysis: Analysis) -> None:
-        problem.once.put("for_columns", [analysis.core])
+    def adopt(self, problem: Problem, analysis: Analysis) -> None:
+        problem.memo.put("for_columns", [analysis.core])
 
     def predict(self, problem: Problem) -> Prediction:
         """By the columns' own ordering where it was made, else by the best of those for fronts."""
@@ -86,7 +86,7 @@ class ColumnEngine(DeviceEngine):
         return [predict(self.name, one, costs, on_device) for one in structures]
 
     def _structures(self, problem: Problem) -> list[Structure]:
-        own = problem.once.get("for_columns")
+        own = problem.memo.get("for_columns")
         return [problem.structure(self.analyze(problem).core)] if own is not None else problem.structures()
 
     def bytes_needed(self, problem: Problem) -> int:
@@ -109,7 +109,7 @@ class ColumnEngine(DeviceEngine):
             problem.options,
             problem.request.device_memory,
             cpu=cpu,
-            remake=lambda cpu: self.upload(problem, self.plan(problem, cpu), values.dtype),
+            replan=lambda cpu: self.upload(problem, self.plan(problem, cpu), values.dtype),
             spent=perf_counter() - start,
         )
 

@@ -57,11 +57,11 @@ def make_groups(
     capacity: int,
     columns: int = MOST_COLUMNS,
     chain: int | None = None,
-    alone: np.ndarray | None = None,
+    single: np.ndarray | None = None,
 ) -> Groups:
     """Groups of at most `leaf` entries of whole subtrees, of at most `chain` or `capacity` entries otherwise.
 
-    Columns `alone`, ascending, are groups by themselves. Those from `division` on, which do not wait for each other,
+    Columns `single`, ascending, are groups by themselves. Those from `division` on, which do not wait for each other,
     come last and by themselves.
     """
     ranges, level_ptr = _core.column_groups(
@@ -71,7 +71,7 @@ def make_groups(
         min(leaf, capacity),
         min(chain or capacity, capacity),
         columns,
-        alone,
+        single,
     )
     first, end = ranges.reshape(-1, 2).T
     entries = plan.col_ptr[end] - plan.col_ptr[first]
@@ -108,8 +108,8 @@ class Grouping:
 
 def group_capacity(device: Any, itemsize: int) -> int:
     """Entries of L + U that a block has room for, where `RESIDENT` blocks share the memory of a multiprocessor."""
-    room = device.shared_memory_bytes // RESIDENT - RESERVED_BYTES - CONTROL_BYTES - 4 * MOST_COLUMNS
-    return int(room // itemsize)
+    available = device.shared_memory_bytes // RESIDENT - RESERVED_BYTES - CONTROL_BYTES - 4 * MOST_COLUMNS
+    return int(available // itemsize)
 
 
 def choose_groups(
@@ -118,7 +118,7 @@ def choose_groups(
     division: int,
     capacity: int,
     grouping: Grouping,
-    alone: np.ndarray | None = None,
+    single: np.ndarray | None = None,
 ) -> Groups:
     """Groups for a device.
 
@@ -131,17 +131,17 @@ def choose_groups(
     capacity : int
         Entries that a block has room for.
     grouping : Grouping
-    alone : ndarray of int32, optional
+    single : ndarray of int32, optional
         Columns before the division, ascending, that are groups by themselves.
     """
     if not grouping.grouped:
         return make_groups(plan, division, 0, capacity, 1)
-    alone = np.empty(0, np.int32) if alone is None else alone
+    single = np.empty(0, np.int32) if single is None else single
     blocks = RESIDENT * int(device.multiprocessors)
     leaf = grouping.leaf_entries or max(256, plan.nnz // (2 * blocks))
-    longest = int(np.delete(np.diff(plan.col_ptr[: division + 1]), alone).max(initial=0))
+    longest = int(np.delete(np.diff(plan.col_ptr[: division + 1]), single).max(initial=0))
     chain = grouping.chain_entries or max(2048, 3 * longest)
-    return make_groups(plan, division, leaf, capacity, chain=chain, alone=alone)
+    return make_groups(plan, division, leaf, capacity, chain=chain, single=single)
 
 
 class GroupLaunches(Part):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...cost.features import factor_features, start_features
 from ...cost.model import Costs, seconds
-from ...cost.observation import Observation, Observations, beside_solve, excess
+from ...cost.observation import Observation, Observations, excess, net_of_solve
 from ...cost.processor import pivoting_seconds
 from ..interface import Measure
 
@@ -32,7 +32,7 @@ def observe_columns(engine: str, measure: Measure, costs: Costs, parts: Mapping[
     features = factor_features(structure)
     before = pivoting_seconds(structure, costs)
     before += seconds(costs["start.factor"], start_features(structure)) + found.refactor
-    refactor, stats = beside_solve(found.refactor, found.solve, found.step), found.factor_object.stats
+    refactor, stats = net_of_solve(found.refactor, found.solve, found.step), found.factor_object.stats
     modelled = {feature: float(stats[name]) for feature, name in parts.items()}
     return {
         f"{engine}.refactor": [Observation(features, refactor)],

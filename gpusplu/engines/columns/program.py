@@ -13,9 +13,9 @@ from ...cost.model import seconds
 from ...cost.table import shipped
 from ...cuda.stream import Buffer, Stream
 from ..device.determinants import joined, outer_determinant
+from ..device.interrupted import outliving
 from ..device.part import Part
 from ..device.program import STATUS, Buffers, Memory, Program, Vectors
-from ..device.unfinished import outliving
 from .arrays import ColumnArrays
 from .plan import ColumnPlan
 from .solve import ColumnSolve

@@ -40,7 +40,7 @@ def factor_with_delays(problem: Problem, analysis: Analysis, values: np.ndarray)
     Other values may be worse off there, with more perturbed pivots than the values had that it was found for, or no
     factor by LDL^T at all. Then the analysis is tried as it was made, and what was remembered is forgotten.
     """
-    delays: Delays = problem.once("delays", Delays)
+    delays: Delays = problem.memo("delays", Delays)
     known = delays.found
     if known is not None:
         core, perturbed = known

@@ -9,8 +9,8 @@ import numpy as np
 
 from ... import _core
 from ...common import matrix
-from ...common.listeners import listens, tell
-from ...common.memo import Once
+from ...common.listeners import log_enabled, tell
+from ...common.memo import Memo
 from ...common.options import DEFAULT_OPTIONS, OF_ANY_VALUES, Options
 from ...cost.calibration import costs_of, for_core
 from ...cost.model import Costs, Prediction, fastest
@@ -32,13 +32,13 @@ class CpuEngine(Engine):
     def analyze(self, problem: Problem) -> Analysis:
         return Analysis(problem.for_processor())
 
-    def remember(self, problem: Problem, analysis: Analysis) -> None:
-        problem.once.put("for_processor", analysis.core)
+    def adopt(self, problem: Problem, analysis: Analysis) -> None:
+        problem.memo.put("for_processor", analysis.core)
 
     def predict(self, problem: Problem) -> Prediction:
         """By the analysis for the processor; where there are others and not yet this one, it is guessed from them."""
         request = problem.request
-        if problem.once.get("for_processor") is None and problem.once.get("for_fronts") is not None:
+        if problem.memo.get("for_processor") is None and problem.memo.get("for_fronts") is not None:
             methods = {"lu": ("column", "front"), "cholesky": ("front",), "ldlt": ("ldlt",)}[problem.kind]
             structures = [replace(one, method=method) for one in problem.structures() for method in methods]
         else:
@@ -54,26 +54,26 @@ class CpuEngine(Engine):
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
         return cpu_batch(problem, analysis, count)
 
-    def partial_factor(self, problem: Problem, whole: Any, pattern: matrix.Pattern, dtype: np.dtype, once: Once) -> Any:
+    def partial_factor(self, problem: Problem, whole: Any, pattern: matrix.Pattern, dtype: np.dtype, memo: Memo) -> Any:
         options = problem.options
         how: dict[str, Any] = {"pivoting": options.pivoting, "refine": options.refine, "hermitian": options.hermitian}
         return _core.partial_factor(whole, pattern.core, np.empty(0, dtype), **how)
 
-    def factor_at_once(
-        self, A: Any, request: Request, cache: Any, lent: bool
+    def factor_fused(
+        self, A: Any, request: Request, cache: Any, borrow: bool
     ) -> tuple[Problem, Analysis, Any, Any] | None:
         n, n_columns = A.shape
         if n != n_columns:
             return None
-        made = _core.splu(cache if request.remembered else None, n, A.indptr, A.indices, A.data, for_core(), lent)
+        made = _core.splu(cache if request.remembered else None, n, A.indptr, A.indices, A.data, for_core(), borrow)
         if made is None:
             return None
         canonical, symbolic, factor, *took, known, dropped = made
-        if dropped and listens():
+        if dropped and log_enabled():
             tell(f"analysis of call {dropped} dropped: it does not suit these values, or leads to no factor")
         return *analyzed(canonical, symbolic, took, A, DEFAULT_OPTIONS, request), factor, known
 
-    def analyze_at_once(self, A: Any, request: Request) -> tuple[Problem, Analysis] | None:
+    def analyze_fused(self, A: Any, request: Request) -> tuple[Problem, Analysis] | None:
         n, n_columns = A.shape
         if n != n_columns:
             return None
@@ -84,7 +84,7 @@ class CpuEngine(Engine):
         return analyzed(canonical, symbolic, took, A, OF_ANY_VALUES, request)
 
     def factor_given(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
-        if problem.options is not OF_ANY_VALUES or problem.request.movable:
+        if problem.options is not OF_ANY_VALUES or problem.request.may_migrate:
             return None
         if analysis.core.structural_rank < problem.n:  # by zeros among the values analysed: others may suit another
             return None
@@ -100,7 +100,7 @@ def analyzed(
     canonical: Any, symbolic: Any, took: list[float], A: Any, options: Options, request: Request
 ) -> tuple[Problem, Analysis]:
     """What one call of the core has found out about `A`, in these seconds."""
-    problem = Problem(matrix.Pattern(canonical), A.data[:0], "lu", options, request, Once({"for_processor": symbolic}))
+    problem = Problem(matrix.Pattern(canonical), A.data[:0], "lu", options, request, Memo({"for_processor": symbolic}))
     problem.seconds = {"canonicalize": took[0], "analyze": took[1]}
     return problem, Analysis(symbolic)
 

@@ -14,7 +14,7 @@ from ...common.traits import structure_of
 from ...cost.calibration import for_core
 from ...cost.features import factor_features
 from ...cost.model import Features
-from ...cost.observation import Observation, Observations, beside_solve
+from ...cost.observation import Observation, Observations, net_of_solve
 from ...cost.processor import PHASES
 from ...cuda.layout import struct
 
@@ -101,4 +101,4 @@ def phase_seconds(
         took = min(took, timed(make)[0])
     refactor, solve = (repeated(call, budget) for call in (lambda: factor.refactor(second), lambda: factor.solve(b)))
     step = repeated(lambda: (factor.refactor(second), factor.solve(b)), budget)
-    return {"factor": took, "refactor": beside_solve(refactor, solve, step), "solve": solve}
+    return {"factor": took, "refactor": net_of_solve(refactor, solve, step), "solve": solve}

@@ -79,8 +79,8 @@ class CrisscrossProgram(ColumnProgram):
         dense = self.fronts.plan.flops if self.fronts else 0.0
         flops = float(2.0 * divided.multiply_adds + plan.nnz + dense)
         self.compose(plan, flops, *(part for part in parts if part is not None))
-        here = int(np.flatnonzero(self.curves.division == self.division)[0])
-        self.predicted = float(self.curves.sparse[here]), float(self.curves.dense[here])
+        index = int(np.flatnonzero(self.curves.division == self.division)[0])
+        self.predicted = float(self.curves.sparse[index]), float(self.curves.dense[index])
         self.factor_seconds = sum(self.predicted)
         lists = sum(array.nbytes for array in self.factorization.long_lists.values())
         self.needed_bytes = self.count_bytes() + lists

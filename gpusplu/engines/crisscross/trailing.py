@@ -38,11 +38,11 @@ class Trailing(Part):
         itemsize = self.dtype.itemsize
         longest = int(np.diff(plan.col_ptr[division:]).max(initial=0)) * itemsize
         taken = RESERVED_BYTES + CONTROL_BYTES + LONG_SCALARS * itemsize
-        room = int(device.shared_memory_bytes) // RESIDENT - taken & ~15
+        available = int(device.shared_memory_bytes) // RESIDENT - taken & ~15
         # Shared memory for a column and its terms [bytes], and for how many entries at most.
-        self.capacity, self.kept = room, (room - LEAST_BATCH) // itemsize
-        if longest + LEAST_BATCH <= room:
-            self.capacity, self.kept = min(room, longest + MOST_BATCH), longest // itemsize
+        self.capacity, self.kept = available, (available - LEAST_BATCH) // itemsize
+        if longest + LEAST_BATCH <= available:
+            self.capacity, self.kept = min(available, longest + MOST_BATCH), longest // itemsize
 
     def count_bytes(self) -> int:
         """Of the terms, and of the pointer, place in the order, step and wait of each entry [bytes]."""

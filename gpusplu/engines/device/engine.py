@@ -44,7 +44,7 @@ class DeviceEngine(Engine):
         request = problem.request
         return several.open_devices(request.devices) if request.devices else (self.device(problem),)
 
-    def least(self, problem: Problem) -> float:
+    def lower_bound(self, problem: Problem) -> float:
         """What comes before the first factorization: CuPy or kernels that are not there, an analysis, a factor."""
         costs, structure = costs_of(), problem.structure(problem.for_processor())
         start = seconds(costs["start.factor"], start_features(structure))
@@ -65,7 +65,7 @@ class DeviceEngine(Engine):
         needed = self.bytes_needed(problem)
         if needed > free:
             return Prediction(self.name, note=f"{needed:,} bytes of device memory are needed, {free:,} may be used")
-        return prediction._replace(once=self.first_use(device, problem))
+        return prediction._replace(first_use=self.first_use(device, problem))
 
     def prefers_single(self, problem: Problem) -> str:
         device, allowed = self.device(problem), problem.request.device_memory

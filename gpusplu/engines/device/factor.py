@@ -1,8 +1,8 @@
 """A factor in device memory that is refactored and solved with by replaying graphs, whatever the engine.
 
 `DeviceFactor` is to the GPU what the core's factor is to the CPU, and has its surface. Answers are certified by the
-rules that the CPU engine goes by (core/certify/ladder.hpp), always by measuring: the backward error of a solve comes
-back with it, refinement mends it, and where that is not enough pivots are chosen anew (factorization.py). The CPU
+rules that the CPU engine goes by (core/certify/accuracy_policy.hpp), always by measuring: the backward error of a solve
+comes back with it, refinement mends it, and where that is not enough pivots are chosen anew (factorization.py). The CPU
 engine's factor of the same values is also what L and U are taken from, and determinants where pivots are in doubt.
 """
 
@@ -18,33 +18,33 @@ from ...common import matrix
 from ...common.scipy_names import warn
 from ...cuda.graphs import Graph
 from ...cuda.stream import Stream
+from .deferred import DeferredFactorization
 from .inertia import inertia_of
-from .later import LaterFactorization
 from .program import STAGED
 from .refinement import refine
 
 
-class DeviceFactor(LaterFactorization):
+class DeviceFactor(DeferredFactorization):
     """LU, Cholesky or LDL^T factor of one matrix on one device."""
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
-        with self._device, self._lock, self._unfinished:
-            self._settle_later()
+        with self._device, self._lock, self._interrupted:
+            self._resolve_deferred()
             if self._is_left or self._lost:  # what is pending may take the place of values that were lost
-                self._settle(self._recorded.begin())
+                self._resolve(self._recorded.begin())
             self._must_hold()
             return self._solve(b, trans)
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
         """Refactor with the caller's values and solve for a right-hand side, both on one side, by one graph."""
-        with self._device, self._lock, self._unfinished:
-            self._settle(self._recorded.begin())
+        with self._device, self._lock, self._interrupted:
+            self._resolve(self._recorded.begin())
             return self._solve(b, trans, values)
 
     def get_ready(self, from_device: bool) -> None:
         """Make the graphs of a refactorization of values on the host, and of those and solves of arrays from there."""
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             recorded, measures = self._recorded, int(self._measures)
             recorded.begin()
             small = recorded.host.small
@@ -97,7 +97,7 @@ class DeviceFactor(LaterFactorization):
             recorded.send(stream, vectors.b.pointer, b)
             to = recorded.host.some(nbytes)
             target = to.ctypes.data
-        self._ask_graph(stream, recorded.graph("solve", trans, nrhs, int(self._measures)))
+        self._launch_graph(stream, recorded.graph("solve", trans, nrhs, int(self._measures)))
         if to is not None and nbytes > STAGED:
             self._device.fetch(stream, to, vectors.x.pointer)
         else:
@@ -121,28 +121,28 @@ class DeviceFactor(LaterFactorization):
                 if values is not None:
                     stream.copy(recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
                 stream.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
-                self._ask_graph(stream, graph, values is not None)
+                self._launch_graph(stream, graph, values is not None)
                 stream.copy(target, vectors.x.pointer, nbytes)
                 return x, self._certified(stream, trans, 1, target)
-            self._ask_graph(stream, direct, values is not None)
+            self._launch_graph(stream, direct, values is not None)
             return x, self._certified(stream, trans, 1, target, self._device.pointer(b))
         if not recorded.host.small:
             x = np.empty(b.shape, self._dtype, order="F")
             return x, self._solve_some(b, x, trans, 1)
         graph = recorded.graph(f"{what}_host", trans, measures)
         recorded.host.take(values, b)
-        self._ask_graph(stream, graph, values is not None)
+        self._launch_graph(stream, graph, values is not None)
         error = self._certified(stream, trans, 1, recorded.host.x.ctypes.data)
         return recorded.host.x.reshape(b.shape).copy(order="F"), error
 
-    def _ask_graph(self, stream: Stream, graph: Graph, given: bool = False) -> None:
+    def _launch_graph(self, stream: Stream, graph: Graph, given: bool = False) -> None:
         """Replay one that solves, and brings the status to the host; `given`: new values are taken over first."""
         if given:
             self._give(stream, graph, True)
             return
         if self._pending:
             self._recorded.host.forget()
-            self._asked = True
+            self._status_requested = True
         stream.replay(graph)
 
     def _certified(self, stream: Stream, trans: int, nrhs: int, target: int, b: int = 0) -> float:
@@ -154,18 +154,18 @@ class DeviceFactor(LaterFactorization):
         recorded = self._recorded
         stream.synchronize()
         if self._pending:
-            self._settle_device()
+            self._resolve_device()
         if not self._measures or self._on_cpu or self._recorded is not recorded:
             return 0.0
         error = recorded.backward_error()
-        if not self._doubtful and self._ladder.is_enough(error):
+        if not self._suspect and self._policy.is_enough(error):
             self._steps[trans] = 0
             return error
         vectors, nbytes = recorded.buffers.vectors(nrhs), recorded.vector_bytes(nrhs)
         if b:
             stream.copy(vectors.b.pointer, b, nbytes)
             stream.copy(vectors.x.pointer, target, nbytes)
-        refined = refine(recorded, stream, trans, nrhs, self._ladder, self._pivots, self._symbolic)
+        refined = refine(recorded, stream, trans, nrhs, self._policy, self._pivots, self._symbolic)
         self._events["n_refinement"] += refined.steps
         self._steps[trans] = refined.steps
         stream.copy(target, vectors.x.pointer, nbytes)
@@ -178,9 +178,9 @@ class DeviceFactor(LaterFactorization):
         """Choose pivots anew after a solve that stayed inaccurate, or warn."""
         vectors = self._recorded.buffers.vectors(nrhs)
         b, x = (bool(np.isfinite(self._recorded.vector(v, nrhs)).all()) for v in (vectors.b, vectors.x))
-        if self._ladder.may_choose_pivots(0, b):
+        if self._policy.may_choose_pivots(0, b):
             self._repivot()
-        elif self._ladder.must_warn(error, x, b):
+        elif self._policy.must_warn(error, x, b):
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
 
     def _solve_on_cpu(self, b: Any, trans: int) -> Any:
@@ -189,9 +189,9 @@ class DeviceFactor(LaterFactorization):
         self._error = self._cpu.backward_error
         if not on_device:
             return x
-        moved = self._device.array(b.shape, self._dtype)
-        moved.set(x)
-        return moved
+        x_on_device = self._device.array(b.shape, self._dtype)
+        x_on_device.set(x)
+        return x_on_device
 
     # ---- what is known about the factor
 
@@ -206,49 +206,49 @@ class DeviceFactor(LaterFactorization):
     bytes = property(lambda self: self._recorded.buffers.nbytes + self._recorded.program.plan_bytes)
     nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._recorded.program.nnz)
     backward_error = property(lambda self: self._error)
-    row_perm = property(lambda self: self._settled_cpu().row_perm)
-    col_perm = property(lambda self: self._settled_cpu().col_perm)
-    has_accurate_triangles = property(lambda self: self._settled_cpu().has_accurate_triangles)
+    row_perm = property(lambda self: self._resolved_cpu().row_perm)
+    col_perm = property(lambda self: self._resolved_cpu().col_perm)
+    has_accurate_triangles = property(lambda self: self._resolved_cpu().has_accurate_triangles)
 
     def lower(self) -> Any:
-        return self._settled_cpu().lower()
+        return self._resolved_cpu().lower()
 
     def upper(self) -> Any:
-        return self._settled_cpu().upper()
+        return self._resolved_cpu().upper()
 
     def inverse_on_pattern(self) -> Any:
-        return self._settled_cpu().inverse_on_pattern()
+        return self._resolved_cpu().inverse_on_pattern()
 
     def inverse_on_factors(self) -> Any:
-        return self._settled_cpu().inverse_on_factors()
+        return self._resolved_cpu().inverse_on_factors()
 
     def inverse_at(self, rows: np.ndarray, columns: np.ndarray) -> Any:
-        return self._settled_cpu().inverse_at(rows, columns)
+        return self._resolved_cpu().inverse_at(rows, columns)
 
     def pivots(self) -> Any:
-        return self._settled_cpu().pivots()
+        return self._resolved_cpu().pivots()
 
     def inertia(self) -> Any:
         """By the device where that is certain, else by the CPU engine's factor."""
-        with self._device, self._lock, self._unfinished:
-            self._settle(self._recorded.begin())
+        with self._device, self._lock, self._interrupted:
+            self._resolve(self._recorded.begin())
             self._must_hold()
             found = None if self._on_cpu else inertia_of(self._recorded, self._symbolic)
-        return found or self._settled_cpu().inertia()
+        return found or self._resolved_cpu().inertia()
 
     def slogdet(self) -> Any:
         """From the factor on the device; where that is another matrix's, or in doubt, by the CPU engine."""
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             stream = self._recorded.begin()
-            self._settle(stream)
+            self._resolve(stream)
             self._must_hold()
-            known = not (self._on_cpu or self._doubtful or self._found.n_perturbed)
+            known = not (self._on_cpu or self._suspect or self._found.n_perturbed)
             found = self._recorded.program.slogdet(stream, self._recorded.buffers) if known else None
-        return found or self._settled_cpu().slogdet()
+        return found or self._resolved_cpu().slogdet()
 
     def rcond(self) -> float:
         """By solves on the device."""
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             kept = self._error, self._seconds["solve_seconds"]
             inverse_norm = _core.inverse_norm(self._dtype.char, self.n, self.solve)
             self._error, self._seconds["solve_seconds"] = kept
@@ -258,8 +258,8 @@ class DeviceFactor(LaterFactorization):
 
     def stats(self) -> dict[str, Any]:
         """Counts, seconds and sizes, as the core's factor names them."""
-        with self._device, self._lock, self._unfinished:
-            self._settle(self._recorded.begin())
+        with self._device, self._lock, self._interrupted:
+            self._resolve(self._recorded.begin())
             status, program = self._found, self._recorded.program
             cpu = self._cpu.stats() if self._on_cpu else {}
             return {

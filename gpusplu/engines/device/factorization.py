@@ -28,15 +28,15 @@ import numpy as np
 
 from ... import _core
 from ...common import matrix
-from ...common.listeners import listens, tell
+from ...common.listeners import log_enabled, tell
 from ...common.options import Options
 from ...cuda.graphs import Graph
 from ...cuda.stream import Stream
 from ...errors import DeviceMemoryError
 from ..processor import cpu_factor, cpu_refactor
+from .interrupted import Interrupted
 from .program import Program, Status, is_asymmetric
 from .recorded import Recorded
-from .unfinished import Unfinished
 
 
 class DeviceFactorization:
@@ -55,17 +55,17 @@ class DeviceFactorization:
         That may be used [bytes].
     cpu : _core.Factor, optional
         The CPU engine's factor of the same values, where there is one.
-    remake : callable, optional
+    replan : callable, optional
         Makes another program of the pivots of the CPU engine's factor; without it the CPU engine goes on.
     spent : float, optional
         What it took to come here [s].
     """
 
-    _unread = False  # calls were made that nobody has looked after (later.py)
+    _unchecked = False  # calls were made that nobody has looked after (deferred.py)
     _lost = False  # values were taken that are not fit, and those before are gone
     _giving = False  # new values are being given to the device; whether they have been, the status says
     _undo = False  # a call gave new values, and raises unless it comes to its end: those before shall come back
-    _asked = False  # the status of values that are pending may have been read
+    _status_requested = False  # the status of values that are pending may have been read
 
     def __init__(
         self,
@@ -76,25 +76,25 @@ class DeviceFactorization:
         options: Options,
         device_memory: int | None = None,
         cpu: Any = None,
-        remake: Callable[[Any], Program] | None = None,
+        replan: Callable[[Any], Program] | None = None,
         spent: float = 0.0,
     ):
         start = perf_counter() - spent
         self._device = program.device
         self._symbolic, self._pattern, self._options = symbolic, pattern, options
         self.n, self._dtype = pattern.n, canonical.dtype
-        self._ladder = _core.Ladder(self._dtype.char, pivoting=options.pivoting, refine=options.refine)
-        self._measures = self._ladder.must_measure()
-        self._lock, self._unfinished = RLock(), Unfinished(program.devices)
+        self._policy = _core.AccuracyPolicy(self._dtype.char, pivoting=options.pivoting, refine=options.refine)
+        self._measures = self._policy.must_measure()
+        self._lock, self._interrupted = RLock(), Interrupted(program.devices)
         self.device_array = self._device.array_class
-        self._device_memory, self._remake = device_memory, remake
+        self._device_memory, self._replan = device_memory, replan
         self._cpu = cpu  # the CPU engine's factor, once something needed it
         self._cpu_current = cpu is not None  # it is of the values held
         self._on_cpu = False  # it has to solve
         self._pending = False  # a refactorization was not waited for
         self._events = dict.fromkeys(("n_refactor", "n_repivoted", "n_refinement"), 0)
         self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             self._recorded = Recorded(program, device_memory)
             stream = self._recorded.begin()
             self._recorded.send(stream, self._recorded.buffers.values.pointer, canonical)
@@ -104,8 +104,8 @@ class DeviceFactorization:
 
     def __del__(self) -> None:
         try:
-            self._unfinished.keep(self._recorded)
-            if self._pending or self._unread:  # its memory must not be given away before
+            self._interrupted.keep(self._recorded)
+            if self._pending or self._unchecked:  # its memory must not be given away before
                 with self._device:
                     self._recorded.begin().synchronize()
         except Exception:  # at the end of the process there may be no CUDA any more, nor `suppress`
@@ -131,9 +131,9 @@ class DeviceFactorization:
             Canonical position of a NaN or Inf, the factor being what it was, or -1. On the device always -1.
         """
         start = perf_counter()
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             stream = self._recorded.begin()
-            self._settle(stream)
+            self._resolve(stream)
             if type(values) is self.device_array:
                 direct = self._recorded.direct("refactor", arrays=(values,))
                 graph = direct or self._recorded.graph("refactor")
@@ -144,7 +144,7 @@ class DeviceFactorization:
             else:
                 self._refactor_from_host(stream, values, source is None, checked)
                 stream.synchronize()
-                bad = self._settle_host()
+                bad = self._resolve_host()
                 if bad >= 0:
                     return bad
             self._seconds["refactor_seconds"] = perf_counter() - start
@@ -177,45 +177,45 @@ class DeviceFactorization:
         stream.replay(graph)
         self._pending, self._undo, self._giving = True, waits, False
 
-    def _settle(self, stream: Stream) -> None:
+    def _resolve(self, stream: Stream) -> None:
         """Wait for a refactorization that nobody waited for, and say what was wrong with it; of one that was left
         before its end, go back to the values before."""
         if self._giving:
-            self._undo, self._giving = self._was_told(stream), False
+            self._undo, self._giving = self._status_arrived(stream), False
         if self._undo:
             stream.synchronize()
             self._restore()
         elif self._pending:
-            if not self._asked:
+            if not self._status_requested:
                 self._recorded.report(stream)
                 stream.synchronize()
             else:
-                self._was_told(stream)
-            self._settle_device()
+                self._status_arrived(stream)
+            self._resolve_device()
 
     @property
     def _is_left(self) -> bool:
-        """Whether a call was left before its end, and `_settle` has to mend what it holds."""
-        return self._giving or self._undo or self._asked
+        """Whether a call was left before its end, and `_resolve` has to mend what it holds."""
+        return self._giving or self._undo or self._status_requested
 
-    def _was_told(self, stream: Stream) -> bool:
+    def _status_arrived(self, stream: Stream) -> bool:
         """Whether the status has come to the host since it was forgotten, or is there on the device and comes now."""
         stream.synchronize()
-        if not self._recorded.host.is_told:
+        if not self._recorded.host.status_arrived:
             self._recorded.report(stream)
             stream.synchronize()
-        return self._recorded.host.is_told
+        return self._recorded.host.status_arrived
 
-    def _settle_device(self, found: Status | None = None) -> None:
-        """`_settle_host` for values that came from the device; raises."""
-        self._asked = True
+    def _resolve_device(self, found: Status | None = None) -> None:
+        """`_resolve_host` for values that came from the device; raises."""
+        self._status_requested = True
         found = found or self._recorded.status()
         canonical = self._recorded.values() if found.not_finite else None
-        bad = self._settle_host(found)
+        bad = self._resolve_host(found)
         if bad >= 0 and canonical is not None:
             raise matrix.non_finite(self._pattern, bad, canonical)
 
-    def _settle_host(self, found: Status | None = None) -> int:
+    def _resolve_host(self, found: Status | None = None) -> int:
         """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
         self._cpu_current = self._on_cpu = False
         self._found = found or self._recorded.status()
@@ -232,7 +232,7 @@ class DeviceFactorization:
             raise
         self._lost = False
         self._events["n_refactor"] += 1
-        self._pending = self._undo = self._asked = False
+        self._pending = self._undo = self._status_requested = False
         return -1
 
     def _must_be_symmetric(self) -> None:
@@ -249,8 +249,8 @@ class DeviceFactorization:
     def _accept(self, canonical: np.ndarray | None = None) -> None:
         """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""
         self._pivots = self._report(self._found, self._recorded.program)
-        self._doubtful = self._ladder.is_doubtful(self._pivots)
-        if self._ladder.after_factorization(self._pivots, self._measures) != _core.Verdict.accept:
+        self._suspect = self._policy.is_suspect(self._pivots)
+        if self._policy.after_factorization(self._pivots, self._measures) != _core.Decision.accept:
             self._repivot(canonical)
 
     def _report(self, found: Status, program: Program) -> _core.PivotReport:
@@ -258,23 +258,23 @@ class DeviceFactorization:
 
     def _repivot(self, canonical: np.ndarray | None = None) -> None:
         """Have the CPU engine choose pivots, which the device goes on with if it can; else the CPU engine solves."""
-        if self._remake is not None and not self._cpu_current and not self._symbolic.ldlt:
+        if self._replan is not None and not self._cpu_current and not self._symbolic.ldlt:
             self._cpu = None  # a refactorization could keep its pivots
         self._make_cpu(canonical)
         self._events["n_repivoted"] += 1
         self._on_cpu = not self._follow()
-        if listens():
+        if log_enabled():
             goes_on = "processor solves by them" if self._on_cpu else "device goes on with them"
             tell(f"pivots chosen anew by the processor; the {goes_on}")
 
     def _follow(self) -> bool:
         """Whether the device has factored the values held, well, with the pivots of the CPU engine."""
-        if self._remake is None or self._cpu.symbolic.kind != self._symbolic.kind:  # LU is LDL^T's last resort
+        if self._replan is None or self._cpu.symbolic.kind != self._symbolic.kind:  # LU is LDL^T's last resort
             return False
         if self._recorded.program.has_pivots_of(self._cpu):
             return False
         try:
-            program = self._remake(self._cpu)
+            program = self._replan(self._cpu)
             following = Recorded(program, self._device_memory)
         except DeviceMemoryError:
             return False
@@ -282,12 +282,12 @@ class DeviceFactorization:
         following.send(stream, following.buffers.values.pointer, self._cpu.values())
         found = following.factor_now(stream)
         pivots = self._report(found, program)
-        if found.n_tiny or self._ladder.after_factorization(pivots, True) != _core.Verdict.accept:
+        if found.n_tiny or self._policy.after_factorization(pivots, True) != _core.Decision.accept:
             return False
         symbolic = self._cpu.symbolic
         self._recorded, self._found, self._pivots, self._symbolic = following, found, pivots, symbolic
-        self._pending = self._undo = self._asked = False  # `following` has no values before these
-        self._doubtful = self._ladder.is_doubtful(pivots)
+        self._pending = self._undo = self._status_requested = False  # `following` has no values before these
+        self._suspect = self._policy.is_suspect(pivots)
         return True
 
     def _restore(self) -> None:
@@ -300,7 +300,7 @@ class DeviceFactorization:
             self._cpu_current = self._on_cpu = False
             self._found = self._recorded.factor_now(stream)
             self._accept()
-        self._pending = self._undo = self._asked = False
+        self._pending = self._undo = self._status_requested = False
 
     # ---- the CPU engine
 
@@ -316,9 +316,9 @@ class DeviceFactorization:
             self._cpu, self._cpu_current = cpu, True
         return self._cpu
 
-    def _settled_cpu(self) -> Any:
-        with self._device, self._lock, self._unfinished:
-            self._settle(self._recorded.begin())
+    def _resolved_cpu(self) -> Any:
+        with self._device, self._lock, self._interrupted:
+            self._resolve(self._recorded.begin())
             self._must_hold()
             cpu = self._make_cpu()
             if cpu.symbolic.kind != self._symbolic.kind:  # it went over to LU, which solves then go by too
@@ -327,9 +327,9 @@ class DeviceFactorization:
 
     def values(self) -> np.ndarray:
         """Canonical values that were factored last."""
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             stream = self._recorded.begin()
-            self._settle(stream)
+            self._resolve(stream)
             self._must_hold()
             stream.synchronize()
             return self._recorded.values()

@@ -28,7 +28,7 @@ from .part import COMMON, RESIDUAL, SHARED, THREADS, VALUES, WARP, MatrixPart, P
 # ---- Page-locked memory of the host that a factor's values and vectors pass through, at addresses that graphs know
 
 STATUS = struct("shared/values.hpp", "Status")
-STAGED = 1 << 26  # bytes of an array at most; larger ones go in pieces (cuda/pieces.py)
+STAGED = 1 << 26  # bytes of an array at most; larger ones go in pieces (cuda/chunked_copies.py)
 
 
 class Status(NamedTuple):
@@ -74,11 +74,11 @@ class Staging:
         self._some: np.ndarray | None = None
 
     def forget(self) -> None:
-        """Have `is_told` say whether the device has written the status since now."""
+        """Have `status_arrived` say whether the device has written the status since now."""
         self._largest[()] = 0
 
     @property
-    def is_told(self) -> bool:
+    def status_arrived(self) -> bool:
         """The caller has waited. Of a matrix without an entry but zeros nobody can tell."""
         return bool(self._largest[()] > 0)
 
@@ -164,7 +164,7 @@ class Buffers:
         What the program asked for.
     device_status : Buffer
         ``struct Status``.
-    beside : object
+    peers : object
         What the program has on other devices.
     host : Staging
         What passes through memory of the host.
@@ -186,7 +186,7 @@ class Buffers:
         memory = program.factor_memory()
         self.own = memory.allocate(device)
         self.device_status = device.zeros(STATUS.itemsize)
-        self.beside = program.factor_beside()
+        self.peers = program.factor_peers()
         self.host = Staging(program)
         self._vectors: dict[bool, Vectors] = {}
         self.nbytes = 2 * self.values.nbytes + self.input.nbytes + memory.nbytes + self.device_status.nbytes
@@ -196,26 +196,26 @@ class Buffers:
         """Buffers for that many right-hand sides."""
         several = nrhs > 1
         if several not in self._vectors:
-            self._vectors[several] = Vectors(self._program, self.rhs_at_once(MOST_RHS) if several else 1)
+            self._vectors[several] = Vectors(self._program, self.rhs_per_solve(MOST_RHS) if several else 1)
             self.nbytes += self._vectors[several].nbytes
         return self._vectors[several]
 
     def chunks(self, nrhs: int) -> list[tuple[int, int]]:
         """Ranges of several right-hand sides that are solved together."""
-        return chunks(nrhs, self.rhs_at_once(min(max(nrhs, 1), MOST_RHS)))
+        return chunks(nrhs, self.rhs_per_solve(min(max(nrhs, 1), MOST_RHS)))
 
-    def rhs_at_once(self, nrhs: int) -> int:
+    def rhs_per_solve(self, nrhs: int) -> int:
         """Right-hand sides that are solved for together if `nrhs` are given: fewer where memory is short."""
         if nrhs == 1:
             return 1  # the driver is not asked for free memory at every solve
         if True in self._vectors:
             return min(nrhs, self._vectors[True].capacity)
-        capacity, spare = MOST_RHS, self._program.free_bytes() // 2
+        capacity, available = MOST_RHS, self._program.free_bytes() // 2
         if self._limit is not None:
-            spare = min(spare, self._limit - self._program.needed_bytes)
-        while capacity > GROUP and Vectors.bytes_for(self._program, capacity) > spare:
+            available = min(available, self._limit - self._program.needed_bytes)
+        while capacity > GROUP and Vectors.bytes_for(self._program, capacity) > available:
             capacity //= 2
-        if self._limit is not None and Vectors.bytes_for(self._program, capacity) > spare:
+        if self._limit is not None and Vectors.bytes_for(self._program, capacity) > available:
             return 1
         return min(nrhs, capacity)
 
@@ -230,7 +230,7 @@ class Vectors:
         *dense, norms, done = vector_sizes(program.n, capacity, program.dtype.itemsize)
         self.b, self.x, self.residual, self.step, self.kept = map(device.empty, dense)
         self.own = program.vector_memory(capacity).allocate(device)
-        self.beside = program.vectors_beside(capacity)
+        self.peers = program.vector_peers(capacity)
         self.norms, self.done = device.zeros(norms), device.zeros(done)
         self.nbytes = Vectors.bytes_for(program, capacity)
         device.own_stream().synchronize()
@@ -248,11 +248,11 @@ def vector_sizes(n: int, capacity: int, itemsize: int) -> list[int]:
     return [n * capacity * itemsize] * 5 + [8 * (1 + 3 * capacity), 4]
 
 
-def chunks(nrhs: int, at_once: int) -> list[tuple[int, int]]:
+def chunks(nrhs: int, width: int) -> list[tuple[int, int]]:
     """Ranges of several right-hand sides that are solved together: never one alone, which other kernels solve."""
     found, begin = [], 0
     while begin < nrhs:
-        end = min(begin + at_once, nrhs)
+        end = min(begin + width, nrhs)
         end -= nrhs - end == 1 and end - begin > 2
         found.append((begin, end))
         begin = end
@@ -355,11 +355,11 @@ class Program(MatrixPart, ABC):
     def vector_memory(self, capacity: int) -> Memory:
         """Work memory of solves with up to `capacity` right-hand sides."""
 
-    def factor_beside(self) -> Any:
+    def factor_peers(self) -> Any:
         """What a factor has on other devices than the program's; allocated now."""
         return None
 
-    def vectors_beside(self, capacity: int) -> Any:
+    def vector_peers(self, capacity: int) -> Any:
         """The same of the work memory of solves."""
         return None
 
@@ -420,11 +420,11 @@ class Program(MatrixPart, ABC):
         args = record(kernel.arguments, status=buffers.device_status.pointer, report=buffers.host.status_address)
         stream.launch(kernel, 1, WARP, 0, args)
 
-    def add_up(self, stream: Stream, buffers: Buffers, tally: int, factored: bool, solved: bool) -> None:
+    def add_up(self, stream: Stream, buffers: Buffers, accumulated: int, factored: bool, solved: bool) -> None:
         """The status to a tally, and cleared for the next call; without a backward error."""
-        kernel = self.kernel(VALUES, "tally_status")
+        kernel = self.kernel(VALUES, "accumulate_status")
         status = buffers.device_status.pointer
-        args = record(kernel.arguments, status=status, tally=tally, factored=factored, solved=solved)
+        args = record(kernel.arguments, status=status, accumulated=accumulated, factored=factored, solved=solved)
         stream.launch(kernel, 1, WARP, 0, args)
 
     def residual(
@@ -434,13 +434,13 @@ class Program(MatrixPart, ABC):
         vectors: Vectors,
         trans: int,
         nrhs: int,
-        tally: int | None = None,
+        accumulated: int | None = None,
         factored: bool = False,
     ) -> None:
         """r = b - op(A) x and the norms of its backward error.
 
-        They go to the host with the status. With a `tally` they are added up there, `factored`: after a factorization;
-        with a null pointer they go nowhere.
+        They go to the host with the status. With an `accumulated` they are added up there, `factored`: after a
+        factorization; with a null pointer they go nowhere.
         """
         columns = 1 if nrhs == 1 else GROUP
         arrays = self.rows_of(trans)
@@ -465,8 +465,8 @@ class Program(MatrixPart, ABC):
             norms=vectors.norms.pointer,
             done=vectors.done.pointer,
             status=buffers.device_status.pointer,
-            report=buffers.host.status_address if tally is None else 0,
-            tally=tally or 0,
+            report=buffers.host.status_address if accumulated is None else 0,
+            accumulated=accumulated or 0,
             factored=factored,
         )
         stream.launch(kernel, self.blocks(n << lanes_log2, THREADS, 8), THREADS, RESIDUAL_BYTES, args)

@@ -15,8 +15,8 @@ import numpy as np
 from ... import _core
 from ...cuda.graphs import Graph
 from ...cuda.stream import Buffer, Stream
+from .accumulated import AccumulatedBuffer, AccumulatedStatus
 from .program import STAGED, Buffers, Program, Status
-from .tally import Tally, TallyBuffer
 
 # Graphs over the caller's own arrays: made for those that come this many times, so many in all.
 SIGHTINGS, DIRECT_GRAPHS = 3, 8
@@ -44,7 +44,7 @@ class Recorded:
         self.host = self.buffers.host
         self._graphs: dict[tuple[Any, ...], Graph] = {}
         self._known: set[tuple[Any, ...]] = set()  # calls that all is ready for
-        self._tally: TallyBuffer | None = None
+        self._accumulated: AccumulatedBuffer | None = None
         self._seen: dict[tuple[Any, ...], int] = {}  # how often, and no graph yet
         self._direct_left = DIRECT_GRAPHS
         self._stream: Stream | None = None  # where the last commands went
@@ -58,12 +58,12 @@ class Recorded:
         RuntimeError
             It is captured, and whoever calls means to wait.
         """
-        stream = self.begin_later()
+        stream = self.begin_deferred()
         if stream.captured:
             raise RuntimeError("the current stream is captured, and this call would wait for it; pass check='later'")
         return stream
 
-    def begin_later(self) -> Stream:
+    def begin_deferred(self) -> Stream:
         """The same for calls that nobody waits for; where it is captured, what it is behind is the caller's matter."""
         stream: Stream = self.device.caller_stream()
         if stream.captured:
@@ -89,8 +89,8 @@ class Recorded:
         """Upload, load and allocate what these commands need: none of that can be in a graph."""
         program, on_host = self.program, what.endswith("_host")
         self._known.add(kind_of(what, *key))
-        if what.endswith("_later"):
-            self.tally  # noqa: B018
+        if what.endswith("_deferred"):
+            self.accumulated  # noqa: B018
             self.device.ready_to_capture()
         program.ready_to_take_values()
         if "factor" in what:
@@ -218,19 +218,19 @@ class Recorded:
 
     # ---- calls that nobody waits for: what they say adds up in the tally
 
-    def refactor_later(self, stream: Stream, given: int = 0) -> None:
+    def refactor_deferred(self, stream: Stream, given: int = 0) -> None:
         self.refactor(stream, given)
-        self.program.add_up(stream, self.buffers, self.tally.pointer, factored=True, solved=False)
+        self.program.add_up(stream, self.buffers, self.accumulated.pointer, factored=True, solved=False)
 
-    def solve_later(
+    def solve_deferred(
         self, stream: Stream, trans: int, nrhs: int, measured: int, steps: int, b: int = 0, x: int = 0
     ) -> None:
         """With so many steps of refinement, whether they are needed or not."""
         vectors = with_addresses(self.buffers.vectors(nrhs), b=b, x=x)
         self.program.solve(stream, self.buffers, vectors, trans, nrhs, vectors.b, vectors.x)
-        self._certify_later(stream, vectors, (trans, nrhs), measured, steps, False)
+        self._certify_deferred(stream, vectors, (trans, nrhs), measured, steps, False)
 
-    def refactor_solve_later(
+    def refactor_solve_deferred(
         self,
         stream: Stream,
         trans: int,
@@ -246,35 +246,35 @@ class Recorded:
         self._with_values(
             stream, True, given, lambda values: program.factor_solve(stream, buffers, values, vectors, trans, nrhs)
         )
-        self._certify_later(stream, vectors, (trans, nrhs), measured, steps, True)
+        self._certify_deferred(stream, vectors, (trans, nrhs), measured, steps, True)
 
-    def _certify_later(
+    def _certify_deferred(
         self, stream: Stream, vectors: Any, system: tuple[int, int], measured: int, steps: int, factored: bool
     ) -> None:
-        tally = self.tally.pointer
+        accumulated = self.accumulated.pointer
         if not measured:
-            self.program.add_up(stream, self.buffers, tally, factored, solved=True)
+            self.program.add_up(stream, self.buffers, accumulated, factored, solved=True)
             return
         for _ in range(steps):
-            self.program.residual(stream, self.buffers, vectors, *system, tally=0)
+            self.program.residual(stream, self.buffers, vectors, *system, accumulated=0)
             self._step(stream, vectors, *system)
-        self.program.residual(stream, self.buffers, vectors, *system, tally, factored)
+        self.program.residual(stream, self.buffers, vectors, *system, accumulated, factored)
 
     @property
-    def tally(self) -> TallyBuffer:
+    def accumulated(self) -> AccumulatedBuffer:
         """Made at the first such call."""
-        if self._tally is None:
-            self._tally = TallyBuffer(self.device)
-        return self._tally
+        if self._accumulated is None:
+            self._accumulated = AccumulatedBuffer(self.device)
+        return self._accumulated
 
-    def read_tally(self, stream: Stream) -> None:
+    def read_accumulated(self, stream: Stream) -> None:
         """Wait for what these calls say."""
-        if self._tally is not None:
-            self._tally.read(stream)
+        if self._accumulated is not None:
+            self._accumulated.read(stream)
 
-    def take_tally(self, stream: Stream) -> Tally:
+    def take_accumulated(self, stream: Stream) -> AccumulatedStatus:
         """What they have said, which is cleared."""
-        return Tally() if self._tally is None else self._tally.take(stream)
+        return AccumulatedStatus() if self._accumulated is None else self._accumulated.take(stream)
 
     # ---- what is done at once
 

@@ -12,7 +12,7 @@ from .recorded import Recorded
 
 
 def refine(
-    recorded: Recorded, stream: Stream, trans: int, nrhs: int, ladder: Any, pivots: Any, symbolic: Any
+    recorded: Recorded, stream: Stream, trans: int, nrhs: int, policy: Any, pivots: Any, symbolic: Any
 ) -> _core.Refined:
     """Refine the solutions in the buffers as the ladder has it; errors of single rows are looked at on the host.
 
@@ -22,7 +22,7 @@ def refine(
         After a measured solve.
     stream : Stream
     trans, nrhs : int
-    ladder : _core.Ladder
+    policy : _core.Ladder
     pivots : _core.PivotReport
         Of the factorization.
     symbolic : _core.Symbolic
@@ -45,7 +45,7 @@ def refine(
     def go_back() -> None:
         stream.copy(vectors.x.pointer, vectors.kept.pointer, recorded.vector_bytes(nrhs))
 
-    return ladder.refine(pivots, measure, step, go_back)  # type: ignore[no-any-return]
+    return policy.refine(pivots, measure, step, go_back)  # type: ignore[no-any-return]
 
 
 def rowwise_error(recorded: Recorded, trans: int, nrhs: int, symbolic: Any) -> float:

@@ -35,7 +35,7 @@ THREADS = constant(SHARED, "GLU_THREADS")  # of a block, but of pipelines
 RUN = struct(SHARED, "GluRun")
 RESIDENT = constant(SHARED, "GLU_BLOCKS")  # blocks a multiprocessor
 TICKET_BYTES, FINISH_THREADS = constant(SHARED, "GLU_TICKET_BYTES"), constant(SHARED, "GLU_FINISH_THREADS")
-SPARE_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
+RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class GluProgram(ColumnProgram):
         tuning: Tuning = Tuning(),
     ):
         super().__init__(device, plan, pattern, dtype, pivot_threshold)
-        capacity = (device.shared_memory_bytes - SPARE_BYTES) // self.dtype.itemsize
+        capacity = (device.shared_memory_bytes - RESERVED_BYTES) // self.dtype.itemsize
         forced = MODES.index(tuning.mode) if tuning.mode else -1
         known = costs_of(device.name)
         costs = packed({**known, "glu.schedule": {**known["glu.schedule"], **tuning.costs}})
@@ -88,7 +88,7 @@ class GluProgram(ColumnProgram):
         self.solution = ColumnSolve(self.arrays, launches, plan.n)
         self.compose(plan, float(2.0 * plan.flops + plan.nnz), self.arrays, launches, self.solution)
         self.factor_seconds = self.schedule.predicted_seconds
-        names = ("task_bytes", "piece_bytes", "chain_bytes", "step_bytes", "update_bytes", "place_bytes")
+        names = ("task_bytes", "chunk_bytes", "chain_bytes", "step_bytes", "update_bytes", "place_bytes")
         self.needed_bytes = self.count_bytes() + int(sum(getattr(self.schedule, name).nbytes for name in names))
 
     @property
@@ -111,9 +111,9 @@ class GluProgram(ColumnProgram):
 
     @cached_property
     def _glu_arrays(self) -> dict[str, Buffer | None]:
-        tasks, pieces = self.schedule.task_bytes, self.schedule.piece_bytes
+        tasks, chunks = self.schedule.task_bytes, self.schedule.chunk_bytes
         names = ("row", "map16", "map32")
-        return {"tasks": self.upload(tasks), "pieces": self.upload(pieces)} | {
+        return {"tasks": self.upload(tasks), "chunks": self.upload(chunks)} | {
             name: self.arrays.arrays[name] for name in names
         }
 
@@ -166,11 +166,11 @@ class GluProgram(ColumnProgram):
             grid = min(2 * widest, RESIDENT * int(self.device.multiprocessors))
             stream.launch(kernel, grid, THREADS, TICKET_BYTES, record(kernel.arguments, **fields, begin=begin))
             return
-        first_piece = self.schedule.level_piece
+        first_chunk = self.schedule.level_chunk
         for level in range(int(run["level_begin"]), int(run["level_end"])):
-            first, pieces = int(first_piece[level]), int(first_piece[level + 1] - first_piece[level])
-            if pieces:
-                stream.launch(kernel, pieces, THREADS, TICKET_BYTES, record(kernel.arguments, **fields, begin=first))
+            first, chunks = int(first_chunk[level]), int(first_chunk[level + 1] - first_chunk[level])
+            if chunks:
+                stream.launch(kernel, chunks, THREADS, TICKET_BYTES, record(kernel.arguments, **fields, begin=first))
 
     def _finish(self, stream: Stream, buffers: Buffers) -> None:
         kernel = self.kernel(FILE, "finish_glu")

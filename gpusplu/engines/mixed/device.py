@@ -8,9 +8,9 @@ import numpy as np
 
 from ...common.matrix import Pattern
 from ...cuda.layout import record
+from ..device.interrupted import outliving
 from ..device.part import THREADS, VALUE_BYTES, VALUES, MatrixPart, address
 from ..device.program import STATUS, Status, is_asymmetric
-from ..device.unfinished import outliving
 
 ROW_SIZES = "common/row_sizes.cu"
 REAL = np.dtype("d")
@@ -107,7 +107,7 @@ class DeviceMatrix:
         r = self._rows.residual(self._values, b, x, trans, norms=norms)
         return r, norms.get().T
 
-    def here(self, array: np.ndarray) -> Any:
+    def local(self, array: np.ndarray) -> Any:
         return self._rows.array(np.asfortranarray(array))
 
     def full(self, shape: tuple[int, int], value: float) -> Any:

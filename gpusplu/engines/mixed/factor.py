@@ -21,7 +21,7 @@ import numpy as np
 
 from ... import _core
 from ...common import matrix
-from ...common.listeners import UNASKED, listens, tell
+from ...common.listeners import UNASKED, log_enabled, tell
 from ...common.matrix import SINGLE, Pattern
 from ...errors import NonFiniteError, NoSymmetricFactorError, NotPositiveDefiniteError
 from ..interface import Analysis, Engine
@@ -33,7 +33,7 @@ from .refinement import Refined, Rows, refine
 LEAST, LARGEST = 1e-30, 1e30
 #: Binary exponents by which right-hand sides are brought to one.
 MOST_SHIFT = 1000
-AT_ONCE = 8  # right-hand sides: each needs some ten vectors in double precision
+RHS_PER_SOLVE = 8  # right-hand sides: each needs some ten vectors in double precision
 #: What factorizations in single precision raise of matrices that double precision may factor.
 FAILURES = (RuntimeError, NotPositiveDefiniteError, NonFiniteError, _core.NotPositiveDefinite)
 OUT_OF_RANGE = "values are out of the range of single precision"
@@ -104,7 +104,7 @@ class MixedFactor:
         problem = self._problem
         kind = kernel_kind(problem.kind, problem.options.hermitian)
         key = "mixed.rows", self._dtype
-        return problem.once(key, lambda: RowsOnDevice(self._device, problem.pattern, self._dtype, kind))
+        return problem.memo(key, lambda: RowsOnDevice(self._device, problem.pattern, self._dtype, kind))
 
     def _matrix_of(self, values: np.ndarray) -> DoubleMatrix:
         """Of canonical values on the host."""
@@ -144,8 +144,8 @@ class MixedFactor:
 
     def _attempt(self, work: Callable[[], Any]) -> str:
         """Do what makes a factor in single precision of the values held; why that cannot be, or empty."""
-        ways = (0, 1) if self._problem.kind == "lu" else (0,)
-        if not all(rows.least >= LEAST and rows.norm <= LARGEST for rows in map(self._rows_of, ways)):
+        ops = (0, 1) if self._problem.kind == "lu" else (0,)
+        if not all(rows.least >= LEAST and rows.norm <= LARGEST for rows in map(self._rows_of, ops)):
             return OUT_OF_RANGE
         try:
             work()
@@ -155,7 +155,7 @@ class MixedFactor:
 
     def _go_over(self, why: str) -> None:
         """Factor the values held in double precision, and keep to that."""
-        if listens(UNASKED):
+        if log_enabled(UNASKED):
             tell(f"mixed precision is given up, and the factor made in double precision: {why}", UNASKED)
         self._left, self._single, self._double = True, None, None  # their memory may be needed
         self._make_double()
@@ -284,9 +284,9 @@ class MixedFactor:
         """By refinement; None where that has failed, and the factor in double precision has been made."""
         k = 1 if b.ndim == 1 else b.shape[1]
         columns = b.reshape((self.n, k), order="F")
-        moved = self.device_array is not None and type(b) is not self.device_array
-        if moved:
-            columns = self._A.here(columns)
+        from_host = self.device_array is not None and type(b) is not self.device_array
+        if from_host:
+            columns = self._A.local(columns)
         x, worst = self._A.full(columns.shape, np.nan), 0.0  # what is not finite has no solution
         for first, end in runs(np.isfinite(largest_of_columns(columns))):
             refined = refine(self._A, self._rows_of(trans), self._correct, columns[:, first:end], trans)
@@ -296,7 +296,7 @@ class MixedFactor:
                 return None
             x[:, first:end], worst = refined.x, max(worst, refined.error)
         self._error = worst
-        return (x.get(order="F") if moved else x).reshape(b.shape, order="F")
+        return (x.get(order="F") if from_host else x).reshape(b.shape, order="F")
 
     def _count(self, refined: Refined) -> None:
         self._counts["n_refinement"] += refined.steps
@@ -316,7 +316,7 @@ class MixedFactor:
 
     def _factors(self, of_columns: np.ndarray) -> Any:
         """What multiplies columns by these."""
-        return float(of_columns[0]) if of_columns.size == 1 else self._A.here(of_columns[None, :])
+        return float(of_columns[0]) if of_columns.size == 1 else self._A.local(of_columns[None, :])
 
     # ---- calls that nobody waits for
 
@@ -324,10 +324,10 @@ class MixedFactor:
         """Nothing has to be waited for."""
         return self._error
 
-    def refactor_later(self, values: Any) -> None:
+    def refactor_deferred(self, values: Any) -> None:
         raise ValueError(LATER)
 
-    def solve_later(self, b: Any, trans: int, x: Any, values: Any = None) -> Any:
+    def solve_deferred(self, b: Any, trans: int, x: Any, values: Any = None) -> Any:
         raise ValueError(LATER)
 
     # ---- what is known about the factor
@@ -387,26 +387,26 @@ class MixedFactor:
         """Those of the factor that solves, and which precision it has."""
         with self._device, self._lock:
             found = self._running.stats()
-            beside = self._double.stats()["bytes"] if self._double is not None and not self._gone_over else 0
+            other_bytes = self._double.stats()["bytes"] if self._double is not None and not self._gone_over else 0
             counts = {**self._counts, "n_refinement": self._counts["n_refinement"] + found.get("n_refinement", 0)}
             if not self._gone_over:
-                beside += self._pattern.nnz * self._dtype.itemsize
-                beside += 0 if self.device_array is None else self._on_device.nbytes
+                other_bytes += self._pattern.nnz * self._dtype.itemsize
+                other_bytes += 0 if self.device_array is None else self._on_device.nbytes
             return {
                 **{name: value for name, value in found.items() if name != "error_bound"},
                 **counts,
                 **self._seconds,
-                "bytes": found["bytes"] + beside,
+                "bytes": found["bytes"] + other_bytes,
                 "precision": "double" if self._gone_over else "mixed",
                 "why_double": self._why,
             }
 
 
 def runs(finite: np.ndarray) -> list[tuple[int, int]]:
-    """Ranges of columns that are solved together: at most `AT_ONCE`, and none that is not finite."""
+    """Ranges of columns that are solved together: at most `RHS_PER_SOLVE`, and none that is not finite."""
     found: list[tuple[int, int]] = []
     for k in np.flatnonzero(finite).tolist():
-        if found and found[-1][1] == k and k - found[-1][0] < AT_ONCE:
+        if found and found[-1][1] == k and k - found[-1][0] < RHS_PER_SOLVE:
             found[-1] = found[-1][0], k + 1
         else:
             found.append((k, k + 1))

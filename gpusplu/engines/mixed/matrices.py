@@ -21,7 +21,7 @@ class DoubleMatrix(Protocol):
         """``b - op(A) x``, and on the host, shape (k, 4), of each column the largest modulus of that, of x, of what
         `residual` has second, and of the first over that; what is not finite may be NaN or Inf."""
 
-    def here(self, array: np.ndarray) -> Any:
+    def local(self, array: np.ndarray) -> Any:
         """An array of the host where the matrix is."""
 
     def full(self, shape: tuple[int, int], value: float) -> Any:
@@ -54,7 +54,7 @@ class HostMatrix:
         rows = abs(r) / (sizes + (sizes == 0))
         return r, np.stack([largest_of_columns(array) for array in (r, x, sizes, rows)], axis=1)
 
-    def here(self, array: np.ndarray) -> np.ndarray:
+    def local(self, array: np.ndarray) -> np.ndarray:
         return array
 
     def full(self, shape: tuple[int, int], value: float) -> np.ndarray:

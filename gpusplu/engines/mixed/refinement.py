@@ -48,7 +48,7 @@ class Errors(NamedTuple):
     rowwise: np.ndarray
 
     @property
-    def settled(self) -> np.ndarray:
+    def converged(self) -> np.ndarray:
         return (self.normwise <= ENOUGH) & (self.rowwise <= ROWS_ENOUGH)
 
     def fell(self, before: Errors, part: float) -> np.ndarray:
@@ -151,14 +151,14 @@ class Solution:
 
         That is seen in every unknown: two solves for rounding errors of all rows say how far each may be off.
         """
-        if self.errors.settled[0]:
+        if self.errors.converged[0]:
             return True
         if not self.errors.normwise[0] <= ENOUGH:
             return False
         sizes = self.A.residual(self.b, self.x, self.trans)[1]
         signs = np.where(np.random.default_rng(0).random(self.b.shape) < 0.5, -1.0, 1.0)
         off = abs(self.solved(correct))
-        rounding = sum(abs(correct(EPS * sizes * self.A.here(s), self.trans)) for s in (abs(signs), signs))
+        rounding = sum(abs(correct(EPS * sizes * self.A.local(s), self.trans)) for s in (abs(signs), signs))
         size = abs(self.x)
         return bool((off <= HARMLESS * (rounding + EPS * size) + NOTHING * size.max()).all())
 
@@ -169,7 +169,7 @@ def refine(A: DoubleMatrix, rows: Rows, correct: Correct, b: Any, trans: int) ->
         solution = Solution(A, rows, b, trans)
         solution.add(solution.solved(correct))
         steps, iterations, accurate = plain(solution, correct), 0, True
-        for k in np.flatnonzero(~solution.errors.settled).tolist():
+        for k in np.flatnonzero(~solution.errors.converged).tolist():
             one = solution.column(k)
             if not one.is_accurate(correct):
                 found = by_gmres(one, correct)
@@ -182,7 +182,7 @@ def plain(solution: Solution, correct: Correct) -> int:
     """Steps of refinement while they are fast; their number."""
     for step in range(MOST_STEPS):
         before = solution.errors
-        if before.settled.all():
+        if before.converged.all():
             return step
         solution.add(solution.solved(correct))
         if not solution.errors.fell(before, SLOW).any():

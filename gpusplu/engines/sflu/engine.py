@@ -22,13 +22,13 @@ class SfluEngine(ColumnEngine):
     files = (*COLUMN_FILES, "columns/sflu.cu")
     symbolic_phases = ("host", "device")
 
-    def obstacle(self, problem: Problem) -> str:
-        reason = super().obstacle(problem)
+    def unsupported(self, problem: Problem) -> str:
+        reason = super().unsupported(problem)
         if reason or problem.options.symbolic == "host":
             return reason
         from . import symbolic
 
-        return symbolic.obstacle(self.device(problem), problem.n)
+        return symbolic.unsupported(self.device(problem), problem.n)
 
     def columns(self, problem: Problem, row_perm: np.ndarray, col_perm: np.ndarray) -> LuPattern | None:
         if problem.options.symbolic == "host":

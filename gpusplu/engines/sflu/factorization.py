@@ -59,15 +59,15 @@ class ColumnFactorization(Part):
         self._arrays, self._trailing, self._division = arrays, trailing, division
         kernel: tuple[str, str] = ("columns/sflu.cu", "factor_sflu") if trailing is None else trailing.kernel_name
         self._file, self._name = kernel
-        room = group_capacity(self.device, itemsize)
+        block_capacity = group_capacity(self.device, itemsize)
         self.mapped = is_mapped(plan)
-        self._places = 0 if self.mapped else places_of_a_warp(plan, room * itemsize)
+        self._places = 0 if self.mapped else places_of_a_warp(plan, block_capacity * itemsize)
         self._places_bytes = 2 * self._places * (LONG_SCALARS)
         self._pattern = plan.col_ptr[: division + 1], plan.row, plan.diag[:division]
         self.long_columns: np.ndarray = np.empty(0, np.int32)
         if tuning.splits and self.mapped:
             self.long_columns = _core.choose_long_columns(*self._pattern, plan.level, self._costs)
-        capacity = room - LONG_SCALARS - -(-self._places_bytes // itemsize)
+        capacity = block_capacity - LONG_SCALARS - -(-self._places_bytes // itemsize)
         groups = choose_groups(self.device, plan, division, capacity, tuning, self.long_columns)
         self.launches = GroupLaunches(self.device, self.dtype, groups, tuning.by_levels)
 
@@ -151,7 +151,8 @@ def is_mapped(plan: ColumnPlan) -> bool:
     return bool(plan.has_maps and plan.map.dtype == np.uint16 and few)
 
 
-def places_of_a_warp(plan: ColumnPlan, room: int) -> int:
-    """Places that a warp keeps: those of the longest column of L, if half of the `room` of a block has them [bytes]."""
+def places_of_a_warp(plan: ColumnPlan, block_capacity: int) -> int:
+    """Places that a warp keeps: those of the longest column of L, if half of the `block_capacity` of a block has them
+    [bytes]."""
     longest = int((plan.col_ptr[1:] - plan.diag).max(initial=2))
-    return min(longest, room // (4 * (LONG_SCALARS)), MOST_PLACES) & ~1
+    return min(longest, block_capacity // (4 * (LONG_SCALARS)), MOST_PLACES) & ~1

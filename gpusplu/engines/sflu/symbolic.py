@@ -21,12 +21,12 @@ RESERVED_BYTES, WARP = (constant("shared/columns.hpp", name) for name in ("RESER
 MOST_RESIDENT = 32  # blocks of a warp that a multiprocessor can have
 
 
-def obstacle(device: Any, n: int) -> str:
+def unsupported(device: Any, n: int) -> str:
     """Why a matrix of this order is too large for the kernel; empty if it is not."""
-    needed, room = 4 * _core.bitmap_words(n), int(device.shared_memory_bytes)
-    if needed <= room:
+    needed, free = 4 * _core.bitmap_words(n), int(device.shared_memory_bytes)
+    if needed <= free:
         return ""
-    return f"marking {n:,} rows takes {needed:,} bytes of shared memory in the symbolic phase, and a block has {room:,}"
+    return f"marking {n:,} rows takes {needed:,} bytes of shared memory in the symbolic phase, and a block has {free:,}"
 
 
 def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarray, col_perm: np.ndarray) -> LuPattern:
@@ -50,7 +50,7 @@ def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarr
     n = len(ptr) - 1
     if n == 0:
         return LuPattern(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
-    if reason := obstacle(device, n):
+    if reason := unsupported(device, n):
         raise EngineUnavailableError(reason)
     with device:
         search = Search(device, ptr, ind, row_perm, col_perm)

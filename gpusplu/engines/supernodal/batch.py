@@ -16,11 +16,11 @@ from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
 from ..device.determinants import outer_determinant
+from ..device.interrupted import Interrupted, outliving
 from ..device.part import address
-from ..device.unfinished import Unfinished, outliving
-from ..interface import HostWork, LaneTally
+from ..interface import AccumulatedLaneStatus, HostWork
 from .lane_commands import THREADS, LaneCommands
-from .lockstep import DETERMINANTS, LANES, OUTCOME, REPORT, TALLY, LockstepProgram
+from .lockstep import ACCUMULATED, DETERMINANTS, LANES, OUTCOME, REPORT, LockstepProgram
 
 if TYPE_CHECKING:
     from ..interface import Analysis
@@ -37,7 +37,7 @@ class LockstepBatch:
     """Factors of `count` systems on a device; the interface of engines' batches.
 
     Commands go to the caller's stream, and nothing waits but `report`, `errors`, `steps`, `slogdet`, `values`,
-    `take_tally` and calls with arrays of the host.
+    `take_accumulated` and calls with arrays of the host.
 
     Raises
     ------
@@ -49,12 +49,12 @@ class LockstepBatch:
         self.count, self.n, self.nnz = count, program.n, program.pattern.nnz
         self._program, self._device = program, program.device
         self._dtype, self._groups = program.dtype, -(-count // LANES)
-        self._lock, self._unfinished = RLock(), Unfinished([program.device])
+        self._lock, self._interrupted = RLock(), Interrupted([program.device])
         self._half = False  # a refactorization did not come to its end
         self._stream: Stream | None = None
         self._event: Any = None
         self._busy = False  # nobody has waited for the last commands
-        self._unread = False  # calls were made that nobody has looked after
+        self._unchecked = False  # calls were made that nobody has looked after
         self._captured = False  # graphs of the caller's have commands of this batch, and may run at any time
         self._known: set[str] = set()  # kinds of calls whose kernels have run
         self._taken: Any = None  # event: the values of the last refactorization are in lanes
@@ -70,12 +70,12 @@ class LockstepBatch:
             self._memory = {name: device.empty(size) for name, size in sizes.items()}
             self._sources: tuple[Any, Buffer | None] = (None, None)
             self._commands = LaneCommands(program, self._memory, count)
-            device.own_stream().clear(self._memory["tallies"].pointer, sizes["tallies"])
+            device.own_stream().clear(self._memory["accumulated"].pointer, sizes["accumulated"])
             device.own_stream().synchronize()
 
     def __del__(self) -> None:
         try:
-            self._unfinished.keep((self._memory, self._copies))
+            self._interrupted.keep((self._memory, self._copies))
             if self._busy:  # its memory must not be given away before
                 with self._device:
                     self._begin().synchronize()
@@ -92,7 +92,7 @@ class LockstepBatch:
         self, values: Any, source: np.ndarray | None, between: Callable[[Stream], None] | None = None
     ) -> None:
         """`between`: adds commands that need the values in lanes, and not the factors."""
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             stream = self._begin()
             pointer, held = self._on_device(stream, values)
             from_where = self._source(source)
@@ -105,24 +105,26 @@ class LockstepBatch:
             self._leave(stream, held)
             self._half = False
 
-    def solve_beside(self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, beside: HostWork) -> Any:
+    def solve_overlapped(
+        self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, host_work: HostWork
+    ) -> Any:
         """`refactor` where values and source are given, then `solve`, while the host works on some of the systems.
 
         Systems some of whose pivots were replaced are not refined: they need other pivots.
         """
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             copies = self._copies = self._copies or SystemCopies(self._device, self._dtype, self.nnz)
             stream = self._begin()
-            copies.take_rhs(b, beside.systems, stream.record())
+            copies.take_rhs(b, host_work.systems, stream.record())
             if given is not None:
-                self._refactor(*given, lambda stream: copies.take_values(self._commands, beside.stale, stream))
-            elif beside.stale:
+                self._refactor(*given, lambda stream: copies.take_values(self._commands, host_work.stale, stream))
+            elif host_work.stale:
                 copies.stream.wait(stream.record() if self._taken is None or self._captured else self._taken)
-                copies.take_values(self._commands, beside.stale, copies.stream)
+                copies.take_values(self._commands, host_work.stale, copies.stream)
 
             def work() -> None:
                 copies.stream.synchronize()
-                beside.work(copies.values[: len(beside.stale)], copies.rhs)
+                host_work.work(copies.values[: len(host_work.stale)], copies.rhs)
 
             stream.wait(copies.stream.record())  # what comes next in it may write to what is copied
             return self._solve(b, trans, None, work)
@@ -134,9 +136,9 @@ class LockstepBatch:
         """
         return self._solve(b, trans, out)
 
-    def _solve(self, b: Any, trans: int, out: np.ndarray | None, beside: Callable[[], None] | None = None) -> Any:
-        """`beside`: what the host does meanwhile."""
-        with self._device, self._lock, self._unfinished:
+    def _solve(self, b: Any, trans: int, out: np.ndarray | None, host_work: Callable[[], None] | None = None) -> Any:
+        """`host_work`: what the host does meanwhile."""
+        with self._device, self._lock, self._interrupted:
             stream = self._begin()
             self._must_be_whole()
             columns = 1 if b.ndim == 2 else b.shape[2]
@@ -144,9 +146,11 @@ class LockstepBatch:
             x = self._device.array(b.shape[::-1], self._dtype).T
             given, held = self._on_device(stream, b)
             for k in range(columns):
-                self._commands.solve_column(stream, given, self._device.pointer(x), k, columns, trans, beside is None)
-            if beside is not None:
-                beside()
+                self._commands.solve_column(
+                    stream, given, self._device.pointer(x), k, columns, trans, host_work is None
+                )
+            if host_work is not None:
+                host_work()
             self._leave(stream, held)
             if not on_host:
                 return x
@@ -188,7 +192,7 @@ class LockstepBatch:
         """Sign and logarithm of the modulus of every determinant; waits."""
         program, device, systems = self._program, self._device, self._groups * LANES
         wide = np.dtype("D" if self._dtype.kind == "c" else "d")
-        with device, self._lock, self._unfinished:
+        with device, self._lock, self._interrupted:
             self._must_be_whole()
             program.load(DETERMINANTS)
             diagonal, out = program.diagonal, device.empty(systems * (8 + wide.itemsize))
@@ -214,7 +218,7 @@ class LockstepBatch:
 
     def values(self, system: int) -> np.ndarray:
         """Canonical values of one system that were factored last, on the host; waits."""
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             nbytes = self.nnz * self._dtype.itemsize
             to, number = self._device.empty(nbytes), self._device.upload(np.array([system], np.int32))
             with outliving(self._device, (to, number)):
@@ -239,7 +243,7 @@ class LockstepBatch:
 
     # ---- calls that nobody waits for: what they say adds up in the tallies
 
-    def ask_later(
+    def enqueue_deferred(
         self, values: Any = None, source: np.ndarray | None = None, b: Any = None, trans: int = 0, x: Any = None
     ) -> Any:
         """`refactor` with `values`, `solve` with `b` and to `x`, or both; may become part of a graph of the caller's.
@@ -247,7 +251,7 @@ class LockstepBatch:
         Arrays are the device's and as kernels take them; `x` may be `b`.
         """
         kind = "refactor" if b is None else "solve" if values is None else "refactor_solve"
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             for name, array in (("values", values), ("rhs", b), ("out", x)):
                 if array is not None and not self._device.can_read(array):
                     raise ValueError(f"check='later' copies nothing: {name} is on another device, or not aligned")
@@ -258,7 +262,7 @@ class LockstepBatch:
                 if values is None:
                     self._must_be_whole()
                 from_where = self._source(source)
-                self._half, self._unread = values is not None, True
+                self._half, self._unchecked = values is not None, True
                 self._taken = None if values is not None else self._taken
                 self._add_commands(stream, values, from_where, b, trans, x)
                 self._leave(stream)
@@ -272,7 +276,7 @@ class LockstepBatch:
                 self._captured = True
                 with self._device.captured() as stream:
                     self._add_commands(stream, values, self._source(source), b, trans, x)
-            self._unread = True
+            self._unchecked = True
             return x
 
     def _add_commands(self, stream: Stream, values: Any, source: Buffer | None, b: Any, trans: int, x: Any) -> None:
@@ -285,7 +289,7 @@ class LockstepBatch:
             commands.solve_column(stream, pointer(b), pointer(x), k, columns, trans)
         commands.add_up(stream, values is not None, pointer(x) if columns else 0, columns)
 
-    def take_tally(self) -> LaneTally | None:
+    def take_accumulated(self) -> AccumulatedLaneStatus | None:
         """What such calls have said of every system, which is forgotten; None if there was none. Waits, if so.
 
         Raises
@@ -293,20 +297,20 @@ class LockstepBatch:
         RuntimeError
             The caller's stream is captured.
         """
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             stream = self._begin()
-            if not (self._unread or self._captured):
+            if not (self._unchecked or self._captured):
                 return None
             if self._captured:  # graphs of the caller's add to it, in whatever stream they are launched
                 self._device.synchronize()
-            found = self._read("tallies", TALLY, self.count)
-            stream.clear(self._memory["tallies"].pointer, self._memory["tallies"].nbytes)
+            found = self._read("accumulated", ACCUMULATED, self.count)
+            stream.clear(self._memory["accumulated"].pointer, self._memory["accumulated"].nbytes)
             self._leave(stream)
-            self._unread = False
+            self._unchecked = False
         n_factored, n_solved = int(found["n_factored"][0]), int(found["n_solved"][0])
         if not (n_factored or n_solved):
             return None
-        return LaneTally(self._reported(found["worst"]), found["error"], n_factored, n_solved)
+        return AccumulatedLaneStatus(self._reported(found["worst"]), found["error"], n_factored, n_solved)
 
     # ---- commands
 
@@ -358,7 +362,7 @@ class LockstepBatch:
 
     def _read_buffer(self, buffer: Buffer, nbytes: int, offset: int = 0) -> np.ndarray:
         """Bytes of a buffer, after all that was asked for."""
-        with self._device, self._lock, self._unfinished:
+        with self._device, self._lock, self._interrupted:
             self._must_be_whole()
             stream, found = self._begin(), np.empty(nbytes, np.uint8)
             self._device.fetch(stream, found, buffer.pointer + offset)
@@ -404,14 +408,14 @@ class SystemCopies:
     def take_values(self, commands: LaneCommands, systems: list[int], stream: Stream) -> None:
         """Copy values of these systems, which `stream` gathers."""
         if systems != self._systems:
-            self._make_room(systems)
+            self._reserve(systems)
         if self._numbers is not None and self._gathered is not None:
             commands.copy_systems(stream, self._numbers, len(systems), self._gathered.pointer)
             if stream is not self.stream:
                 self.stream.wait(stream.record())
             self.stream.copy(self.values.ctypes.data, self._gathered.pointer, self.values.nbytes)
 
-    def _make_room(self, systems: list[int]) -> None:
+    def _reserve(self, systems: list[int]) -> None:
         """Have memory for the values of these."""
         self._systems, self._numbers, self._gathered = None, None, None
         self.values = self._pinned(self.values, (len(systems), self._nnz))
@@ -452,7 +456,7 @@ def make_batch(problem: Problem, analysis: Analysis, device: Any, count: int) ->
         return LockstepProgram(device, core.with_scales_of(dtype.char), problem.pattern, dtype, groups)
 
     try:
-        program: LockstepProgram = problem.once(("supernodal.lockstep", dtype, groups, device.index), made)
+        program: LockstepProgram = problem.memo(("supernodal.lockstep", dtype, groups, device.index), made)
     except ValueError:  # a front has too many rows
         return None
     return LockstepBatch(program, count, problem.request.device_memory)

@@ -16,10 +16,10 @@ from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
 from ..device.factorization import report_of
+from ..device.interrupted import Interrupted
 from ..device.part import addresses
 from ..device.program import Buffers, Memory, Status, is_asymmetric
 from ..device.recorded import Recorded
-from ..device.unfinished import Unfinished
 from .memory import limits_of
 from .plan import Plan, make_plan
 from .program import FrontProgram
@@ -139,15 +139,15 @@ class DeviceComplement:
 
     def __init__(self, program: ComplementProgram, options: Options, device_memory: int | None):
         self._program, self._device_memory = program, device_memory
-        self._device, self._lock, self._unfinished = program.device, RLock(), Unfinished(program.devices)
-        self._ladder = _core.Ladder(program.dtype.char, pivoting=options.pivoting, refine=options.refine)
+        self._device, self._lock, self._interrupted = program.device, RLock(), Interrupted(program.devices)
+        self._policy = _core.AccuracyPolicy(program.dtype.char, pivoting=options.pivoting, refine=options.refine)
         self._recorded: Recorded | None = None
 
-    def factor(self, canonical: np.ndarray, beside: int) -> np.ndarray | None:
+    def factor(self, canonical: np.ndarray, reserved_bytes: int) -> np.ndarray | None:
         """The complement of canonical values, shape (m, m), Fortran-contiguous; None where the pivots were not fit, or
         memory is short beside another factor of that many bytes."""
-        with self._device, self._lock, self._unfinished:
-            first, recorded = self._recorded is None, self._room(beside)
+        with self._device, self._lock, self._interrupted:
+            first, recorded = self._recorded is None, self._workspace(reserved_bytes)
             if recorded is None:
                 return None
             if not first:  # a graph pays
@@ -161,11 +161,11 @@ class DeviceComplement:
             self._device.fetch(self._device.own_stream(), complement, recorded.buffers.own["complement"].pointer)
             return complement
 
-    def refactor(self, values: Any, entries: np.ndarray, beside: int) -> tuple[Any, Any, Any] | None:
+    def refactor(self, values: Any, entries: np.ndarray, reserved_bytes: int) -> tuple[Any, Any, Any] | None:
         """The complement of values in the caller's order on the device, there; besides these canonical `entries`, and
         all of them. None as `factor` has it, or where values are not finite or not symmetric."""
-        with self._device, self._lock, self._unfinished:
-            recorded = self._room(beside)
+        with self._device, self._lock, self._interrupted:
+            recorded = self._workspace(reserved_bytes)
             if recorded is None:
                 return None
             program, buffers, device = self._program, recorded.buffers, self._device
@@ -182,16 +182,16 @@ class DeviceComplement:
             stream.synchronize()
             return (complement, some, canonical) if self._are_fit(recorded.status()) else None
 
-    def _room(self, beside: int) -> Recorded | None:
+    def _workspace(self, reserved_bytes: int) -> Recorded | None:
         """Made at first; None where memory is short."""
         if self._recorded is None:
             allowed = self._device_memory
             with suppress(DeviceMemoryError):
-                self._recorded = Recorded(self._program, None if allowed is None else max(0, allowed - beside))
+                self._recorded = Recorded(self._program, None if allowed is None else max(0, allowed - reserved_bytes))
         return self._recorded
 
     def _are_fit(self, found: Status) -> bool:
         if is_asymmetric(found, self._program.dtype):
             return False
         pivots = report_of(found, self._program.plan, self._program.growth_bound)
-        return bool(self._ladder.after_factorization(pivots, True) == _core.Verdict.accept)
+        return bool(self._policy.after_factorization(pivots, True) == _core.Decision.accept)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...cuda.stream import Buffer, Stream
 from ..device.determinants import joined, outer_determinant
-from ..device.unfinished import outliving
+from ..device.interrupted import outliving
 from .diagonal import OverDiagonal, are_tiles
 
 FILE = "fronts/determinants.cu"
@@ -30,7 +30,7 @@ class Determinants(OverDiagonal):
         kernel, wide = self.kernel(FILE, "block_determinants"), np.dtype("D" if self.dtype.kind == "c" else "d")
         logs, signs = np.empty(len(blocks)), np.empty(len(blocks), wide)
         out = self.device.empty(logs.nbytes + signs.nbytes)
-        self._look(stream, kernel, factor, signs=out.pointer, logs=out.pointer + signs.nbytes)
+        self._launch(stream, kernel, factor, signs=out.pointer, logs=out.pointer + signs.nbytes)
         with outliving(self.device, out):
             stream.read(signs, out.pointer, signs.nbytes)
             stream.read(logs, out.pointer + signs.nbytes, logs.nbytes)

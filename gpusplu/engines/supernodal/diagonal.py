@@ -31,7 +31,7 @@ class OverDiagonal(Part):
         blocks = diagonal_blocks(self._plan)
         return self.upload(blocks), blocks
 
-    def _look(self, stream: Stream, kernel: Any, factor: Buffer, **fields: Any) -> None:
+    def _launch(self, stream: Stream, kernel: Any, factor: Buffer, **fields: Any) -> None:
         """Launch the kernel, once what its arguments point to is there."""
         on_device, blocks = self._blocks
         count, order = len(blocks), int(blocks["order"].max())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...common.matrix import Pattern
-from ...common.memo import Once
+from ...common.memo import Memo
 from ...common.stats import show
 from ...cost.calibration import costs_of
 from ...cost.model import Costs, Prediction
@@ -32,14 +32,14 @@ class SupernodalEngine(DeviceEngine):
     batches = several = interfaces = True
     files = (*COMMON, "fronts/block_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
 
-    def obstacle(self, problem: Problem) -> str:
+    def unsupported(self, problem: Problem) -> str:
         if problem.options.pivoting == "partial":
             return f"engine={self.name!r} pivots inside its fronts only; pass pivoting='auto' or {ON_HOST}"
-        return super().obstacle(problem)
+        return super().unsupported(problem)
 
     def analyze(self, problem: Problem) -> Analysis:
         """The ordering whose plan promises the fastest factorization and solve."""
-        return problem.once(self._key(problem), lambda: self._planned(problem))  # type: ignore[no-any-return]
+        return problem.memo(self._key(problem), lambda: self._planned(problem))  # type: ignore[no-any-return]
 
     def _key(self, problem: Problem) -> Hashable:
         """Of the analysis: a plan is made for the precision of a factor."""
@@ -61,11 +61,11 @@ class SupernodalEngine(DeviceEngine):
 
             arguments = candidates, problem.pattern, dtype, self.devices(problem), request.device_memory
             return problem.timed("plan", lambda: plan_shared(*arguments))  # type: ignore[no-any-return]
-        alone = candidates, problem.pattern, dtype, self.device(problem), request.device_memory
-        return problem.timed("plan", lambda: plan_within(*alone))  # type: ignore[no-any-return]
+        inputs = candidates, problem.pattern, dtype, self.device(problem), request.device_memory
+        return problem.timed("plan", lambda: plan_within(*inputs))  # type: ignore[no-any-return]
 
-    def remember(self, problem: Problem, analysis: Analysis) -> None:
-        problem.once.put(self._key(problem), analysis)
+    def adopt(self, problem: Problem, analysis: Analysis) -> None:
+        problem.memo.put(self._key(problem), analysis)
 
     def predict(self, problem: Problem) -> Prediction:
         device, analysis = self.device(problem), self.analyze(problem)
@@ -96,18 +96,18 @@ class SupernodalEngine(DeviceEngine):
         from ..device.factor import DeviceFactor
 
         key = "supernodal.program", values.dtype, problem.options.hermitian
-        program = problem.once(key, lambda: self.upload(problem, analysis, values.dtype))
+        program = problem.memo(key, lambda: self.upload(problem, analysis, values.dtype))
         core, allowed = analysis.core.with_scales_of(values.dtype.char), problem.request.device_memory
-        remake = partial(self.remake, problem, values.dtype) if problem.kind == "ldlt" else None
+        replan = partial(self.replan, problem, values.dtype) if problem.kind == "ldlt" else None
         known = program, core, problem.pattern, values, problem.options, allowed
         if not problem.request.devices:
-            return DeviceFactor(*known, remake=remake)
+            return DeviceFactor(*known, replan=replan)
         from .shared_factor import SharedFactor
 
         with several.failures(self.devices(problem)):
-            return SharedFactor(*known, remake=remake)
+            return SharedFactor(*known, replan=replan)
 
-    def remake(self, problem: Problem, dtype: np.dtype, cpu: Any) -> Any:
+    def replan(self, problem: Problem, dtype: np.dtype, cpu: Any) -> Any:
         """The program of the pivots of LDL^T that the CPU engine found, columns that it delayed and all."""
         pairs = np.flatnonzero(cpu.pivots()[1]).astype(np.int32)
         core = cpu.symbolic.with_pivots(cpu.pivot_columns, pairs)
@@ -135,23 +135,23 @@ class SupernodalEngine(DeviceEngine):
 
         if not problem.request.devices:
             return make_batch(problem, analysis, self.device(problem), count)
-        from .dealt_batch import DealtBatch, shares
+        from .distributed_batch import DistributedBatch, shares
 
         opened = self.devices(problem)
         counts = shares(count, [device.multiprocessors for device in opened])
-        dealt = [(device, some) for device, some in zip(opened, counts, strict=True) if some]
-        batches = [make_batch(problem, analysis, device, some) for device, some in dealt]
+        parts = [(device, some) for device, some in zip(opened, counts, strict=True) if some]
+        batches = [make_batch(problem, analysis, device, some) for device, some in parts]
         made = [batch for batch in batches if batch is not None]
-        return DealtBatch(made, [device for device, _ in dealt]) if len(made) == len(dealt) else None
+        return DistributedBatch(made, [device for device, _ in parts]) if len(made) == len(parts) else None
 
-    def partial_factor(self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, once: Once) -> Any:
+    def partial_factor(self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, memo: Memo) -> Any:
         if problem.request.devices:
             return None
         from .complement import DeviceComplement, make_program
 
         device, allowed, options = self.device(problem), problem.request.device_memory, problem.options
         known = device, whole.with_scales_of(dtype.char), pattern, dtype, options.hermitian, allowed
-        program = once(("supernodal.complement", dtype), lambda: make_program(*known))
+        program = memo(("supernodal.complement", dtype), lambda: make_program(*known))
         return DeviceComplement(program, options, allowed)
 
     def facts(self, analysis: Analysis) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class SupernodalEngine(DeviceEngine):
 
         return observe_fronts(name, measure, budget)
 
-    def observe_once(self) -> Observations:
+    def observe_first_use(self) -> Observations:
         from .observe import observe_compiler
 
         return observe_compiler(self.files)
@@ -185,12 +185,12 @@ class SupernodalEngine(DeviceEngine):
 def devices_text(facts: Mapping[str, Any]) -> str:
     """Of explain(), about several devices."""
     shares = ", ".join(f"{share:.0%}" for share in facts["shares"])
-    way = "peer to peer" if facts["peer_to_peer"] else "through the host, as they do not all reach each other"
+    route = "peer to peer" if facts["peer_to_peer"] else "through the host, as they do not all reach each other"
     gain = facts["seconds_on_one"] / facts["seconds_shared"]
     fronts = facts["shared_fronts"]
     which = f"{show(fronts)} large fronts by tiles on several, each of the others" if fronts else "each front"
     text = f"{len(facts['shares'])} have {shares} of the work, {which} on one of them"
-    return f"{text}; {show(facts['traffic_bytes'])} bytes go {way}; {gain:.2g} times as fast as one, predicted"
+    return f"{text}; {show(facts['traffic_bytes'])} bytes go {route}; {gain:.2g} times as fast as one, predicted"
 
 
 ENGINE = SupernodalEngine()

@@ -112,39 +112,41 @@ class FrontSolve:
         fields["slots"] += SLOTS * SLOT_BYTES * int(self._schedule.ticket_ptr[part])
         return fields
 
-    def _small(self, stream: Stream, part: int, way: str) -> None:
+    def _small(self, stream: Stream, part: int, direction: str) -> None:
         """Fronts of phases 0 to 2."""
         tickets, fronts = self._tickets(part), self._fronts
         if not tickets:
             return
         middle = "_transposed" if self._transposed else ""
-        kernel = fronts.kernel(solve_file(self._transposed), f"solve_{way}{middle}_{self._suffix}")
+        kernel = fronts.kernel(solve_file(self._transposed), f"solve_{direction}{middle}_{self._suffix}")
         resident, shared_bytes = fronts.plan.solve_shape(self._columns)
         grid = fronts.blocks(tickets * self._groups, 1, resident)
         args = record(kernel.arguments, **self._fields(part, part == self._last))
-        dependent = way == "backward"  # after a factorization, blocks that wait would crowd on a few multiprocessors
+        dependent = (
+            direction == "backward"
+        )  # after a factorization, blocks that wait would crowd on a few multiprocessors
         stream.launch(kernel, grid, THREADS, shared_bytes, args, dependent)
 
-    def _large(self, stream: Stream, part: int, way: str) -> None:
+    def _large(self, stream: Stream, part: int, direction: str) -> None:
         """Fronts of phase 3."""
         fronts, schedule = self._fronts, self._schedule
-        first, end = (getattr(schedule, f"{way}_ptr")[part : part + 2]).tolist()
+        first, end = (getattr(schedule, f"{direction}_ptr")[part : part + 2]).tolist()
         if first == end:
             return
-        kernel: Kernel = fronts.kernel("fronts/solve_large.cu", f"solve_large_{way}_{self._suffix}")
+        kernel: Kernel = fronts.kernel("fronts/solve_large.cu", f"solve_large_{direction}_{self._suffix}")
         ends = part == self._last and not self._tickets(part)
         arrays = addresses(fronts.solve_large_arrays)
-        arrays[way] += TASK_BYTES * first
+        arrays[direction] += TASK_BYTES * first
         args = record(
             kernel.arguments,
             solve=record(kernel.arguments["solve"], **self._fields(part, ends)),
             **arrays,
-            **{"forward_count": 0, "backward_count": 0, f"{way}_count": end - first},
+            **{"forward_count": 0, "backward_count": 0, f"{direction}_count": end - first},
             front_count=int(np.count_nonzero(fronts.plan.is_large)),
             transposed=self._transposed,
             progress=self._progress,
         )
-        resident, shared_bytes = fronts.plan.large_solve_shape(way == "forward", self._columns)
+        resident, shared_bytes = fronts.plan.large_solve_shape(direction == "forward", self._columns)
         grid = fronts.blocks((end - first) * self._groups, 1, resident)
         stream.launch(kernel, grid, THREADS, shared_bytes, args, dependent=True)
 
@@ -265,13 +267,13 @@ class Fronts(Part):
                         streams.leave(segment)
             passed = plan.streamed
         if solve:
-            ways = [(solve.forward, part) for part in range(passed, plan.solve_parts)]
-            ways += [(solve.backward, part) for part in reversed(range(plan.solve_parts))]
-            for way, part in ways:
+            sweeps = [(solve.forward, part) for part in range(passed, plan.solve_parts)]
+            sweeps += [(solve.backward, part) for part in reversed(range(plan.solve_parts))]
+            for sweep, part in sweeps:
                 streams = copies if part < plan.streamed else None
                 if streams:
                     streams.load(part)
-                way(stream, part)
+                sweep(stream, part)
                 if streams:
                     streams.leave(part)
         if copies:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...cuda.layout import constant
 from ...cuda.stream import Buffer, Stream
-from ..device.unfinished import outliving
+from ..device.interrupted import outliving
 from .diagonal import OverDiagonal
 
 FILE = "fronts/inertia.cu"
@@ -26,7 +26,7 @@ class Signs(OverDiagonal):
         self.load(FILE)
         sums, found = self.device.zeros(4 * COUNTS), np.zeros(COUNTS, np.uint32)
         least = LEAST * np.finfo(self.dtype).eps
-        self._look(stream, self.kernel(FILE, "count_signs"), factor, least=least, counts=sums.pointer)
+        self._launch(stream, self.kernel(FILE, "count_signs"), factor, least=least, counts=sums.pointer)
         with outliving(self.device, sums):
             stream.read(found, sums.pointer, found.nbytes)
         positive, negative, small = found.tolist()

@@ -17,7 +17,7 @@ from .lockstep import ERRORS, FRONTS, LANES, MEASURE, MOVE, REPORT, SOLVE, STEPS
 
 THREADS, TEAM_THREADS = constant(SHARED, "LANE_THREADS"), constant(SHARED, "TEAM_THREADS")
 TEAM_WARPS, SOLVE_ENTRIES = constant(SHARED, "TEAM_WARPS"), constant(SHARED, "SOLVE_ROWS")
-MOVED, MEASURED = constant(SHARED, "MOVED_ENTRIES"), constant(SHARED, "MEASURED_ROWS")
+BLOCK_ENTRIES, MEASURED = constant(SHARED, "ENTRIES_PER_BLOCK"), constant(SHARED, "MEASURED_ROWS")
 LEAF_ENTRIES, TILE_ENTRIES = (constant(SHARED, name) ** 2 for name in ("LEAF_TILE", "FRONT_TILE"))
 STAGED_ITEMS, LINES_AHEAD = constant(SHARED, "STAGED_ITEMS"), constant(SHARED, "LINES_AHEAD")
 CONTROL_BYTES, MEASURE_BYTES = constant(SHARED, "LANE_CONTROL_BYTES"), constant(SHARED, "MEASURE_BYTES")
@@ -58,7 +58,7 @@ class LaneCommands:
             reports=reports,
             sizes=bool(reports) and program.one_triangle,
         )
-        stream.launch(kernel, self._groups * -(-entries // MOVED), THREADS, self._tile_bytes(), args)
+        stream.launch(kernel, self._groups * -(-entries // BLOCK_ENTRIES), THREADS, self._tile_bytes(), args)
 
     def _compare(self, stream: Stream, reports: int) -> None:
         """Values in lanes with those that have to be their conjugates."""
@@ -74,7 +74,7 @@ class LaneCommands:
             entries=self.nnz,
             reports=reports,
         )
-        stream.launch(kernel, self._groups * -(-count // MOVED), THREADS, 0, args)
+        stream.launch(kernel, self._groups * -(-count // BLOCK_ENTRIES), THREADS, 0, args)
 
     def _tile_bytes(self) -> int:
         return LANES * (LANES + 1) * self._dtype.itemsize
@@ -134,12 +134,12 @@ class LaneCommands:
 
     def add_up(self, stream: Stream, factored: bool, x: int = 0, columns: int = 0) -> None:
         """What a call says to the tallies of those that nobody waits for; x: where its solutions are."""
-        kernel, memory = self._program.kernel(MOVE, "tally_lanes"), self._memory
+        kernel, memory = self._program.kernel(MOVE, "accumulate_lanes"), self._memory
         args = record(
             kernel.arguments,
             reports=memory["factoring"].pointer,
             outcomes=memory["outcomes"].pointer,
-            tallies=memory["tallies"].pointer,
+            accumulated=memory["accumulated"].pointer,
             x=x,
             size=self.n * columns,
             factored=factored,
@@ -183,7 +183,7 @@ class LaneCommands:
             outcomes=self._memory["outcomes"].pointer,
             first=column == 0,
         )
-        stream.launch(kernel, self._groups * -(-self.n // MOVED), THREADS, self._tile_bytes(), args)
+        stream.launch(kernel, self._groups * -(-self.n // BLOCK_ENTRIES), THREADS, self._tile_bytes(), args)
 
     def _round(self, step: int) -> dict[str, int]:
         """Words that one round of a solve counts with."""
@@ -203,7 +203,7 @@ class LaneCommands:
         into, base = ("x", "other") if step % 2 == 0 else ("other", "x")
         fields = (
             addresses(program.solve_arrays)
-            | addresses(program.way(upper))
+            | addresses(program.direction(upper))
             | dict(
                 warp_count=len(plan.warp_tasks),
                 block_count=len(plan.block_fronts),

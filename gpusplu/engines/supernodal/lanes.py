@@ -19,7 +19,7 @@ TILE = struct(SHARED, "FrontTile")
 LEAF_TILE, FRONT_TILE = constant(SHARED, "LEAF_TILE"), constant(SHARED, "FRONT_TILE")
 WARPS, PART_COLUMNS = constant(SHARED, "LANE_WARPS"), constant(SHARED, "PART_COLUMNS")
 LANES, SOLVE_ROWS = constant(SHARED, "WARP_SIZE"), constant(SHARED, "SOLVE_ROWS")
-TEAM_ROWS, WIDE_ROWS, ALONE_ROWS = (constant(SHARED, f"{name}_ROWS") for name in ("TEAM", "WIDE", "ALONE"))
+TEAM_ROWS, WIDE_ROWS, SINGLE_WARP_ROWS = (constant(SHARED, f"{name}_ROWS") for name in ("TEAM", "WIDE", "SINGLE_WARP"))
 IS_ENTRY = constant(SHARED, "IS_ENTRY")  # of places of what is not a child's
 
 # What a front takes, for the order of tickets: of a tile, of a tile of pivots, and of the front itself. Only ratios
@@ -89,11 +89,11 @@ class LanePlan:
         is_wide = self._upwards(self._rows > TEAM_ROWS)
         self.team_fronts = ordered[~(is_wide | self._is_large)[ordered]]
         self.wide_fronts = ordered[(is_wide & ~self._is_large)[ordered]]
-        by_block = self._upwards(self._rows > ALONE_ROWS)
+        by_block = self._upwards(self._rows > SINGLE_WARP_ROWS)
         self.block_fronts = ordered[by_block[ordered]]
-        alone = ordered[~by_block[ordered]]
-        self.warp_tasks = np.concatenate([self.leaves, np.zeros(len(alone), TASK)])
-        self.warp_tasks["first"][len(self.leaves) :] = self.warp_tasks["last"][len(self.leaves) :] = alone
+        by_warp = ordered[~by_block[ordered]]
+        self.warp_tasks = np.concatenate([self.leaves, np.zeros(len(by_warp), TASK)])
+        self.warp_tasks["first"][len(self.leaves) :] = self.warp_tasks["last"][len(self.leaves) :] = by_warp
 
     def _upwards(self, some: np.ndarray) -> np.ndarray:
         """Which of the fronts above the cut are among some, or above one of them."""

@@ -20,8 +20,8 @@ FRONTS, TILES, SOLVE = "lockstep/fronts.cu", "lockstep/tiles.cu", "lockstep/solv
 FILES = (MOVE, MEASURE, FRONTS, TILES, SOLVE)
 LANES, WARPS = constant(SHARED, "WARP_SIZE"), constant(SHARED, "LANE_WARPS")
 STEPS: int = _core.MOST_STEPS  # of refinement
-REPORT, ERRORS, OUTCOME, TALLY = (
-    struct(SHARED, name) for name in ("LaneReport", "LaneErrors", "LaneOutcome", "LaneTally")
+REPORT, ERRORS, OUTCOME, ACCUMULATED = (
+    struct(SHARED, name) for name in ("LaneReport", "LaneErrors", "LaneOutcome", "AccumulatedLaneStatus")
 )
 TICKETS = constant(SHARED, "LANE_TICKETS")  # words of a launch
 
@@ -96,12 +96,12 @@ class LockstepProgram(MatrixPart):
         core = self.core
         return [(core.row_perm, core.row_scale), (core.col_perm, core.col_scale)]
 
-    def way(self, transposed: bool) -> dict[str, Buffer | None]:
+    def direction(self, transposed: bool) -> dict[str, Buffer | None]:
         """Items of the right-hand side and the order of the solution, for A or its transpose."""
-        return self._ways[transposed and not self.one_triangle]
+        return self._directions[transposed and not self.one_triangle]
 
     @cached_property
-    def _ways(self) -> list[dict[str, Buffer | None]]:
+    def _directions(self) -> list[dict[str, Buffer | None]]:
         found = []
         for into, out in ((0, 1), (1, 0)) if not self.one_triangle else ((0, 1),):
             items: Items = self.plan.solve_items(*self._orders[into])
@@ -127,7 +127,7 @@ class LockstepProgram(MatrixPart):
         """Compile, upload and load all that refactorizations and solves need."""
         self.device.prepare(FILES, self.dtype.char, self.kind)
         self.load(*FILES)
-        self.factor_arrays, self.solve_arrays, self._ways, self._columns, self._rows, self.pairs  # noqa: B018
+        self.factor_arrays, self.solve_arrays, self._directions, self._columns, self._rows, self.pairs  # noqa: B018
 
     def sizes(self, groups: int) -> dict[str, int]:
         """Bytes of what a batch of so many groups keeps."""
@@ -140,5 +140,8 @@ class LockstepProgram(MatrixPart):
         sizes["stacks"] = self.leaf_blocks * WARPS * core.task_size * entry
         sizes["factoring"] = groups * LANES * REPORT.itemsize + 4 * (TICKETS + groups * (above + tiles))
         sizes["solving"] = groups * LANES * ERRORS.itemsize + 4 * (1 + STEPS) * (TICKETS + 1 + groups * (2 + 2 * above))
-        sizes["outcomes"], sizes["tallies"] = groups * LANES * OUTCOME.itemsize, groups * LANES * TALLY.itemsize
+        sizes["outcomes"], sizes["accumulated"] = (
+            groups * LANES * OUTCOME.itemsize,
+            groups * LANES * ACCUMULATED.itemsize,
+        )
         return sizes

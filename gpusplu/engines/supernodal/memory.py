@@ -38,15 +38,15 @@ FACTOR_ARRAYS = {
 LARGE_ARRAYS = {  # of large fronts besides
     "large": "large_front_bytes",
     "tasks": "large_task_bytes",
-    "piece_ptr": "large_piece_ptr",
-    "pieces": "large_piece_bytes",
+    "chunk_ptr": "large_chunk_ptr",
+    "chunks": "large_chunk_bytes",
     "place": "place",
 }
 SOLVE_ARRAYS = {
     "slots": "solve_schedule.slot_bytes",
     "below": "below",
-    "piece_ptr": "solve_schedule.piece_ptr",
-    "pieces": "solve_schedule.piece_bytes",
+    "chunk_ptr": "solve_schedule.chunk_ptr",
+    "chunks": "solve_schedule.chunk_bytes",
 }
 LARGE_SOLVE_ARRAYS = {  # of large fronts besides
     "fronts": "solve_schedule.large_bytes",

@@ -12,7 +12,7 @@ from ... import gallery
 from ...common.matrix import to_device
 from ...common.timing import repeated, synchronizer
 from ...cost.features import factor_features, move_features, start_features
-from ...cost.observation import Observation, Observations, beside_solve, excess
+from ...cost.observation import Observation, Observations, excess, net_of_solve
 from ...cuda import devices
 from ...cuda.nvrtc import compile_kernels
 from ..interface import Measure
@@ -22,17 +22,17 @@ from .predict import plan_features
 def observe_fronts(name: str, measure: Measure, budget: float) -> Observations:
     """The engine on a matrix of the gallery, and what values and vectors cost that are on the other side."""
     A = gallery.named(name)
-    there, here = measure("supernodal", True), measure("supernodal", False)
-    if isinstance(there, str) or isinstance(here, str):
+    on_device, on_host = measure("supernodal", True), measure("supernodal", False)
+    if isinstance(on_device, str) or isinstance(on_host, str):
         return {}
-    problem, analysis = there.factor_object.symbolic.parts()
+    problem, analysis = on_device.factor_object.symbolic.parts()
     structure, plan = problem.structure(analysis.core), plan_features(analysis.plan)
     return {
-        "start.analyze": [Observation(factor_features(structure), min(there.analyze, here.analyze))],
-        "supernodal.refactor": [Observation(plan, beside_solve(there.refactor, there.solve, there.step))],
-        "supernodal.solve": [Observation(plan, there.solve)],
-        **excess("start.factor", start_features(structure), min(there.factor, here.factor), there.refactor),
-        **excess("move.to_device", move_features(structure), here.step, there.step),
+        "start.analyze": [Observation(factor_features(structure), min(on_device.analyze, on_host.analyze))],
+        "supernodal.refactor": [Observation(plan, net_of_solve(on_device.refactor, on_device.solve, on_device.step))],
+        "supernodal.solve": [Observation(plan, on_device.solve)],
+        **excess("start.factor", start_features(structure), min(on_device.factor, on_host.factor), on_device.refactor),
+        **excess("move.to_device", move_features(structure), on_host.step, on_device.step),
         "move.to_host": [Observation(move_features(structure), seconds_to_host(A, budget))],
     }
 

@@ -30,7 +30,7 @@ class SharedFactor(DeviceFactor):
 
     def refactor(self, values: Any, source: np.ndarray | None = None, checked: bool = False) -> int:
         with self._device, self._lock, self._guarded(values, source):
-            self._renew()
+            self._reset()
             return super().refactor(values, source, checked)
 
     def solve(self, b: Any, trans: int = 0) -> Any:
@@ -39,19 +39,19 @@ class SharedFactor(DeviceFactor):
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
         with self._device, self._lock, self._guarded(values, self._pattern):
-            self._renew()
+            self._reset()
             return super().refactor_solve(values, b, trans)
 
     def check(self) -> float:
         with self._device, self._lock, self._guarded():
             return super().check()
 
-    def _ask(self, what: str, *key: int, values: Any = None, b: Any = None, x: Any = None) -> None:
+    def _enqueue(self, what: str, *key: int, values: Any = None, b: Any = None, x: Any = None) -> None:
         with self._device, self._lock, self._guarded(values, self._pattern):
             if self._device.caller_stream().captured:
                 raise RuntimeError("calls of a factor on several devices cannot be captured")
-            self._renew()
-            super()._ask(what, *key, values=values, b=b, x=x)
+            self._reset()
+            super()._enqueue(what, *key, values=values, b=b, x=x)
 
     @contextmanager
     def _guarded(self, values: Any = None, given: Any = None) -> Iterator[None]:
@@ -73,8 +73,8 @@ class SharedFactor(DeviceFactor):
             previous = np.array_equal(self._pattern.gather(new) if given else new, held)
         if previous:
             held = self._recorded._fetched(buffers.previous, held)
-        self._pending = self._unread = self._on_cpu = self._cpu_current = False
-        self._giving = self._undo = self._asked = False
+        self._pending = self._unchecked = self._on_cpu = self._cpu_current = False
+        self._giving = self._undo = self._status_requested = False
         self._captured, self._stale = (), True
         program, allowed = self._recorded.program, self._device_memory
         with suppress(Exception):  # whatever the devices say: the CPU engine goes on
@@ -89,7 +89,7 @@ class SharedFactor(DeviceFactor):
             self._make_cpu(held)
             self._on_cpu = True
 
-    def _renew(self) -> None:
+    def _reset(self) -> None:
         """Memory and graphs of their own, where those before cannot be used."""
         if self._stale:
             self._recorded = Recorded(self._recorded.program, self._device_memory)

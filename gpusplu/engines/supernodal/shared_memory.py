@@ -13,8 +13,8 @@ from ...cost.calibration import costs_of, for_core
 from ...cuda.devices import usable_bytes
 from ..device.program import STATUS
 from ..interface import Analysis
-from .deal import Deal, deal
-from .deal_pieces import link_of
+from .branches import link_of
+from .front_mapping import FrontMapping, map_fronts
 from .memory import (
     BLOCK_SHARE,
     all_vector_bytes,
@@ -43,28 +43,30 @@ def plan_shared(
     compared = tuple((one.ordering, took) for one, took in zip(cores, seconds, strict=True)) if len(cores) > 1 else ()
     usable = [usable_bytes(device, device_memory) for device in devices]
     overhead = needed_bytes(plan, pattern) - arena_bytes(plan)
-    available = [max(0, int((1 - BLOCK_SHARE) * (there - overhead))) for there in usable]
+    available = [max(0, int((1 - BLOCK_SHARE) * (free - overhead))) for free in usable]
     peers = reach_each_other(devices)
     link = link_of(costs_of(devices[0].name), peers)
     speeds = speeds_of(devices, core, dtype, limits)
     values = pattern.nnz * np.dtype(dtype).itemsize
-    dealt = deal(plan, speeds, available, link, values=values)
-    shared = shared_within(plan, dealt, pattern, usable)
-    if dealt.shared and not fits(shared, pattern, usable):  # a front that all have a part of takes memory of all
-        shared = shared_within(plan, deal(plan, speeds, available, link, share=False, values=values), pattern, usable)
+    mapping = map_fronts(plan, speeds, available, link, values=values)
+    shared = shared_within(plan, mapping, pattern, usable)
+    if mapping.shared and not fits(shared, pattern, usable):  # a front that all have a part of takes memory of all
+        shared = shared_within(
+            plan, map_fronts(plan, speeds, available, link, share=False, values=values), pattern, usable
+        )
     shared.peer_to_peer = peers
     return Analysis(core, shared, compared)
 
 
-def shared_within(plan: Plan, dealt: Deal, pattern: Pattern, usable: list[int]) -> SharedPlan:
+def shared_within(plan: Plan, mapping: FrontMapping, pattern: Pattern, usable: list[int]) -> SharedPlan:
     """The plan with its fronts as they are dealt, and as much memory for blocks as there is, or with least."""
     block_bytes = int(BLOCK_SHARE * min(usable))
-    shared = share_plan(plan, dealt, len(usable), block_bytes)
+    shared = share_plan(plan, mapping, len(usable), block_bytes)
     for _ in range(MOST_HALVINGS):
         if fits(shared, pattern, usable):
             break
         block_bytes //= 2
-        smaller = share_plan(plan, dealt, len(usable), block_bytes)
+        smaller = share_plan(plan, mapping, len(usable), block_bytes)
         if max(smaller.block_sizes) >= 0.95 * max(shared.block_sizes):
             break
         shared = smaller
@@ -74,7 +76,7 @@ def shared_within(plan: Plan, dealt: Deal, pattern: Pattern, usable: list[int]) 
 def fits(plan: SharedPlan, pattern: Pattern, usable: list[int]) -> bool:
     """Whether each device has the memory that it needs."""
     needed = needed_of_each(plan, pattern)
-    return all(wanted <= there for wanted, there in zip(needed, usable, strict=True))
+    return all(wanted <= free for wanted, free in zip(needed, usable, strict=True))
 
 
 def common_limits(devices: Sequence[Any], device_memory: int | None) -> Limits:

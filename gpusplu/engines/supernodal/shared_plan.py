@@ -17,8 +17,8 @@ import numpy as np
 
 from ... import _core
 from ...cuda.layout import struct
-from .deal import Deal, segments_of
-from .deal_pieces import ALIGN, Fronts
+from .branches import ALIGN, Fronts
+from .front_mapping import FrontMapping, segments_of
 from .plan import FRONT, Limits, Plan, View
 from .tiles import TASK, Rectangle, Tiles, Transfers, tiles_of
 
@@ -32,14 +32,16 @@ def aligned(scalars: int) -> int:
     return -(-scalars // ALIGN) * ALIGN
 
 
-class Share(View):
+class LocalPlan(View):
     """A plan as one of the devices has it."""
 
     def __init__(self, plan: SharedPlan, device: int):
         super().__init__(plan)
         self._plan, self._device = plan, device
         self.factor_size = self._scratch + max((plan.tiles[f].entries for f in self._others), default=0)
-        self.block_size = int(plan.block_sizes[device]) + sum(aligned(int(plan.block_entries[f])) for f in self._beside)
+        self.block_size = int(plan.block_sizes[device]) + sum(
+            aligned(int(plan.block_entries[f])) for f in self._foreign_blocks
+        )
 
     @cached_property
     def own(self) -> np.ndarray:
@@ -53,11 +55,11 @@ class Share(View):
         for a while."""
         records, plan = self._plan.front_records, self._plan
         edges = [edge.child for edge in plan.edges if plan.device_of[edge.target] == self._device]
-        if not (edges or self._others or self._beside):
+        if not (edges or self._others or self._foreign_blocks):
             return records
         records = np.array(records, FRONT)
         records["factor"][self._others] = self._scratch
-        for front in [*edges, *self._beside]:
+        for front in [*edges, *self._foreign_blocks]:
             records["block"][front] = self.block_place(front)
         return records
 
@@ -71,11 +73,11 @@ class Share(View):
     @cached_property
     def _others(self) -> list[int]:
         """Fronts that it shares and others have in the end."""
-        home, device = self._plan.front_device, self._device
-        return [front for front, tiles in self._plan.tiles.items() if device in tiles.group and home[front] != device]
+        owner, device = self._plan.front_device, self._device
+        return [front for front, tiles in self._plan.tiles.items() if device in tiles.group and owner[front] != device]
 
     @cached_property
-    def _beside(self) -> dict[int, int]:
+    def _foreign_blocks(self) -> dict[int, int]:
         """Places of blocks that are not in the plan's order: neither from nor for a front of this device."""
         plan, device, found = self._plan, self._device, {}
         at = int(plan.block_sizes[device])
@@ -93,8 +95,8 @@ class Share(View):
 
     def block_place(self, front: int) -> int:
         """Of its contribution block."""
-        if front in self._beside:
-            return self._beside[front]
+        if front in self._foreign_blocks:
+            return self._foreign_blocks[front]
         own = self._plan.front_device[front] == self._device
         return int((self._plan.block_offset if own else self._plan.received)[front])
 
@@ -196,7 +198,7 @@ class SharedPlan(Plan):
 
     Attributes
     ----------
-    deal : Deal
+    mapping : Deal
     devices : int
     peer_to_peer : bool
         They all reach each other.
@@ -206,22 +208,24 @@ class SharedPlan(Plan):
         Of every segment.
     """
 
-    def __init__(self, core: Any, limits: Limits, deal: Deal, order: list[int], device_of: list[int], devices: int):
+    def __init__(
+        self, core: Any, limits: Limits, mapping: FrontMapping, order: list[int], device_of: list[int], devices: int
+    ):
         super().__init__(core, limits)
         self.peer_to_peer = True
-        self.deal, self.order, self.device_of, self.devices = deal, order, device_of, devices
+        self.mapping, self.order, self.device_of, self.devices = mapping, order, device_of, devices
 
     @property
     def facts(self) -> dict[str, Any]:
         """For explain()."""
-        busy = self.deal.busy(self.devices)
+        busy = self.mapping.busy(self.devices)
         return {
             "shares": [seconds / sum(busy) for seconds in busy],
-            "shared_fronts": len(self.deal.shared),
-            "traffic_bytes": self.deal.traffic,
+            "shared_fronts": len(self.mapping.shared),
+            "traffic_bytes": self.mapping.traffic,
             "peer_to_peer": self.peer_to_peer,
-            "seconds_shared": self.deal.seconds,
-            "seconds_on_one": self.deal.alone,
+            "seconds_shared": self.mapping.seconds,
+            "seconds_on_one": self.mapping.single_seconds,
         }
 
     @cached_property
@@ -253,8 +257,8 @@ class SharedPlan(Plan):
     @cached_property
     def tiles(self) -> dict[int, Tiles]:
         """Of the fronts that several devices share, by front."""
-        turns = self.deal.shared.items()
-        speeds = {f: [s * (k in turn.group) for k, s in enumerate(self.deal.speeds)] for f, turn in turns}
+        turns = self.mapping.shared.items()
+        speeds = {f: [s * (k in turn.group) for k, s in enumerate(self.mapping.speeds)] for f, turn in turns}
         return {f: tiles_of(self, f, turn.chunk, speeds[f]) for f, turn in turns}
 
     @cached_property
@@ -326,17 +330,17 @@ class SharedPlan(Plan):
         return int(begin), int(end - begin)
 
 
-def share_plan(plan: Plan, deal: Deal, devices: int, block_bytes: int) -> SharedPlan:
-    """The plan with the fronts where `deal` has them, blocks of about `block_bytes` at a time."""
-    ranges = segments_of(Fronts(plan), deal, block_bytes)
+def share_plan(plan: Plan, mapping: FrontMapping, devices: int, block_bytes: int) -> SharedPlan:
+    """The plan with the fronts where `mapping` has them, blocks of about `block_bytes` at a time."""
+    ranges = segments_of(Fronts(plan), mapping, block_bytes)
     begins = sorted(begin for begin, _, _ in ranges)
     number = {begin: k for k, begin in enumerate(begins)}
     order = [number[begin] for begin, _, _ in ranges]
     device_of = [device for _, _, device in sorted(ranges)]
     ptr, turns, owners = (np.array(a, np.int32) for a in ([*begins, plan.nf], order, device_of))
     core = _core.plan_with_segments(plan._core, ptr, turns, owners, devices)
-    return SharedPlan(core, plan.limits, deal, order, device_of, devices)
+    return SharedPlan(core, plan.limits, mapping, order, device_of, devices)
 
 
 def shares_of(plan: SharedPlan) -> Sequence[Any]:
-    return [Share(plan, device) for device in range(plan.devices)]
+    return [LocalPlan(plan, device) for device in range(plan.devices)]

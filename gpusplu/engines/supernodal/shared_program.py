@@ -78,14 +78,14 @@ class SharedFront:
     def __init__(self, program: SharedProgram, front: int):
         plan = program.plan
         self._program, self._front, self.tiles = program, front, plan.tiles[front]
-        self._home, self._segment = int(plan.front_device[front]), int(plan.front_segment[front])
+        self._owner, self._segment = int(plan.front_device[front]), int(plan.front_segment[front])
         number = int(np.count_nonzero(plan.is_large[:front]))
         self._counter = int(plan.large_front_bytes.view(LARGE_FRONT)[number]["counter"])
         self._control = COUNTER_BYTES * int(plan.launches[plan.launch_ptr[self._segment]]["scalars"])
 
     def sent(self) -> list[Sent]:
         """All that goes between devices but contribution blocks."""
-        return [each for stage in range(-1, self.tiles.chunks) for each in self.tiles.sent(stage, self._home)]
+        return [each for stage in range(-1, self.tiles.chunks) for each in self.tiles.sent(stage, self._owner)]
 
     def factor(self, team: Team, buffers: Buffers, values: Buffer) -> None:
         devices = self.tiles.group
@@ -94,11 +94,11 @@ class SharedFront:
             for k in devices:
                 team.receive(k, (self._front, stage))
                 self._launch(team, k, stage, buffers, values)
-            for each in self.tiles.sent(stage, self._home):
+            for each in self.tiles.sent(stage, self._owner):
                 places = [self._factor(buffers, k) for k in (each.target, each.source)]
                 copies = [self._copy(places[0], places[1], part) for part in each.parts]
                 team.send(each.source, each.target, (self._front, each.stage), copies)
-        team.receive(self._home, (self._front, None))
+        team.receive(self._owner, (self._front, None))
         team.meet(devices)
 
     def _factor(self, buffers: Buffers, k: int) -> int:
@@ -135,10 +135,10 @@ class SharedFront:
 
 
 # Of the values, sent from one device to the next: large enough for the link's rate, few enough to be cheap [bytes].
-PIECE, MOST_PIECES = 16 << 20, 8
+CHUNK, MOST_CHUNKS = 16 << 20, 8
 
 
-class FactorBeside(NamedTuple):
+class FactorPeers(NamedTuple):
     """What a factor has on the devices, the first one's own memory aside.
 
     Attributes
@@ -158,7 +158,7 @@ class FactorBeside(NamedTuple):
     bounce: Buffer | None
 
 
-class VectorsBeside(NamedTuple):
+class VectorPeers(NamedTuple):
     """The same of solves: `own` and `groups` as in Vectors, and b and x of its rows; `rows`: those of all other devices
     on the first one."""
 
@@ -225,7 +225,7 @@ class SharedProgram(FrontProgram):
         """
         free = [usable_bytes(device, self.limit) for device in self.devices]
         uploaded = [part.nbytes for part in self.each]
-        left = [max(0, need - there) for need, there in zip(self.needed, uploaded, strict=True)]
+        left = [max(0, need - present) for need, present in zip(self.needed, uploaded, strict=True)]
         error = too_small(left, free, self.devices)
         if error:
             raise error
@@ -240,7 +240,7 @@ class SharedProgram(FrontProgram):
     def vector_memory(self, capacity: int) -> Memory:
         return vector_memory(self.shares[0], capacity)
 
-    def factor_beside(self) -> FactorBeside:
+    def factor_peers(self) -> FactorPeers:
         own: list[Any] = [None]
         for device, share in zip(self.devices[1:], self.shares[1:], strict=True):
             with device:
@@ -249,9 +249,9 @@ class SharedProgram(FrontProgram):
                 device.own_stream().synchronize()
             own.append(SimpleNamespace(own=memory, values=values, device_status=status))
         statuses = self.device.empty(STATUS.itemsize * len(own))
-        return FactorBeside(Streams(self.devices), own, statuses, self._bounce(self._factor_copies()))
+        return FactorPeers(Streams(self.devices), own, statuses, self._bounce(self._factor_copies()))
 
-    def vectors_beside(self, capacity: int) -> VectorsBeside:
+    def vector_peers(self, capacity: int) -> VectorPeers:
         own: list[Any] = [None]
         for device, share in zip(self.devices[1:], self.shares[1:], strict=True):
             with device:
@@ -260,7 +260,7 @@ class SharedProgram(FrontProgram):
                 device.own_stream().synchronize()
             own.append(SimpleNamespace(own=memory, b=b, x=x))
         rows = [self.device.empty(share.ld * capacity * self.dtype.itemsize) for share in self.shares[1:]]
-        return VectorsBeside(own, [rows[0], *rows], self._bounce(self._solve_copies(capacity)))
+        return VectorPeers(own, [rows[0], *rows], self._bounce(self._solve_copies(capacity)))
 
     def _bounce(self, sent: list[tuple[int, int, int]]) -> Buffer | None:
         nbytes = bounced_bytes(self.direct, sent)
@@ -270,7 +270,7 @@ class SharedProgram(FrontProgram):
     def _factor_copies(self) -> list[tuple[int, int, int]]:
         """From, to and bytes of all copies of a factorization."""
         plan, itemsize, others = self.plan, self.dtype.itemsize, range(1, len(self.devices))
-        found = [(k - 1, k, end - begin) for begin, end in self._pieces for k in others]
+        found = [(k - 1, k, end - begin) for begin, end in self._chunks for k in others]
         found += [(k, 0, STATUS.itemsize) for k in others]
         for front, parts in (each for sent in plan.sent.values() for each in sent):
             copies = [self._block_copy(front, part, 0, 0) for part in parts]
@@ -327,35 +327,35 @@ class SharedProgram(FrontProgram):
 
     def own(self, buffers: Buffers, k: int) -> Any:
         """What device k has of a factor."""
-        return buffers.beside.own[k] if k else buffers
+        return buffers.peers.own[k] if k else buffers
 
     def values_of(self, buffers: Buffers, values: Buffer, k: int) -> Buffer:
         """The values as device k has them."""
-        given: Buffer = buffers.beside.own[k].values if k else values
+        given: Buffer = buffers.peers.own[k].values if k else values
         return given
 
     @cached_property
-    def _pieces(self) -> list[tuple[int, int]]:
+    def _chunks(self) -> list[tuple[int, int]]:
         """Of the values, begin and end of those that are sent at once [bytes]."""
         nbytes = self.pattern.nnz * self.dtype.itemsize
-        step = max(PIECE, -(-nbytes // (MOST_PIECES * PIECE)) * PIECE)
+        step = max(CHUNK, -(-nbytes // (MOST_CHUNKS * CHUNK)) * CHUNK)
         return [(begin, min(begin + step, nbytes)) for begin in range(0, nbytes, step)]
 
     def _send_values(self, team: Team, buffers: Buffers, values: Buffer) -> None:
         """From each device to the next: the first one's way out would be the bound of sending to all by itself."""
         where = [self.values_of(buffers, values, k).pointer for k in range(len(self.devices))]
-        for begin, end in self._pieces:
+        for begin, end in self._chunks:
             for k in range(1, len(self.devices)):
                 team.send(k - 1, k, "values", [Copy(where[k] + begin, where[k - 1] + begin, end - begin)])
                 team.receive(k, "values")
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
-        plan, beside = self.plan, buffers.beside
+        plan, peers = self.plan, buffers.peers
         everybody = range(len(self.devices))
-        with Team(beside.streams, stream, beside.bounce) as team:
+        with Team(peers.streams, stream, peers.bounce) as team:
             for k in everybody[1:]:
                 with team.on(k) as kernels:
-                    kernels.clear(beside.own[k].device_status.pointer, STATUS.itemsize)
+                    kernels.clear(peers.own[k].device_status.pointer, STATUS.itemsize)
             self._send_values(team, buffers, values)
             for segment in plan.order:
                 shared, k = self.shared.get(segment), plan.device_of[segment]
@@ -369,8 +369,8 @@ class SharedProgram(FrontProgram):
                         self.each[k].factor_segment(kernels, self.own(buffers, k), given, segment)
                 self._send_blocks(team, buffers, segment)
             for k in everybody[1:]:
-                to = beside.statuses.pointer + (k - 1) * STATUS.itemsize
-                team.send(k, 0, "statuses", [Copy(to, beside.own[k].device_status.pointer, STATUS.itemsize)])
+                to = peers.statuses.pointer + (k - 1) * STATUS.itemsize
+                team.send(k, 0, "statuses", [Copy(to, peers.own[k].device_status.pointer, STATUS.itemsize)])
             team.receive(0, "statuses")
             self._merge(stream, buffers)
 
@@ -410,7 +410,7 @@ class SharedProgram(FrontProgram):
     def _merge(self, stream: Stream, buffers: Buffers) -> None:
         """What the other devices noted, to the first one's status."""
         kernel = self.kernel(FILE, "merge_status")
-        statuses, count = buffers.beside.statuses.pointer, len(self.devices) - 1
+        statuses, count = buffers.peers.statuses.pointer, len(self.devices) - 1
         args = record(kernel.arguments, status=buffers.device_status.pointer, others=statuses, count=count)
         stream.launch(kernel, 1, WARP, 0, args)
 
@@ -421,10 +421,10 @@ class SharedProgram(FrontProgram):
     ) -> None:
         layout = Layout(self, nrhs)
         sides = self._rows_of_sides(trans)
-        with Team(buffers.beside.streams, stream, vectors.beside.bounce) as team:
+        with Team(buffers.peers.streams, stream, vectors.peers.bounce) as team:
             solves = [FrontSolve(self.fronts, buffers, vectors, trans, nrhs, b, x)]
             for k in range(1, len(self.devices)):
-                own, rows = vectors.beside.own[k], vectors.beside.rows[k]
+                own, rows = vectors.peers.own[k], vectors.peers.rows[k]
                 self._move_rows(stream, "gather_rows", b, rows, sides[k][0], nrhs)
                 nbytes = self.shares[k].ld * nrhs * self.dtype.itemsize
                 team.send(0, k, "b", [Copy(own.b.pointer, rows.pointer, nbytes)])
@@ -433,19 +433,19 @@ class SharedProgram(FrontProgram):
                 solves.append(FrontSolve(self.each[k], self.own(buffers, k), remote, trans, nrhs, own.b, own.x))
             self._walk(team, solves, vectors, layout)
             for k in range(1, len(self.devices)):
-                own, rows = vectors.beside.own[k], vectors.beside.rows[k]
+                own, rows = vectors.peers.own[k], vectors.peers.rows[k]
                 nbytes = self.shares[k].ld * nrhs * self.dtype.itemsize
                 team.send(k, 0, "x", [Copy(rows.pointer, own.x.pointer, nbytes)])
             team.receive(0, "x")
             for k in range(1, len(self.devices)):
-                self._move_rows(stream, "scatter_rows", vectors.beside.rows[k], x, sides[k][1], nrhs)
+                self._move_rows(stream, "scatter_rows", vectors.peers.rows[k], x, sides[k][1], nrhs)
 
     def _walk(self, team: Team, solves: list[FrontSolve], vectors: Vectors, layout: Layout) -> None:
         """Forward and backward, part by part."""
         plan = self.plan
 
         def memory(k: int) -> Any:
-            return vectors.beside.own[k].own if k else vectors.own
+            return vectors.peers.own[k].own if k else vectors.own
 
         for number, part in enumerate(plan.parts):
             k = plan.device_of[part[0]]

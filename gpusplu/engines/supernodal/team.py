@@ -37,8 +37,8 @@ class Copy(NamedTuple):
 
     def by(self, place: int) -> tuple[Copy, Copy]:
         """There, one behind the other, and from there."""
-        there = self._replace(to=place, to_pitch=self.width)
-        return there, self._replace(source=place, source_pitch=self.width)
+        to_staging = self._replace(to=place, to_pitch=self.width)
+        return to_staging, self._replace(source=place, source_pitch=self.width)
 
 
 class Streams:
@@ -107,12 +107,12 @@ class Team:
         """Copy from device k, behind its kernels so far, to device m. What is there is known as `what` to those that
         `receive` it."""
         direct = self._direct[k][m]
-        ways = [(copy, copy) if direct else copy.by(self._take(copy.nbytes)) for copy in copies]
+        routes = [(copy, copy) if direct else copy.by(self._take(copy.nbytes)) for copy in copies]
         with self._devices[k]:
             stream = self._copies[k]
             stream.wait(self._kernels[k].record())
             self._wait_for(m, stream)
-            for copy, _ in ways:
+            for copy, _ in routes:
                 copy.run(stream)
             event = stream.record()
         if not direct:
@@ -120,7 +120,7 @@ class Team:
                 stream = self._copies[m]
                 stream.wait(event)
                 self._wait_for(m, stream)
-                for _, copy in ways:
+                for _, copy in routes:
                     copy.run(stream)
                 event = stream.record()
         self._arrived.setdefault((m, what), []).append(event)

@@ -26,25 +26,25 @@ class Shared(NamedTuple):
     chunk: int
 
 
-def best_shared(plan: Any, front: int, alone: float, speeds: Sequence[float], link: Any) -> Shared:
+def best_shared(plan: Any, front: int, single_seconds: float, speeds: Sequence[float], link: Any) -> Shared:
     """The fastest way to share a large front.
 
     Parameters
     ----------
     plan : Plan
     front : int
-    alone : float
+    single_seconds : float
         Seconds on the device that the plan is for.
     speeds : sequence of float
         Of the devices that share it; 1 for the one that the plan is for.
     link : Link
     """
     most = max(1, int(plan.width[front]) // int(plan.large_tile))
-    ways = [tiles_of(plan, front, chunk, speeds) for chunk in CHUNKS if chunk <= most]
-    return min(Shared(*predicted(plan, way, alone, speeds, link), way.chunk) for way in ways)
+    tilings = [tiles_of(plan, front, chunk, speeds) for chunk in CHUNKS if chunk <= most]
+    return min(Shared(*predicted(plan, tiling, single_seconds, speeds, link), tiling.chunk) for tiling in tilings)
 
 
-def predicted(plan: Any, tiles: Tiles, alone: float, speeds: Sequence[float], link: Any) -> tuple[float, int]:
+def predicted(plan: Any, tiles: Tiles, single_seconds: float, speeds: Sequence[float], link: Any) -> tuple[float, int]:
     """Seconds, and bytes that go from device to device."""
     times, size = plan.tile_times, np.dtype(plan.scalar).itemsize
     speed, others = np.asarray(speeds, float)[:, None], len(speeds) - 1
@@ -52,7 +52,7 @@ def predicted(plan: Any, tiles: Tiles, alone: float, speeds: Sequence[float], li
     height = tiles.count - tiles.pivots
     all_tasks = tiles.count * (tiles.count + 1) / 2 if plan.one_triangle else tiles.count**2
     products = triangles * (tiles.count**3 - height**3) / 6  # of two tiles
-    product = max(0.0, alone * times["blocks"] - all_tasks * times["task"]) / products  # by one block [s]
+    product = max(0.0, single_seconds * times["blocks"] - all_tasks * times["task"]) / products  # by one block [s]
     step = times["pivot"] + times["column"]
     mine = tiles.owner == np.arange(len(speeds))[:, None]
     owned = np.zeros((len(speeds), tiles.count + 1))  # tile rows from each row on, by device

@@ -144,9 +144,9 @@ class Tiles:
         stage -= ~in_block & (tall < self.pivots) & (tall // self.chunk == stage)
         return stage, self.owner[np.where(in_block, col, tall)]
 
-    def sent(self, stage: int, home: int) -> list[Sent]:
+    def sent(self, stage: int, owner: int) -> list[Sent]:
         """What goes between devices behind a stage: rows of the next chunk in the columns that others do not have yet,
-        rows of the one behind it in the columns before, and rows below. The factor is at `home` in the end."""
+        rows of the one behind it in the columns before, and rows below. The factor is at `owner` in the end."""
         found, panels = [], range(self.panels)
         done = max(stage, 0) * self.chunk * self.tile, max(min(self.columns(stage)[1] * self.tile, self.width), 0)
         for chunk, begin in ((stage + 1, done[0]), (stage + 2, 0)):
@@ -163,7 +163,7 @@ class Tiles:
                 for k in self.group:
                     if k != source:
                         found.append(Sent(source, k, self.chunks, [self.below_part(0, (rows[0], rows[1]), done)]))
-                        if k == home and self.panels == 2:
+                        if k == owner and self.panels == 2:
                             found.append(Sent(source, k, None, [self.below_part(1, (rows[0], rows[1]), done)]))
         return found
 
@@ -238,8 +238,8 @@ class Transfers:
         """What of a front's block goes where."""
         plan, parent = self._plan, int(self._plan.parent[child])
         height = int(plan.rows[child] - plan.width[child])
-        home = int(self._device_of[child])
-        own = self._shared[child].below if child in self._shared else [Range(home, 0, height)]
+        owner = int(self._device_of[child])
+        own = self._shared[child].below if child in self._shared else [Range(owner, 0, height)]
         return [
             Rectangle(source, target, (low, rows[1]), (begin, end))
             for target, rows, columns in self._wanted(child, parent, height)

@@ -50,12 +50,12 @@ DEVICE void update_atomically(const GluArgs& args, const GluTask& task, const Gl
 }
 
 // The threads' tasks of a piece; `wait` returns when what they read is final.
-template <class Wait> DEVICE void update_piece(const GluArgs& args, const GluPiece& piece, Wait&& wait) {
+template <class Wait> DEVICE void update_chunk(const GluArgs& args, const GluChunk& chunk, Wait&& wait) {
   const GluPivots pivots(args.tiny);
-  const int lanes = 1 << piece.lanes_log2, lane = threadIdx.x & (lanes - 1);
-  const int at = piece.begin + (threadIdx.x >> piece.lanes_log2);
-  const bool works = at < piece.end;
-  const GluTask task = load_record(args.tasks + (works ? at : piece.begin));
+  const int lanes = 1 << chunk.lanes_log2, lane = threadIdx.x & (lanes - 1);
+  const int at = chunk.begin + (threadIdx.x >> chunk.lanes_log2);
+  const bool works = at < chunk.end;
+  const GluTask task = load_record(args.tasks + (works ? at : chunk.begin));
   const long long first_place = lane < task.count ? place_of(args, task, lane) : 0;
   wait();
   if (works) update_atomically(args, task, pivots, lane, lanes, first_place);
@@ -85,8 +85,8 @@ GPUSPLU_KERNEL(assemble_glu, GluAssembly, GLU_THREADS, GLU_BLOCKS) {
 }
 
 GPUSPLU_KERNEL(update_levels, GluArgs, GLU_THREADS, GLU_BLOCKS) {
-  const GluPiece piece = load_record(args.pieces + args.begin + blockIdx.x);
-  update_piece(args, piece, [] {});
+  const GluChunk chunk = load_record(args.chunks + args.begin + blockIdx.x);
+  update_chunk(args, chunk, [] {});
 }
 
 GPUSPLU_KERNEL(update_batch, GluArgs, GLU_THREADS, GLU_BLOCKS) {
@@ -96,16 +96,16 @@ GPUSPLU_KERNEL(update_batch, GluArgs, GLU_THREADS, GLU_BLOCKS) {
   for (int now = *ticket; now < args.end;) {
     int next = 0;
     if (threadIdx.x == 0) next = args.begin + (int)atomicAdd(args.ticket, 1u);
-    const GluPiece piece = load_record(args.pieces + now);
-    update_piece(args, piece, [&] {
-      if (threadIdx.x == 0 && piece.wait_level >= 0)
-        while (load_acquire(args.done + piece.wait_level) != (unsigned)piece.wait_pieces) {
+    const GluChunk chunk = load_record(args.chunks + now);
+    update_chunk(args, chunk, [&] {
+      if (threadIdx.x == 0 && chunk.wait_level >= 0)
+        while (load_acquire(args.done + chunk.wait_level) != (unsigned)chunk.wait_chunks) {
         }
       __syncthreads();
     });
     __syncthreads();
     if (threadIdx.x == 0) {
-      add_acquire_release(args.done + piece.level, 1u);
+      add_acquire_release(args.done + chunk.level, 1u);
       *ticket = next;
     }
     __syncthreads();

@@ -9,7 +9,7 @@
 
 struct GluArgs {
   const GluTask* tasks;
-  const GluPiece* pieces;
+  const GluChunk* chunks;
   int begin, end;  // pieces of this launch
   const int* row;
   const unsigned short* map16;  // both maps null: positions have to be searched

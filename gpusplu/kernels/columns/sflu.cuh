@@ -52,7 +52,7 @@ template <bool MAPS> struct Source {
 // An entry of L(:, j) on its way to column k. Loads are unconditional, and nothing is computed from what they bring
 // before it is needed: a warp waits for a load where its value is first used, be it to leave it as it was. Loads
 // through the read-only cache are avoided here: the compiler moves those down to where they are used.
-struct Piece {
+struct Term {
   Scalar value;
   int place;  // in column k, from the map
   bool some;
@@ -136,14 +136,14 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   DEVICE int entry_of(const Source& own, int u0, int t) const { return LISTED ? shuffle(own.entry, t) : u0 + t; }
 
   // Entry e of L(:, j), if there is one.
-  DEVICE void load_place(Piece& piece, const Source& s, int e) const {
-    piece.some = e < s.count;
-    if (MAPS) piece.place = load_short(args.columns.map16 + (s.map + max(min(e, s.count - 1), 0)));
+  DEVICE void load_place(Term& term, const Source& s, int e) const {
+    term.some = e < s.count;
+    if (MAPS) term.place = load_short(args.columns.map16 + (s.map + max(min(e, s.count - 1), 0)));
   }
   // What the acquire of `finished` made visible: a load like any other.
-  DEVICE void load_value(Piece& piece, const Source& s, int e) const {
+  DEVICE void load_value(Term& term, const Source& s, int e) const {
     const Scalar* values = IN_SHARED && s.lower >= 0 ? work() : args.factor + group.base;
-    piece.value = values[s.lower + max(min(e, s.count - 1), 0)];
+    term.value = values[s.lower + max(min(e, s.count - 1), 0)];
   }
 
   // Without maps: where a warp keeps places.
@@ -169,29 +169,29 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   // Entry e of L(:, j), of which lane t has the source.
-  DEVICE void apply(const Piece& piece, const Source& own, int count, int e, int u0, int t, Scalar x) const {
-    int place = piece.place;
+  DEVICE void apply(const Term& term, const Source& own, int count, int e, int u0, int t, Scalar x) const {
+    int place = term.place;
     if (!MAPS && count > args.places) {
       const int* rows = rows_of(source_from(own, t));
-      if (piece.some) place = search(rows, count, e, u0 + t);
-    } else if (!MAPS && piece.some) {
+      if (term.some) place = search(rows, count, e, u0 + t);
+    } else if (!MAPS && term.some) {
       place = kept()[count - 1 - e];
     }
-    if (!piece.some) return;
+    if (!term.some) return;
     Scalar* to = work() + begin + place;
-    *to = mul_sub(piece.value, x, *to);
+    *to = mul_sub(term.value, x, *to);
   }
 
   DEVICE void update() const {
     for (int u0 = 0; u0 < uppers; u0 += 32) {
       const Source own = source_of(u0 + lane);
-      const int here = min(32, uppers - u0);
+      const int batch = min(32, uppers - u0);
       const bool all_short = __all_sync(~0u, own.count <= 32);
-      bool mine = lane >= here || finished(own.column);
+      bool mine = lane >= batch || finished(own.column);
       unsigned ready = __ballot_sync(~0u, mine);
       __syncwarp();
-      for (int t = 0; t < here;) {
-        const int run = min((__ffs(~(ready >> t)) - 1) & 63, here - t);
+      for (int t = 0; t < batch;) {
+        const int run = min((__ffs(~(ready >> t)) - 1) & 63, batch - t);
         if (!run) apply_awaited(own, u0, t, mine, ready);
         else if (MAPS && all_short) apply_short(own, u0, t, t + run);
         else apply_long(own, u0, t, t + run);
@@ -202,32 +202,32 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
 
   // Columns that lanes t .. last - 1 have, of at most 32 entries each.
   DEVICE void apply_short(const Source& own, int u0, int t, int last) const {
-    Piece piece[IN_FLIGHT];
-    auto load = [&](Piece& to, int from) {
+    Term term[IN_FLIGHT];
+    auto load = [&](Term& to, int from) {
       const Source s = source_from(own, min(from, last - 1));
       load_place(to, s, lane);
       load_value(to, s, lane);
     };
 #pragma unroll
-    for (int r = 0; r < IN_FLIGHT; r++) load(piece[r], t + r);
+    for (int r = 0; r < IN_FLIGHT; r++) load(term[r], t + r);
     for (;; t += IN_FLIGHT) {
 #pragma unroll
       for (int r = 0; r < IN_FLIGHT; r++) {
         __syncwarp();
         if (t + r >= last) return;
-        apply(piece[r], own, 0, lane, u0, t + r, work()[begin + entry_of(own, u0, t + r)]);
-        load(piece[r], t + r + IN_FLIGHT);
+        apply(term[r], own, 0, lane, u0, t + r, work()[begin + entry_of(own, u0, t + r)]);
+        load(term[r], t + r + IN_FLIGHT);
       }
     }
   }
 
   // The same for any: a lane has some entries and loads the next.
   DEVICE void apply_long(const Source& own, int u0, int t, int last) const {
-    Piece piece[2][HALF];
+    Term term[2][HALF];
     int next = t, e = lane;  // what is loaded next
     Source s = source_from(own, t);
     Scalar x(0);
-    auto load = [&](Piece(&to)[HALF]) {
+    auto load = [&](Term(&to)[HALF]) {
 #pragma unroll
       for (int r = 0; r < HALF; r++) load_place(to[r], s, e + 32 * r), load_value(to[r], s, e + 32 * r);
       e += 32 * HALF;
@@ -235,7 +235,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
       e = lane;
       s = source_from(own, min(++next, last - 1));
     };
-    load(piece[0]);
+    load(term[0]);
     int count = 0, at = lane;
     for (bool begins = true;;) {
 #pragma unroll
@@ -251,9 +251,9 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
         const int of = t;
         begins = next != t;
         t = next;
-        load(piece[1 - half]);
+        load(term[1 - half]);
 #pragma unroll
-        for (int r = 0; r < HALF; r++) apply(piece[half][r], own, count, at + 32 * r, u0, of, x);
+        for (int r = 0; r < HALF; r++) apply(term[half][r], own, count, at + 32 * r, u0, of, x);
         at += 32 * HALF;
       }
     }
@@ -263,9 +263,9 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   DEVICE void apply_awaited(const Source& own, int u0, int t, bool& mine, unsigned& ready) const {
     const Source s = source_from(own, t);
     const Scalar x = work()[begin + entry_of(own, u0, t)];
-    Piece piece[IN_FLIGHT];
+    Term term[IN_FLIGHT];
 #pragma unroll
-    for (int r = 0; r < IN_FLIGHT; r++) load_place(piece[r], s, lane + 32 * r);
+    for (int r = 0; r < IN_FLIGHT; r++) load_place(term[r], s, lane + 32 * r);
     find_places(own, u0, t);
     do {
       if (!mine) mine = finished(own.column);
@@ -273,15 +273,15 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     } while (!(ready >> t & 1));
     __syncwarp();
 #pragma unroll
-    for (int r = 0; r < IN_FLIGHT; r++) load_value(piece[r], s, lane + 32 * r);
+    for (int r = 0; r < IN_FLIGHT; r++) load_value(term[r], s, lane + 32 * r);
     for (int e = lane;; e += 32 * IN_FLIGHT) {
       const bool more = e - lane + 32 * IN_FLIGHT < s.count;  // loads for nothing would be waited for
 #pragma unroll
       for (int r = 0; r < IN_FLIGHT; r++) {
-        apply(piece[r], own, s.count, e + 32 * r, u0, t, x);
+        apply(term[r], own, s.count, e + 32 * r, u0, t, x);
         if (!more) continue;
-        load_place(piece[r], s, e + 32 * (IN_FLIGHT + r));
-        load_value(piece[r], s, e + 32 * (IN_FLIGHT + r));
+        load_place(term[r], s, e + 32 * (IN_FLIGHT + r));
+        load_value(term[r], s, e + 32 * (IN_FLIGHT + r));
       }
       if (!more) break;
     }

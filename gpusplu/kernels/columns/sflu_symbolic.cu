@@ -127,15 +127,15 @@ struct Column {
     const bool fits = begin + all <= args.capacity;
     int at = 0, upper = 0;
     for_chunks([&](int chunk) {
-      int here;
+      int n_bits;
       unsigned word = map.words[32 * chunk + lane];
-      int to = at + before(__popc(word), here);
+      int to = at + before(__popc(word), n_bits);
       for (; word; word &= word - 1, to++) {
         const int row = 32 * (32 * chunk + lane) + __ffs(word) - 1;
         upper += row < k;
         if (fits) __stcg(args.rows + begin + to, row);
       }
-      at += here;
+      at += n_bits;
       map.words[32 * chunk + lane] = 0;
       __syncwarp();
       if (lane == 0) map.summary[chunk] = 0;

@@ -22,7 +22,7 @@ struct TrailingColumn {
   int uppers, length, huge;
   const int *order, *step, *batch;
   const long long* need_ptr;  // of the batches, then of the trailing block's entries
-  int batches, room;
+  int batches, available;
   bool in_shared;
   Scalar *partial, *values, *multipliers;  // partial: a scalar a warp
   int first;                               // rank of the first entry of the batch
@@ -50,7 +50,7 @@ struct TrailingColumn {
     Scalar* rest = partial + COLUMN_WARPS;
     values = in_shared ? rest : args.factor + begin;
     multipliers = rest + (in_shared ? length : 0);
-    room = a.capacity - (in_shared ? length * (int)sizeof(Scalar) : 0);
+    available = a.capacity - (in_shared ? length * (int)sizeof(Scalar) : 0);
   }
 
   // Until the columns that a batch needs are finished. One lane of a warp looks again and again, so that the others
@@ -94,7 +94,7 @@ struct TrailingColumn {
   DEVICE bool stage(int first_rank, int end) {
     first = first_rank;
     const long long from = __ldg(terms + first), count = __ldg(terms + end) - from;
-    if (batch_bytes(end - first, count, sizeof(Scalar)) > room) return false;
+    if (batch_bytes(end - first, count, sizeof(Scalar)) > available) return false;
     positions = (int*)(multipliers + count);
     begins = positions + count;
     targets = begins + (end - first) + 1;

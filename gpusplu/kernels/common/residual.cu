@@ -4,12 +4,12 @@
 // canonical A itself, for A its transpose, with `source` saying which canonical value an entry is. A group of
 // 2^lanes_log2 lanes sums a row in a fixed order, the whole warp one that is long. Products and sums are in double
 // precision. The status gets the infinity norms of A and of the column whose backward error |r| / (|A| |x| + |b|) is
-// largest, and is then moved to `report`, which may be the host's memory, or added to `tally`. Blocks join their norms
-// in `norms`, in any order, which does not matter to the largest; the last one publishes them. Grid: any; block:
+// largest, and is then moved to `report`, which may be the host's memory, or added to `accumulated`. Blocks join their
+// norms in `norms`, in any order, which does not matter to the largest; the last one publishes them. Grid: any; block:
 // VALUE_THREADS. Shared memory: RESIDUAL_SHARED_BYTES. Precondition: *done and norms are zero, and are again
 // afterwards. Deterministic.
+#include "common/accumulate.cuh"
 #include "common/reduce.cuh"
-#include "common/tally.cuh"
 
 struct ResidualArgs {
   const long long* ptr;
@@ -25,9 +25,9 @@ struct ResidualArgs {
   double* norms;  // of A; then of every column's residual, x and b
   unsigned* done;
   Status* status;
-  Status* report;  // null: none
-  Tally* tally;    // null: none
-  int factored;    // before this solve, for the tally
+  Status* report;                  // null: none
+  AccumulatedStatus* accumulated;  // null: none
+  int factored;                    // before this solve, for the tally
 };
 
 struct StepArgs {
@@ -141,8 +141,8 @@ DEVICE void publish(const ResidualArgs& args) {
   status->x_norm = x;
   status->b_norm = b;
   status->a_norm = a;
-  if (args.tally)  // errors of columns whose size is out of range are zero here, so nothing is known of them
-    add_up(status, args.tally, args.factored, true, hidden ? __longlong_as_double(0x7ff0000000000000ll) : error);
+  if (args.accumulated)  // errors of columns whose size is out of range are zero here, so nothing is known of them
+    add_up(status, args.accumulated, args.factored, true, hidden ? __longlong_as_double(0x7ff0000000000000ll) : error);
   if (!args.report) return;
   *args.report = *status;
   *status = Status{};

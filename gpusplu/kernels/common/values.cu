@@ -12,8 +12,8 @@
 // move_arrays: copies one or two arrays, one side of which may be page-locked memory of the host: as a node of a graph
 // that is several microseconds faster than a copy. Any grid and block. move_status: a status to the host, and cleared;
 // one thread. tally_status: a status to the tally of calls that nobody waits for, and cleared; one thread.
+#include "common/accumulate.cuh"
 #include "common/reduce.cuh"
-#include "common/tally.cuh"
 
 struct ValuesArgs {
   const Scalar* from;
@@ -112,13 +112,13 @@ GPUSPLU_KERNEL(move_status, StatusArgs, WARP_SIZE, 1) {
   *args.status = Status{};
 }
 
-struct TallyArgs {
+struct AccumulateArgs {
   Status* status;
-  Tally* tally;
+  AccumulatedStatus* accumulated;
   int factored, solved;  // what the call did
 };
 
-GPUSPLU_KERNEL(tally_status, TallyArgs, WARP_SIZE, 1) {
+GPUSPLU_KERNEL(accumulate_status, AccumulateArgs, WARP_SIZE, 1) {
   if (threadIdx.x || blockIdx.x) return;
-  add_up(args.status, args.tally, args.factored, args.solved, -1);
+  add_up(args.status, args.accumulated, args.factored, args.solved, -1);
 }

@@ -25,28 +25,28 @@ static_assert(sizeof(BlockMemory) == BLOCK_SHARED_BYTES, "what the host asks for
 
 // By THREADS threads.
 template <int THREADS> DEVICE void clear_front(Scalar* front, const Front& f, int thread) {
-  const int pieces = front_ld(f.rows) * (f.rows + f.partial_count) * (int)sizeof(Scalar) / (int)sizeof(int4);
+  const int vectors = front_ld(f.rows) * (f.rows + f.partial_count) * (int)sizeof(Scalar) / (int)sizeof(int4);
 #pragma unroll 4
-  for (int k = thread; k < pieces; k += THREADS) ((int4*)front)[k] = make_int4(0, 0, 0, 0);
+  for (int k = thread; k < vectors; k += THREADS) ((int4*)front)[k] = make_int4(0, 0, 0, 0);
 }
 
 // Partial sums of crowded columns, which lie behind the front, to their homes. Those of one home follow each other and
 // are one task of a warp, for 32 rows.
 template <int THREADS> DEVICE void add_partial_sums(const FactorArgs& args, const Front& f, Scalar* front, int ld) {
   const int lane = threadIdx.x & 31, row_tasks = (f.rows + 31) / 32;
-  const int home = __ldg(args.partial + f.partial_begin + min(lane, f.partial_count - 1));
+  const int target = __ldg(args.partial + f.partial_begin + min(lane, f.partial_count - 1));
   int task = (int)(threadIdx.x >> 5);  // of this warp: rows task % row_tasks, homes task / row_tasks, ..
   const int i = task % row_tasks * 32 + lane, homes = max(THREADS / 32 / row_tasks, 1);
   task /= row_tasks;
   if (task >= homes) return;
   for (int e = 0, number = 0; e < f.partial_count; number++) {
-    const int column = shuffle(home, e);
+    const int column = shuffle(target, e);
     const bool mine = number % homes == task && i < f.rows;
     Scalar sum = mine ? front[i + column * ld] : Scalar(0);
     do {
       if (mine) sum += front[i + (f.rows + e) * ld];
       e++;
-    } while (e < f.partial_count && shuffle(home, e) == column);
+    } while (e < f.partial_count && shuffle(target, e) == column);
     if (mine) front[i + column * ld] = sum;
   }
 }
@@ -65,7 +65,7 @@ template <int THREADS> DEVICE void factor(const FactorArgs& args) {
   {
     const Front* first = args.fronts + id;
     if (thread == 0) memory.ready = 0;
-    if (thread < RECORD_PIECES) ((int4*)memory.record)[thread] = __ldg((const int4*)first + thread);
+    if (thread < RECORD_VECTORS) ((int4*)memory.record)[thread] = __ldg((const int4*)first + thread);
     __syncthreads();
     entries.find(args, memory.record[0], thread), items.find(args, memory.record[0], group);
     entries.load(args, memory.record[0], thread), items.template load<0>(args), items.template load<1>(args);
@@ -75,8 +75,8 @@ template <int THREADS> DEVICE void factor(const FactorArgs& args) {
   for (int current = 0;; current ^= 1) {
     const Front &f = memory.record[current], &next = memory.record[current ^ 1];
     const int R = f.rows, ld = front_ld(R), climb = args.walk ? f.climb : -1;
-    int4 piece = make_int4(0, 0, 0, 0);
-    if (climb >= 0 && thread < RECORD_PIECES) piece = __ldg((const int4*)(args.fronts + climb) + thread);
+    int4 vector = make_int4(0, 0, 0, 0);
+    if (climb >= 0 && thread < RECORD_VECTORS) vector = __ldg((const int4*)(args.fronts + climb) + thread);
     entries.put(f, thread, front, ld);
     add_entries<THREADS, N_ENTRIES>(args, f, thread + THREADS * N_ENTRIES, front, ld);
     if (thread == 0 && f.children > f.pending) {
@@ -92,7 +92,7 @@ template <int THREADS> DEVICE void factor(const FactorArgs& args) {
       add_partial_sums<THREADS>(args, f, front, ld);
       __syncthreads();
     }
-    if (thread < RECORD_PIECES) ((int4*)&memory.record[current ^ 1])[thread] = piece;
+    if (thread < RECORD_VECTORS) ((int4*)&memory.record[current ^ 1])[thread] = vector;
     Scalar* lower = args.factor + f.factor;
     eliminate<THREADS>({front, memory.inverse, ld, R, f.width, lower, lower + R * f.width, args.blocks + f.block},
                        rules, multiplier_bits);

@@ -22,8 +22,8 @@ template <bool GATHER> DEVICE void copy_rows(const RowsArgs& args) {
   for (long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x; k < args.count; k += step) {
     const long long row = args.row[k];
     for (int j = 0; j < args.columns; j++) {
-      const long long there = j * args.ld + row, here = j * args.count + k;
-      args.to[GATHER ? here : there] = args.from[GATHER ? there : here];
+      const long long strided = j * args.ld + row, packed = j * args.count + k;
+      args.to[GATHER ? packed : strided] = args.from[GATHER ? strided : packed];
     }
   }
 }

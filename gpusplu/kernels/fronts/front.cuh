@@ -4,7 +4,7 @@
 #include "shared/fronts.hpp"
 #include "shared/values.hpp"
 
-constexpr int RECORD_PIECES = sizeof(Front) / sizeof(int4);  // a record is loaded so
+constexpr int RECORD_VECTORS = sizeof(Front) / sizeof(int4);  // a record is loaded so
 static_assert(sizeof(Front) % sizeof(int4) == 0 && sizeof(Item) == sizeof(int4));
 
 // LDL^T: an entry of an inverse to its place and to the opposite one, if it is of the lower triangle; what is stored so

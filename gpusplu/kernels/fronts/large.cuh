@@ -27,8 +27,8 @@ struct LargeArgs {
   const LargeFront* large;
   const LargeTask* tasks;
   int task_count;
-  const int* piece_ptr;  // of every tile of every large front; pieces in order of children
-  const LargePiece* pieces;
+  const int* chunk_ptr;  // of every tile of every large front; pieces in order of children
+  const LargeChunk* chunks;
   const LocalRow* place;  // as Front::below: local row in the parent's front
   const int* entry_source;
   const unsigned* entry_place;

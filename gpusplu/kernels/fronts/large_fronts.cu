@@ -224,7 +224,7 @@ DEVICE void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work,
   const FrontTiles f(front, args.factor, args.blocks);
   const Tile tile(task, args.large[task.large], f, args.counters);
   const WarpPlace at;
-  Scalar* const beside = work + TILE_SCALARS;
+  Scalar* const second_buffer = work + TILE_SCALARS;
   Accumulator acc;
   int ticket = 0;
   const int tiles = shape.tall > 1 ? task.tiles : 1;
@@ -233,7 +233,7 @@ DEVICE void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work,
   for (int k = 0; k < tiles; k++) {
     assemble_tile(args, part, front.entry_begin, f.first_row(part.row), f.first_row(part.col), tile.right, epoch,
                   work + k * TILE_SCALARS, *(AssemblyScratch*)(work + tiles * TILE_SCALARS));
-    part.row++, part.row_pieces++;
+    part.row++, part.row_chunks++;
   }
   __syncthreads();
   if (tiles == 2) return run_tall(args, f, tile, base, work, control);
@@ -241,7 +241,7 @@ DEVICE void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work,
   const Scalar* const B = tile.right ? f.lower.tile(tile.flat, f.pivot_tiles) : f.upper.tile(tile.flat, f.pivot_tiles);
   const long long ld = f.ld(tile.tall);
   update<1>(acc, A, ld, tile.m, B, f.ld(tile.flat), tile.n, tile.in_block ? f.width : tile.step * NB,
-            {tile.progress_a, tile.progress_a, tile.progress_b}, base, beside, control, at);
+            {tile.progress_a, tile.progress_a, tile.progress_b}, base, second_buffer, control, at);
   subtract_from(acc, work, at);
 
   Scalar* to = A + tile.step * NB * ld;
@@ -252,7 +252,7 @@ DEVICE void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work,
     if (ONE_TRIANGLE && tile.diagonal) store_tile<true>(acc, to, f.height_ld, tile.m, tile.n, at);
     else store_tile<false>(acc, to, f.height_ld, tile.m, tile.n, at);
   } else if (tile.diagonal) {
-    factor_diagonal(args, acc, tile.m, to, ld, inverse, work, beside, at);
+    factor_diagonal(args, acc, tile.m, to, ld, inverse, work, second_buffer, at);
   } else if (tile.right) {
     take_ticket(args, ticket);
     store_tile<false>(acc, to, ld, tile.m, tile.n, at);
@@ -265,7 +265,7 @@ DEVICE void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work,
     const unsigned* inverted = tile.lower_progress + tile.step;
     wait_progress({inverted, inverted, inverted}, base, tile.step + 1, control);
     take_ticket(args, ticket);
-    multiply_inverse(acc, inverse, work, beside, at);
+    multiply_inverse(acc, inverse, work, second_buffer, at);
     store_tile<false>(acc, to, ld, tile.m, tile.n, at);
   }
   __syncthreads();

@@ -174,12 +174,13 @@ template <int THREADS> DEVICE void eliminate(const Elimination& e, const PivotRu
       invert_next(e, k0, n0, next, rules);
     } else if (w > 0) {
       // While warp 0 inverts, the other warps of its scheduler only store, unless the update is the longer task.
-      const bool spare = WARPS >= 8 && next > 0 && e.R - n0 <= 112, storing = !spare || warp % 4 == 0;
+      const bool split_roles = WARPS >= 8 && next > 0 && e.R - n0 <= 112, storing = !split_roles || warp % 4 == 0;
       const int first = next > 0 ? 1 : 0;
-      if (!spare || warp % 4 > 0)
-        update_rest(e, k0, w, next > 0, spare ? warp - warp / 4 - 1 : warp - first,
-                    spare ? WARPS - WARPS / 4 : WARPS - first);
-      if (storing) store_panel(e, k0, w, spare ? warp / 4 - 1 : warp - first, spare ? WARPS / 4 - 1 : WARPS - first);
+      if (!split_roles || warp % 4 > 0)
+        update_rest(e, k0, w, next > 0, split_roles ? warp - warp / 4 - 1 : warp - first,
+                    split_roles ? WARPS - WARPS / 4 : WARPS - first);
+      if (storing)
+        store_panel(e, k0, w, split_roles ? warp / 4 - 1 : warp - first, split_roles ? WARPS / 4 - 1 : WARPS - first);
     }
     if (next == 0) return;
     __syncthreads();

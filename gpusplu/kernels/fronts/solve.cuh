@@ -28,8 +28,8 @@ struct SolveArgs {
   int group_capacity;  // of `counters`
   int front_count;
   const int* below;
-  const int* piece_ptr;  // of every local row of every front; a front's rows begin at first + below
-  const GatherPiece* pieces;
+  const int* chunk_ptr;  // of every local row of every front; a front's rows begin at first + below
+  const GatherChunk* chunks;
   const int *perm_in, *perm_out;
   const double *scale_in, *scale_out;  // null: ones
   const Scalar* factor;
@@ -250,7 +250,7 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
   int4 ahead;                  // this thread's piece of the next window
 
   DEVICE void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
-    ahead = __ldg((const int4*)args.pieces + gather_begin + min(window + team_rank<TEAM>(), count - 1));
+    ahead = __ldg((const int4*)args.chunks + gather_begin + min(window + team_rank<TEAM>(), count - 1));
   }
   // `count` pieces from `gather_begin`; this thread's first row is `row` of piece_ptr and the front's last one is
   // row + rows - 1
@@ -262,8 +262,8 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
 #pragma unroll
     for (int q = 0; q < ROWS; q++)
       if (q * TEAM < rows) {
-        begin[q] = __ldg(args.piece_ptr + row + q * TEAM) - gather_begin;
-        end[q] = __ldg(args.piece_ptr + row + q * TEAM + 1) - gather_begin;
+        begin[q] = __ldg(args.chunk_ptr + row + q * TEAM) - gather_begin;
+        end[q] = __ldg(args.chunk_ptr + row + q * TEAM + 1) - gather_begin;
       }
   }
   DEVICE void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group, Scalar* partial,

@@ -32,13 +32,13 @@ struct LargeSolveArgs {
 
 // How a task loads its tiles and, after the last one, the inverse of the diagonal tile.
 enum Loads {
-  AHEAD,   // a tile during the step before
-  BESIDE,  // a tile when it is its turn, the inverse from the start on to shared memory
-  IN_TURN  // both when it is their turn
+  AHEAD,       // a tile during the step before
+  OVERLAPPED,  // a tile when it is its turn, the inverse from the start on to shared memory
+  IN_TURN      // both when it is their turn
 };
 
 template <int NV, Loads LOADS> struct LargeScratch {
-  static constexpr int SCALARS = (NV == 1 ? 2 : 1) * PARTIAL<NV> + TILE * NV + (LOADS == BESIDE ? TILE * TILE : 0);
+  static constexpr int SCALARS = (NV == 1 ? 2 : 1) * PARTIAL<NV> + TILE * NV + (LOADS == OVERLAPPED ? TILE * TILE : 0);
   static_assert(Gather<SOLVE_THREADS, NV>::SCALARS <= PARTIAL<NV> && SCALARS <= large_solve_scalars(TILE, NV));
   Scalar *partial, *y;  // sums over warps; what they are subtracted from
   Rows* inverse;
@@ -164,8 +164,8 @@ DEVICE void gather_row(const TileTask<NV>& task, bool pivots, int row0, int rows
   const LargeSolveFront& f = task.f;
   const int thread = threadIdx.x;
   const long long first_row = (long long)f.first + f.below + (pivots ? 0 : f.width) + row0;
-  const int begin = __ldg(task.solve.piece_ptr + first_row);
-  const int count = __ldg(task.solve.piece_ptr + first_row + rows) - begin;
+  const int begin = __ldg(task.solve.chunk_ptr + first_row);
+  const int count = __ldg(task.solve.chunk_ptr + first_row + rows) - begin;
   Gather<SOLVE_THREADS, NV> gather;
   gather.start(task.solve, begin, count, first_row + thread, rows - thread);
   clear<NV>(y);
@@ -222,11 +222,11 @@ template <int NV, Loads LOADS> DEVICE void forward_tile(const TileTask<NV>& task
   const bool invert = pivots && (CHOLESKY || transposed);
   const auto load = [&](int k, Rows(&to)[COLUMNS]) {
     if (k < count) load_tile<NV, BY_COLUMNS>(to, panel, ld, row0, k * TILE, W - 1);
-    else if (LOADS != BESIDE && invert) load_tile<NV, BY_ROWS>(to, task.inverse(), TILE, 0, 0, TILE - 1);
+    else if (LOADS != OVERLAPPED && invert) load_tile<NV, BY_ROWS>(to, task.inverse(), TILE, 0, 0, TILE - 1);
   };
   Rows tile[COLUMNS];
   load(0, tile);
-  if (LOADS == BESIDE && invert) scratch.template copy_inverse<BY_ROWS>(task.inverse());
+  if (LOADS == OVERLAPPED && invert) scratch.template copy_inverse<BY_ROWS>(task.inverse());
   Scalar y[NV];
   gather_row<NV>(task, pivots, row0, rows, scratch.partial, y);
   const auto share_y = [&] {
@@ -241,7 +241,7 @@ template <int NV, Loads LOADS> DEVICE void forward_tile(const TileTask<NV>& task
     wait_pivots<NV>(task, k * TILE, left, v);
     sums.add(m, v);
   });
-  if (LOADS == BESIDE && invert) scratch.take_inverse(tile);
+  if (LOADS == OVERLAPPED && invert) scratch.take_inverse(tile);
   if (NV == 1) share_y();
   sums.give(scratch.partial);
   __syncthreads();
@@ -274,10 +274,10 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
     if (k < below_tiles)
       load_tile<NV, BY_ROWS>(to, panel + (long long)task.tall * W, task.below_ld, first_row(k), column0, W - 1);
     else if (k < count) load_tile<NV, BY_ROWS>(to, panel, task.tall, first_row(k), column0, W - 1);
-    else if (LOADS != BESIDE && multiply) load_tile<NV, BY_COLUMNS>(to, task.inverse(), TILE, 0, 0, TILE - 1);
+    else if (LOADS != OVERLAPPED && multiply) load_tile<NV, BY_COLUMNS>(to, task.inverse(), TILE, 0, 0, TILE - 1);
   };
   int ahead[ROWS];  // plan positions of the lane's rows of the next tile
-  const auto look_ahead = [&](int k) {
+  const auto prefetch = [&](int k) {
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
       const int row = first_row(k) + place_of<NV, BY_ROWS>(r);
@@ -286,8 +286,8 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
   };
   Rows tile[COLUMNS];
   load(0, tile);
-  if (LOADS == BESIDE && multiply) scratch.template copy_inverse<BY_COLUMNS>(task.inverse());
-  if (count) look_ahead(0);
+  if (LOADS == OVERLAPPED && multiply) scratch.template copy_inverse<BY_COLUMNS>(task.inverse());
+  if (count) prefetch(0);
   constexpr int OWN = (TILE * NV + SOLVE_THREADS - 1) / SOLVE_THREADS;  // what is subtracted from, of this thread
   Scalar y[OWN];
 #pragma unroll
@@ -299,14 +299,14 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
     const Word* from[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) from[r] = task.packet(ahead[r], side_of<NV>());
-    if (k + 1 < count) look_ahead(k + 1);
+    if (k + 1 < count) prefetch(k + 1);
     Scalar x[ROWS];
     wait_values<ROWS>(from, task.tag, x, k + 1 < count);
     const int rows = (k < below_tiles ? H : W) - first_row(k);
     if (rows < TILE) clear_rows(m, rows);
     sums.add(m, x);
   });
-  if (LOADS == BESIDE && multiply) scratch.take_inverse(tile);
+  if (LOADS == OVERLAPPED && multiply) scratch.take_inverse(tile);
 #pragma unroll
   for (int q = 0; q < OWN; q++)
     if (thread + q * SOLVE_THREADS < TILE * NV) scratch.y[thread + q * SOLVE_THREADS] = y[q];
@@ -342,7 +342,7 @@ template <int NV, bool FORWARD, Loads LOADS> DEVICE void large_walk(const LargeS
 }
 
 GPUSPLU_KERNEL(solve_large_forward_1, LargeSolveArgs, SOLVE_THREADS, large_solve_blocks(true, 1)) {
-  large_walk<1, true, BESIDE>(args);
+  large_walk<1, true, OVERLAPPED>(args);
 }
 GPUSPLU_KERNEL(solve_large_forward_several, LargeSolveArgs, SOLVE_THREADS, large_solve_blocks(true, SEVERAL)) {
   large_walk<SEVERAL, true, IN_TURN>(args);

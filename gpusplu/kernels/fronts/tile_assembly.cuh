@@ -66,7 +66,7 @@ DEVICE void wait_for_small_children(const LargeArgs& args, int front, unsigned e
   }
 }
 
-DEVICE Match match_of(const LargeArgs& args, const LargePiece& rows, const LargePiece& cols) {
+DEVICE Match match_of(const LargeArgs& args, const LargeChunk& rows, const LargeChunk& cols) {
   const Front& child = args.fronts[rows.child];
   const int height = child.rows - child.width;
   Match match;
@@ -81,28 +81,28 @@ DEVICE Match match_of(const LargeArgs& args, const LargePiece& rows, const Large
 }
 
 // Pieces of two tiles, in order of children.
-struct PieceLists {
+struct ChunkLists {
   int row, row_end, col, col_end;
 };
 
 // The children among the rows' pieces from `first` on, at most MATCHES, that are in the columns' list too, into
 // scratch.matches; returns how many. Waits for them.
-DEVICE int find_matches(const LargeArgs& args, int front, const PieceLists& lists, int first, unsigned epoch,
+DEVICE int find_matches(const LargeArgs& args, int front, const ChunkLists& lists, int first, unsigned epoch,
                         AssemblyScratch& scratch) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, p = first + threadIdx.x;
   Match match{};
   bool found = false;
   if (threadIdx.x < MATCHES && p < lists.row_end) {
-    const LargePiece rows = args.pieces[p];
+    const LargeChunk rows = args.chunks[p];
     int low = lists.col, high = lists.col_end;
-    LargePiece cols = args.pieces[min(low + p - lists.row, high - 1)];  // the same child where all are in both lists
+    LargeChunk cols = args.chunks[min(low + p - lists.row, high - 1)];  // the same child where all are in both lists
     if (cols.child != rows.child) {
       while (low < high) {
         const int middle = (low + high) / 2;
-        if (args.pieces[middle].child < rows.child) low = middle + 1;
+        if (args.chunks[middle].child < rows.child) low = middle + 1;
         else high = middle;
       }
-      cols = args.pieces[min(low, lists.col_end - 1)];
+      cols = args.chunks[min(low, lists.col_end - 1)];
     }
     found = cols.child == rows.child;
     if (found) {
@@ -142,8 +142,8 @@ DEVICE void load_places(int total, int row0, int col0, AssemblyScratch& scratch)
     const Match& match = scratch.matches[m];
     const LocalRow* place = rows ? match.row_place : match.col_place;
     const int count = rows ? match.rows : match.cols;
-    const int home = __ldg(place + min(k, count - 1)) - (rows ? row0 : col0);
-    if (k < count) to[m * NB + (rows ? home : home % WARPS * (NB / WARPS) + home / WARPS)] = (unsigned char)k;
+    const int target = __ldg(place + min(k, count - 1)) - (rows ? row0 : col0);
+    if (k < count) to[m * NB + (rows ? target : target % WARPS * (NB / WARPS) + target / WARPS)] = (unsigned char)k;
   }
 }
 
@@ -211,8 +211,8 @@ DEVICE void add_matches(int total, int first, bool transposed, const AssemblyScr
 // The assembled tile; complete after the caller's next barrier.
 DEVICE void assemble_tile(const LargeArgs& args, const LargeTask& task, long long first_entry, int row0, int col0,
                           bool transposed, unsigned epoch, Scalar* tile, AssemblyScratch& scratch) {
-  const int *row_ptr = args.piece_ptr + task.row_pieces, *col_ptr = args.piece_ptr + task.col_pieces;
-  const PieceLists lists{__ldg(row_ptr), __ldg(row_ptr + 1), __ldg(col_ptr), __ldg(col_ptr + 1)};
+  const int *row_ptr = args.chunk_ptr + task.row_chunks, *col_ptr = args.chunk_ptr + task.col_chunks;
+  const ChunkLists lists{__ldg(row_ptr), __ldg(row_ptr + 1), __ldg(col_ptr), __ldg(col_ptr + 1)};
   zero_tile(tile);
   __syncthreads();
   assemble_entries(args, task, first_entry, row0, col0, transposed, tile);

@@ -62,8 +62,8 @@ template <int ROWS, int SLICE> struct PanelStream {
     Scalar* to = stage + col * (ROWS + 4) + threadIdx.x % CHUNKS * 2;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
-      const int here = i * STEP + col < left ? count : 0;
-      copy_pair(to + i * STEP * (ROWS + 4), here ? from : readable, here);  // 0: nothing is read
+      const int valid = i * STEP + col < left ? count : 0;
+      copy_pair(to + i * STEP * (ROWS + 4), valid ? from : readable, valid);  // 0: nothing is read
       from += step;
     }
   }

@@ -72,7 +72,7 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, WARP_FRONT_THREADS, front_blocks(0, is_
   Items<N_ITEMS> items;
   {
     const Front* first = args.fronts + __ldg(args.start + id);
-    if (lane < RECORD_PIECES) ((int4*)memory.record)[lane] = __ldg((const int4*)first + lane);
+    if (lane < RECORD_VECTORS) ((int4*)memory.record)[lane] = __ldg((const int4*)first + lane);
     clear_front(memory.front);
     __syncwarp();
     entries.find(args, memory.record[0], lane), items.find(args, memory.record[0], group);
@@ -81,8 +81,8 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, WARP_FRONT_THREADS, front_blocks(0, is_
   for (int current = 0;; current ^= 1) {
     const Front &f = memory.record[current], &next = memory.record[current ^ 1];
     const int climb = args.walk ? f.climb : -1;
-    int4 piece = make_int4(0, 0, 0, 0);
-    if (climb >= 0 && lane < RECORD_PIECES) piece = __ldg((const int4*)(args.fronts + climb) + lane);
+    int4 vector = make_int4(0, 0, 0, 0);
+    if (climb >= 0 && lane < RECORD_VECTORS) vector = __ldg((const int4*)(args.fronts + climb) + lane);
     entries.put(f, lane, memory.front, PANEL_LD);
     for (int first = lane + 32 * N_ENTRIES; first - lane < f.entry_count; first += 32 * N_ENTRIES) {
       entries.find(args, f, first), entries.load(args, f, first);
@@ -90,7 +90,7 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, WARP_FRONT_THREADS, front_blocks(0, is_
     }
     __syncwarp();
     add_items(args, f, items, memory.front, PANEL_LD);
-    if (lane < RECORD_PIECES) ((int4*)&memory.record[current ^ 1])[lane] = piece;
+    if (lane < RECORD_VECTORS) ((int4*)&memory.record[current ^ 1])[lane] = vector;
     __syncwarp();
     Scalar a[2][4];
     load_block(memory.front, a);

@@ -144,7 +144,7 @@ LOCKSTEP void write_block(const Team& team, const LockstepParts<V>& front) {
   const int H = front.H;
   over_tiles<N>(team, 0, H, [&](auto n, int j0) {
     const auto right = right_of<cholesky>(front, front.W + j0);
-    over_tiles<M>(Alone{}, cholesky ? j0 : 0, H, [&](auto m, int i0) {
+    over_tiles<M>(Single{}, cholesky ? j0 : 0, H, [&](auto m, int i0) {
       V t[m.value][n.value];
       LOCKSTEP_UNROLL
       for (int j = 0; j < n.value; j++) LOCKSTEP_UNROLL

@@ -15,7 +15,7 @@ namespace {
 constexpr int S = LEAF_TILE;
 using LeafTile = Scalar[S][S];
 
-struct Alone {
+struct Single {
   static constexpr int rank = 0, size = 1;
   DEVICE void sync() const {}
 };
@@ -36,7 +36,7 @@ struct Slots {
 };
 
 // Sums of tiles of a warp alone.
-struct SumAlone {
+struct SumSingle {
   const Items& items;
   const Scalar *values, *blocks;
   Scalar *scratch, *stage;
@@ -60,7 +60,7 @@ struct SumAhead {
   int staged_end = 0, staged = 0, next_begin = 0, next_end = 0;  // items
   ItemsInLanes lanes, next;
 
-  DEVICE void look(int slot, int last) {
+  DEVICE void prefetch(int slot, int last) {
     next_begin = next_end = 0;
     if (slot >= last) return;
     slots.find(slot, next_begin, next_end);
@@ -77,12 +77,12 @@ struct SumAhead {
     copy();
   }
   DEVICE void begin(int slot, int last) {
-    look(slot, last);
+    prefetch(slot, last);
     advance();
   }
   // The tile of `slot`, which is staged; `ahead`: the next one of this warp.
   DEVICE void sum(int slot, int ahead, int last, LaneStatus& status) {
-    look(ahead, last);
+    prefetch(ahead, last);
     clear_tile<S * S>(scratch);
     RunningSum sum{scratch};
     for (;;) {
@@ -125,8 +125,8 @@ template <class Member, class Sums> struct SmallFront {
 
   // Pivots k .. k + n - 1; `number`: of the diagonal tile. The number of the tile behind the panel.
   DEVICE int panel(int k, int n, int position, int number, const LanePivots& pivots, LaneStatus& status) {
-    const int R = front.R, beside = (front.W - k - n + S - 1) / S + (front.H + S - 1) / S,
-              end = number + 1 + (CHOLESKY ? beside : 2 * beside);
+    const int R = front.R, row_tiles = (front.W - k - n + S - 1) / S + (front.H + S - 1) / S,
+              end = number + 1 + (CHOLESKY ? row_tiles : 2 * row_tiles);
     if (is_mine(number)) {
       LeafTile d;
       load(d, number, k, k, n, n, k, status);
@@ -138,8 +138,8 @@ template <class Member, class Sums> struct SmallFront {
 #pragma unroll 1
     for (int t = mine_from(number + 1); t < end; t += team.size) {
       LeafTile a, d;
-      const bool below = t - number <= beside;
-      const int i = row_of(t - number - (below ? 1 : 1 + beside), k + n), m = size_from(i);
+      const bool below = t - number <= row_tiles;
+      const int i = row_of(t - number - (below ? 1 : 1 + row_tiles), k + n), m = size_from(i);
       if (below) {
         load(a, t, i, k, m, n, k, status);
         load_tile(d, diagonal, S);
@@ -249,7 +249,7 @@ GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, RESIDENT) {
     const LockstepTask* task = args.leaves + ticket / args.groups;
     LaneStatus status;
     for (int f = task->first; f <= task->last; f++)
-      factor_front<SumAlone>(args, Alone{}, f, group, stack, scratch, diagonal, (Scalar*)nullptr, status);
+      factor_front<SumSingle>(args, Single{}, f, group, stack, scratch, diagonal, (Scalar*)nullptr, status);
     status.publish(args.reports + group * WARP_SIZE + lane_of());
     const int parent = args.fronts[task->last].parent;
     __syncwarp();

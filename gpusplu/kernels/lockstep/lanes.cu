@@ -16,8 +16,8 @@
 //
 // tally_lanes, after a call that nobody waits for: adds what the call says of every system to its tally, and writes NaN
 // over the solutions of systems that have no factor. A block of LANE_THREADS a system.
+#include "common/accumulate.cuh"
 #include "common/reduce.cuh"
-#include "common/tally.cuh"
 #include "lockstep/lanes.cuh"
 
 struct LaneGatherArgs {
@@ -53,28 +53,28 @@ DEVICE void raise_to(double* largest, double value) {  // positive doubles are o
 
 constexpr int LD = WARP_SIZE + 1, ROUNDS = WARP_SIZE / LANE_WARPS;
 
-struct Moved {
+struct EntryRange {
   int group, begin, end;  // entries of this block
-  DEVICE explicit Moved(int entries) {
-    const int parts = (entries + MOVED_ENTRIES - 1) / MOVED_ENTRIES;
-    group = blockIdx.x / parts, begin = blockIdx.x % parts * MOVED_ENTRIES;
-    end = min(entries, begin + MOVED_ENTRIES);
+  DEVICE explicit EntryRange(int entries) {
+    const int parts = (entries + ENTRIES_PER_BLOCK - 1) / ENTRIES_PER_BLOCK;
+    group = blockIdx.x / parts, begin = blockIdx.x % parts * ENTRIES_PER_BLOCK;
+    end = min(entries, begin + ENTRIES_PER_BLOCK);
   }
 };
 
 GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
-  const Moved moved(args.entries);
+  const EntryRange range(args.entries);
   Scalar* tile = (Scalar*)shared_memory;
-  Scalar* to = lane_entries(args.to, moved.group, args.entries);
+  Scalar* to = lane_entries(args.to, range.group, args.entries);
   int bad = 0;
   double largest = 0;
-  for (int first = moved.begin; first < moved.end; first += WARP_SIZE) {
-    const int entry = min(first + lane_of(), moved.end - 1);
+  for (int first = range.begin; first < range.end; first += WARP_SIZE) {
+    const int entry = min(first + lane_of(), range.end - 1);
     const long long at = (args.source ? args.source[entry] : entry) * args.stride;
     Scalar value[ROUNDS];
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++) {
-      const int system = min(moved.group * WARP_SIZE + q * LANE_WARPS + warp_of(), args.count - 1);
+      const int system = min(range.group * WARP_SIZE + q * LANE_WARPS + warp_of(), args.count - 1);
       value[q] = args.from[system * args.size + at];
     }
     __syncthreads();
@@ -84,7 +84,7 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++) {
       const int k = q * LANE_WARPS + warp_of();
-      if (first + k >= moved.end) continue;
+      if (first + k >= range.end) continue;
       const Scalar v = tile[lane_of() * LD + k];
       to[(long long)(first + k) * WARP_SIZE] = v;
       const bool finite = magnitude_bits(v) < NAN_BITS;
@@ -93,48 +93,48 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
     }
   }
   if (!args.reports) return;
-  LaneReport& report = args.reports[moved.group * WARP_SIZE + lane_of()];
+  LaneReport& report = args.reports[range.group * WARP_SIZE + lane_of()];
   if (bad) atomicAdd(&report.not_finite, bad);
   if (largest > 0) raise_to(&report.largest, largest);
 }
 
 GPUSPLU_KERNEL(compare_lanes, LaneCompareArgs, LANE_THREADS, 4) {
-  const Moved moved(args.count);
-  const Scalar* values = lane_entries(args.values, moved.group, args.entries);
+  const EntryRange range(args.count);
+  const Scalar* values = lane_entries(args.values, range.group, args.entries);
   double asymmetry = 0;
 #pragma unroll 4
-  for (int k = moved.begin + warp_of(); k < moved.end; k += LANE_WARPS) {
+  for (int k = range.begin + warp_of(); k < range.end; k += LANE_WARPS) {
     const int2 pair = __ldg(args.pairs + k);
     const Scalar one = values[(long long)pair.x * WARP_SIZE];
     const Scalar other = pair.y == COMPARED_WITH_ZERO ? Scalar(0) : values[(long long)pair.y * WARP_SIZE];
     asymmetry = fmax(asymmetry, modulus(widen(one - conj(other))));
   }
-  if (asymmetry > 0) raise_to(&args.reports[moved.group * WARP_SIZE + lane_of()].asymmetry, asymmetry);
+  if (asymmetry > 0) raise_to(&args.reports[range.group * WARP_SIZE + lane_of()].asymmetry, asymmetry);
 }
 
 GPUSPLU_KERNEL(scatter_lanes, LaneScatterArgs, LANE_THREADS, 4) {
-  const Moved moved(args.entries);
+  const EntryRange range(args.entries);
   Scalar* tile = (Scalar*)shared_memory;
-  const LaneErrors& errors = args.errors[moved.group * WARP_SIZE + lane_of()];
-  const Scalar* from = lane_entries(errors.best ? args.other : args.from, moved.group, args.entries);
-  for (int first = moved.begin; first < moved.end; first += WARP_SIZE) {
+  const LaneErrors& errors = args.errors[range.group * WARP_SIZE + lane_of()];
+  const Scalar* from = lane_entries(errors.best ? args.other : args.from, range.group, args.entries);
+  for (int first = range.begin; first < range.end; first += WARP_SIZE) {
     Scalar value[ROUNDS];
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++)
-      value[q] = from[(long long)min(first + q * LANE_WARPS + warp_of(), moved.end - 1) * WARP_SIZE];
+      value[q] = from[(long long)min(first + q * LANE_WARPS + warp_of(), range.end - 1) * WARP_SIZE];
     __syncthreads();
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++) tile[lane_of() * LD + q * LANE_WARPS + warp_of()] = value[q];
     __syncthreads();
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++) {
-      const int k = q * LANE_WARPS + warp_of(), system = moved.group * WARP_SIZE + k;
-      if (first + lane_of() < moved.end && system < args.count)
+      const int k = q * LANE_WARPS + warp_of(), system = range.group * WARP_SIZE + k;
+      if (first + lane_of() < range.end && system < args.count)
         args.to[system * args.size + (first + lane_of()) * args.stride] = tile[k * LD + lane_of()];
     }
   }
-  if (moved.begin > 0 || warp_of() > 0) return;
-  LaneOutcome& outcome = args.outcomes[moved.group * WARP_SIZE + lane_of()];
+  if (range.begin > 0 || warp_of() > 0) return;
+  LaneOutcome& outcome = args.outcomes[range.group * WARP_SIZE + lane_of()];
   outcome.error = args.first ? errors.error : fmax(outcome.error, errors.error);
   outcome.steps = args.first ? errors.steps : max(outcome.steps, errors.steps);
 }
@@ -154,36 +154,37 @@ GPUSPLU_KERNEL(copy_systems, LaneCopyArgs, LANE_THREADS, 4) {
   args.to[(long long)k * args.entries + entry] = args.from[line * WARP_SIZE + system % WARP_SIZE];
 }
 
-struct LaneTallyArgs {
+struct AccumulateLanesArgs {
   const LaneReport* reports;
   const LaneOutcome* outcomes;
-  LaneTally* tallies;
+  AccumulatedLaneStatus* accumulated;
   Scalar* x;       // solutions, a system after another; null: nothing was solved
   long long size;  // of those of a system
   int factored;    // the call has factored
 };
 
 // Adds what a call says of a system to its tally; `error`: of the solutions of a call that has solved.
-DEVICE void add_up(LaneTally* tally, const LaneReport& report, bool factored, bool solved, double error) {
-  LaneReport& worst = tally->worst;
+DEVICE void add_up(AccumulatedLaneStatus* accumulated, const LaneReport& report, bool factored, bool solved,
+                   double error) {
+  LaneReport& worst = accumulated->worst;
   worst.multiplier = max(worst.multiplier, report.multiplier);
   worst.n_perturbed = max(worst.n_perturbed, report.n_perturbed);
   worst.n_tiny = max(worst.n_tiny, report.n_tiny);
   worst.failed = max(worst.failed, report.failed);
   worst.not_finite = max(worst.not_finite, report.not_finite);
   worst.asymmetric |= is_asymmetric(report.asymmetry, report.largest);
-  tally->n_factored += factored, tally->n_solved += solved;
-  if (solved) tally->error = larger(tally->error, error);
+  accumulated->n_factored += factored, accumulated->n_solved += solved;
+  if (solved) accumulated->error = larger(accumulated->error, error);
 }
 
-GPUSPLU_KERNEL(tally_lanes, LaneTallyArgs, LANE_THREADS, 4) {
+GPUSPLU_KERNEL(accumulate_lanes, AccumulateLanesArgs, LANE_THREADS, 4) {
   const int system = blockIdx.x;
   const LaneReport& report = args.reports[system];
   const bool failed =  // a value or a pivot is none, or values are of no Hermitian matrix
       report.failed || report.not_finite || is_asymmetric(report.asymmetry, report.largest);
   if (threadIdx.x == 0) {
     const double error = failed ? __longlong_as_double(0x7ff0000000000000ll) : args.outcomes[system].error;
-    add_up(args.tallies + system, report, args.factored, args.x, error);
+    add_up(args.accumulated + system, report, args.factored, args.x, error);
   }
   if (!failed || !args.x) return;
   const Scalar none((Real)__longlong_as_double(0x7ff8000000000000ll));

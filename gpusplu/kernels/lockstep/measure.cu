@@ -152,9 +152,9 @@ GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 1
   const int parts = (args.n + MEASURED_ROWS - 1) / MEASURED_ROWS, group = blockIdx.x / parts,
             begin = blockIdx.x % parts;
   if (args.active && !(args.active[args.groups] && args.active[group])) return;
-  RowPart* pieces = (RowPart*)shared_memory;
-  const Norms norms = args.step ? measure_rows<false>(args, group, begin, parts, pieces)
-                                : measure_rows<true>(args, group, begin, parts, pieces);
+  RowPart* row_parts = (RowPart*)shared_memory;
+  const Norms norms = args.step ? measure_rows<false>(args, group, begin, parts, row_parts)
+                                : measure_rows<true>(args, group, begin, parts, row_parts);
   Norms* shared = (Norms*)shared_memory;
   shared[threadIdx.x] = norms;
   __syncthreads();

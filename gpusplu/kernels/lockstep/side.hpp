@@ -41,7 +41,7 @@ template <class V> struct LockstepParts {
 };
 
 // A team of one.
-struct Alone {
+struct Single {
   static constexpr int rank = 0, size = 1;
   LOCKSTEP_MEMBER void sync() const {}
 };

@@ -63,18 +63,18 @@ DEVICE Scalar* ring_of_warp() {
   return behind + warp_of() * LINES_AHEAD * S * WARP_SIZE + lane_of();
 }
 
-DEVICE void forward_alone(const LaneSolveArgs& args, int f, int group) {
+DEVICE void forward_single(const LaneSolveArgs& args, int f, int group) {
   const LockstepFront record = args.fronts[f];
   const FrontFactor front(args, record, group, args.upper_forward, args.conjugate_forward);
-  RowSums sums(args, Alone{}, front, f, group);
+  RowSums sums(args, Single{}, front, f, group);
   EntriesNow entries;
-  forward(Alone{}, front, entries, sums, FrontRows(args, record, group), args.scaled_forward, scratch_of_warp());
+  forward(Single{}, front, entries, sums, FrontRows(args, record, group), args.scaled_forward, scratch_of_warp());
 }
-DEVICE void backward_alone(const LaneSolveArgs& args, int f, int group) {
+DEVICE void backward_single(const LaneSolveArgs& args, int f, int group) {
   const LockstepFront record = args.fronts[f];
   const FrontFactor front(args, record, group, args.upper_backward, args.conjugate_backward);
   EntriesNow entries;
-  backward(Alone{}, front, entries, FrontRows(args, record, group), args.below + record.below,
+  backward(Single{}, front, entries, FrontRows(args, record, group), args.below + record.below,
            lane_entries(args.y, group, args.n), args.scaled_backward,
            [&](const Rows& x, int t) { put_solution(args, x, record.first + t * S, front.count(t), group); });
 }
@@ -111,7 +111,7 @@ DEVICE void forward_warps(const LaneSolveArgs& args) {
     const Counters counters(args, last, group);
     if (lane_of() == 0) counters.wait_for_children();
     __syncwarp();
-    for (int f = first; f <= last; f++) forward_alone(args, f, group);
+    for (int f = first; f <= last; f++) forward_single(args, f, group);
     __syncwarp();
     if (lane_of() == 0) counters.tell_parent();
   });
@@ -123,7 +123,7 @@ DEVICE void backward_warps(const LaneSolveArgs& args) {
     const Counters counters(args, last, group);
     if (lane_of() == 0) counters.wait_for_parent();
     __syncwarp();
-    for (int f = last; f >= first; f--) backward_alone(args, f, group);
+    for (int f = last; f >= first; f--) backward_single(args, f, group);
     __syncwarp();
     if (lane_of() == 0) counters.tell_children();
   });

@@ -37,7 +37,7 @@ struct LaneSolveArgs {
 constexpr int S = SOLVE_ROWS, TOGETHER = 4;  // pivots whose entries are loaded together
 using Rows = Scalar[S];
 
-struct Alone {
+struct Single {
   static constexpr int rank = 0, size = 1;
   DEVICE void sync() const {}
 };
@@ -136,9 +136,9 @@ struct RowSums {
         b(lane_entries(args.b, group, args.n)),
         sums(lane_entries(args.sums, group, args.sums_size)),
         slot(args.slot[f]) {
-    if (team.rank < front.all_tiles()) look(team.rank);
+    if (team.rank < front.all_tiles()) prefetch(team.rank);
   }
-  DEVICE void look(int t) {
+  DEVICE void prefetch(int t) {
     begin = __ldg(items.ptr + slot + t), end = __ldg(items.ptr + slot + t + 1);
     if (begin < end) first.load(items, begin, end);
   }
@@ -146,7 +146,7 @@ struct RowSums {
   DEVICE void put(const Member& team, const FrontFactor& front, const FrontRows& rows, Scalar* scratch) {
     LaneStatus unused;
     for (int t = team.rank; t < front.all_tiles(); t += team.size) {
-      if (t > team.rank) look(t);
+      if (t > team.rank) prefetch(t);
       assemble<S, true>(items, begin, end, first, b, sums, scratch, unused);
       Rows tile;
       load_rows(tile, scratch, S);

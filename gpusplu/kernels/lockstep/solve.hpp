@@ -15,40 +15,41 @@
 
 LOCKSTEP_BEGIN
 
-template <bool upper_, bool scaled_, bool conjugate_> struct LockstepWay {
+template <bool upper_, bool scaled_, bool conjugate_> struct LockstepMode {
   static constexpr bool upper = upper_, scaled = scaled_, conjugate = conjugate_;
 };
 
 // e(i, p) for i < W, and e(W + i, p).
-template <class Way, class V> LOCKSTEP V pivot_entry(const LockstepParts<V>& front, int i, int p) {
-  return conj_where<Way::conjugate>(Way::upper ? front.lower[i * front.R + p] : front.lower[p * front.R + i]);
+template <class Mode, class V> LOCKSTEP V pivot_entry(const LockstepParts<V>& front, int i, int p) {
+  return conj_where<Mode::conjugate>(Mode::upper ? front.lower[i * front.R + p] : front.lower[p * front.R + i]);
 }
-template <class Way, class V> LOCKSTEP V below_entry(const LockstepParts<V>& front, int i, int p) {
-  return conj_where<Way::conjugate>(Way::upper ? front.upper[p * front.H + i] : front.lower[p * front.R + front.W + i]);
+template <class Mode, class V> LOCKSTEP V below_entry(const LockstepParts<V>& front, int i, int p) {
+  return conj_where<Mode::conjugate>(Mode::upper ? front.upper[p * front.H + i]
+                                                 : front.lower[p * front.R + front.W + i]);
 }
 
-template <class Way, int n, class V> LOCKSTEP void load_pivots(const LockstepParts<V>& front, int k, V (&e)[n][n]) {
+template <class Mode, int n, class V> LOCKSTEP void load_pivots(const LockstepParts<V>& front, int k, V (&e)[n][n]) {
   LOCKSTEP_UNROLL
   for (int p = 0; p < n; p++) LOCKSTEP_UNROLL
   for (int i = p; i < n; i++)
-    if (i > p || Way::scaled) e[i][p] = pivot_entry<Way>(front, k + i, k + p);
+    if (i > p || Mode::scaled) e[i][p] = pivot_entry<Mode>(front, k + i, k + p);
 }
 
-template <class Way, int columns, class V, class Rows>
+template <class Mode, int columns, class V, class Rows>
 LOCKSTEP void forward(const LockstepParts<V>& front, const Rows& rows) {
   constexpr int N = TILE_COLUMNS<V>;
   for (int k = 0; k < front.W; k += N)
     with_count<N>(front.W - k < N ? front.W - k : N, [&](auto count) {
       constexpr int n = count.value;
       V e[n][n], x[n][columns];
-      load_pivots<Way>(front, k, e);
+      load_pivots<Mode>(front, k, e);
       LOCKSTEP_UNROLL
       for (int p = 0; p < n; p++) LOCKSTEP_UNROLL
       for (int q = 0; q < columns; q++) {
         V v = rows.pivot(k + p, q);
         LOCKSTEP_UNROLL
         for (int i = 0; i < p; i++) v = mul_sub(e[p][i], x[i][q], v);
-        x[p][q] = Way::scaled ? v * e[p][p] : v;
+        x[p][q] = Mode::scaled ? v * e[p][p] : v;
         rows.pivot(k + p, q) = x[p][q];
       }
       const auto update = [&](V& to, const V(&entry)[n], int q) {
@@ -60,14 +61,14 @@ LOCKSTEP void forward(const LockstepParts<V>& front, const Rows& rows) {
       for (int i = k + n; i < front.W; i++) {
         V entry[n];
         LOCKSTEP_UNROLL
-        for (int p = 0; p < n; p++) entry[p] = pivot_entry<Way>(front, i, k + p);
+        for (int p = 0; p < n; p++) entry[p] = pivot_entry<Mode>(front, i, k + p);
         LOCKSTEP_UNROLL
         for (int q = 0; q < columns; q++) update(rows.pivot(i, q), entry, q);
       }
       for (int i = 0; i < front.H; i++) {
         V entry[n];
         LOCKSTEP_UNROLL
-        for (int p = 0; p < n; p++) entry[p] = below_entry<Way>(front, i, k + p);
+        for (int p = 0; p < n; p++) entry[p] = below_entry<Mode>(front, i, k + p);
         LOCKSTEP_UNROLL
         for (int q = 0; q < columns; q++) update(rows.below(i, q), entry, q);
       }
@@ -107,7 +108,7 @@ LOCKSTEP void subtract_rows(V (&x)[n][columns], int begin, int end, Entry&& entr
   for (int q = 0; q < columns; q++) x[p][q] = x[p][q] + more[c][p][q];
 }
 
-template <class Way, int columns, class V, class Rows>
+template <class Mode, int columns, class V, class Rows>
 LOCKSTEP void backward(const LockstepParts<V>& front, const Rows& rows) {
   constexpr int N = TILE_COLUMNS<V>;
   for (int k = (front.W - 1) / N * N; k >= 0; k -= N)
@@ -118,19 +119,19 @@ LOCKSTEP void backward(const LockstepParts<V>& front, const Rows& rows) {
       for (int p = 0; p < n; p++) LOCKSTEP_UNROLL
       for (int q = 0; q < columns; q++) x[p][q] = rows.pivot(k + p, q);
       subtract_rows<chains>(
-          x, 0, front.H, [&](int i, int p) { return below_entry<Way>(front, i, k + p); },
+          x, 0, front.H, [&](int i, int p) { return below_entry<Mode>(front, i, k + p); },
           [&](int i, int q) { return rows.below(i, q); });
       subtract_rows<1>(
-          x, k + n, front.W, [&](int i, int p) { return pivot_entry<Way>(front, i, k + p); },
+          x, k + n, front.W, [&](int i, int p) { return pivot_entry<Mode>(front, i, k + p); },
           [&](int i, int q) { return rows.pivot(i, q); });
-      load_pivots<Way>(front, k, e);
+      load_pivots<Mode>(front, k, e);
       LOCKSTEP_UNROLL
       for (int p = n - 1; p >= 0; p--) LOCKSTEP_UNROLL
       for (int q = 0; q < columns; q++) {
         V v = x[p][q];
         LOCKSTEP_UNROLL
         for (int i = p + 1; i < n; i++) v = mul_sub(e[i][p], x[i][q], v);
-        x[p][q] = Way::scaled ? v * e[p][p] : v;
+        x[p][q] = Mode::scaled ? v * e[p][p] : v;
         rows.pivot(k + p, q) = x[p][q];
       }
     });

@@ -103,9 +103,9 @@ template <class Lines> struct EntriesAhead {
       const Line line = lines.line();
 #pragma unroll
       for (int r = 0; r < S; r++) {
-        const bool is_there = r < line.count;
-        copy_async<sizeof(Scalar)>(ring + (k * S + r) * WARP_SIZE, line.at(is_there ? r : 0),
-                                   is_there ? sizeof(Scalar) : 0);
+        const bool is_present = r < line.count;
+        copy_async<sizeof(Scalar)>(ring + (k * S + r) * WARP_SIZE, line.at(is_present ? r : 0),
+                                   is_present ? sizeof(Scalar) : 0);
       }
       lines.next();
     }

@@ -5,7 +5,7 @@
 
 namespace gs {
 
-constexpr int ALONE_FLOPS = 3000000;  // column LU refactors with one thread below
+constexpr int SINGLE_THREAD_FLOPS = 3000000;  // column LU refactors with one thread below
 
 // The CPU engine. Phases are sums of a constant times a feature.
 struct LinearCosts {
@@ -52,11 +52,11 @@ struct FrontCosts {
 struct FrontPhases {
   FrontCosts warp, small, block, large;
 };
-struct WayCosts {
+struct PathCosts {
   double front, pivot, full;  // one way of a solve; full: of a multiprocessor, a front when the device is full of them
 };
-struct WayPhases {
-  WayCosts warp, small, block, large;
+struct PathPhases {
+  PathCosts warp, small, block, large;
 };
 struct DeviceCosts {
   double flop, slow_flop;  // of a multiprocessor, and of one with little double precision
@@ -75,7 +75,7 @@ struct TicketCosts {
 struct SupernodalCosts {
   MergePhases merge;
   FrontPhases front;
-  WayPhases way;
+  PathPhases way;
   DeviceCosts device;
   CopyCosts copy;
   TileCosts tiles;

@@ -23,11 +23,11 @@ struct GluTask {
 };
 
 // Tasks of one level that a block does together.
-struct GluPiece {
+struct GluChunk {
   int begin, end;               // tasks
   int lanes_log2;               // threads of a task
   int level;                    // counter that counts this piece
-  int wait_level, wait_pieces;  // batch: begins when so many pieces of that level are done; -1: at once
+  int wait_level, wait_chunks;  // batch: begins when so many pieces of that level are done; -1: at once
   int padding[2];
 };
 

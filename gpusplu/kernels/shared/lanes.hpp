@@ -30,13 +30,13 @@ constexpr int PART_COLUMNS = FRONT_TILE / LANE_WARPS;  // columns of a tile that
 constexpr int SUBTILE_ROWS = 4;                        // of a tile: what a warp holds in registers
 constexpr int SUBTILE_COLUMNS = 8;
 
-constexpr int SOLVE_ROWS = 8;   // of a front, that a warp solves for together
-constexpr int ALONE_ROWS = 16;  // of a front above the cut that a warp solves with alone, at most
+constexpr int SOLVE_ROWS = 8;         // of a front, that a warp solves for together
+constexpr int SINGLE_WARP_ROWS = 16;  // of a front above the cut that a warp solves with alone, at most
 constexpr int LINES_AHEAD = 4;  // of SOLVE_ROWS entries, that a warp of a team has on their way into shared memory
 
-constexpr int MOVED_ENTRIES = 256;  // of a system, that a block brings into lanes or out of them
-constexpr int MEASURED_ROWS = 64;   // of op(A), that a block sums
-constexpr int MEASURE_BYTES = 32;   // of shared memory, a thread of such a block
+constexpr int ENTRIES_PER_BLOCK = 256;  // of a system, that a block brings into lanes or out of them
+constexpr int MEASURED_ROWS = 64;       // of op(A), that a block sums
+constexpr int MEASURE_BYTES = 32;       // of shared memory, a thread of such a block
 
 // What a factorization says of a system.
 struct LaneReport {
@@ -71,7 +71,7 @@ struct LaneOutcome {
 
 // What calls said of a system that nobody waited for, since the host last read and cleared it: it adds up and forgets
 // nothing.
-struct LaneTally {
+struct AccumulatedLaneStatus {
   LaneReport worst;      // the largest of each of the numbers of factorizations
   double error;          // the largest backward error; Inf for a solution that is no number or was not given
   long long n_factored;  // factorizations
@@ -87,8 +87,8 @@ struct FrontTile {
 
 // Tiles of a front of T tiles a side before those of panel p.
 GPUSPLU_HOST_DEVICE constexpr int tiles_before(int p, int T, bool cholesky) {
-  const int beside = p * (T - 1) - p * (p - 1) / 2;
-  return p + (cholesky ? 1 : 2) * beside;
+  const int off_diagonal = p * (T - 1) - p * (p - 1) / 2;
+  return p + (cholesky ? 1 : 2) * off_diagonal;
 }
 // Number of tile (row, column) of a front with P tiles of pivots and T in all: panel by panel the diagonal tile, those
 // below and, in LU, those to the right; at last the contribution block, column by column.

@@ -58,7 +58,7 @@ struct LargeTask {
   int row, col;      // tile
   int entry_begin;   // entries of A in this tile, from the front's first entry
   int entry_count;
-  int row_pieces, col_pieces;  // into piece_ptr: those of its rows and of its columns
+  int row_chunks, col_chunks;  // into piece_ptr: those of its rows and of its columns
   int tiles;                   // 2: tile (row + 1, col) is of this task too; neither has entries then
 };
 
@@ -68,7 +68,7 @@ struct LargeFront {
 };
 
 // The rows below the pivots of a child that fall into one tile of its parent, as a range of the child's rows.
-struct LargePiece {
+struct LargeChunk {
   int child;       // of the plan
   int begin, end;  // rows of the child's contribution block
   int large;       // the child among the large fronts; NOT_LARGE, or FINISHED_BEFORE: by an earlier launch

@@ -35,7 +35,7 @@ struct SolveFront {
 };
 
 // Places of the vector arena to be added, -1: none.
-struct GatherPiece {
+struct GatherChunk {
   int place[4];
 };
 

@@ -18,7 +18,7 @@ struct Status {
 };
 
 // What calls said that nobody waited for, since the host last read and cleared it: it adds up and forgets nothing.
-struct Tally {
+struct AccumulatedStatus {
   Status last;            // of the last factorization; the norms of the last measured solve
   Status worst;           // the largest of each count, and of growth
   double error;           // the largest backward error, Inf for one that is no number

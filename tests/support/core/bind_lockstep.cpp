@@ -13,11 +13,11 @@ template <class T> Tuple<NumPy<T>, NumPy<idx>> lockstep_solve(const Symbolic& sy
   const PatternView A = pattern_view(ptr, ind);
   const idx count = columns_of(b, A.n, "b");
   require_length(values, A.nnz() * count, "values");
-  const Ladder ladder(eps<T>, Pivoting::automatic, Refine::automatic, 0);
+  const AccuracyPolicy policy(eps<T>, Pivoting::automatic, Refine::automatic, 0);
   std::vector<T> x(b.shape(0));
   std::vector<LockstepReport> reports;
   without_gil([&] {
-    LockstepFactor<T> factor(symbolic, A, count, costs.lockstep.merging, ladder);
+    LockstepFactor<T> factor(symbolic, A, count, costs.lockstep.merging, policy);
     if (at_once) {
       factor.refactor_solve(values.data(), A.nnz(), nullptr, (Trans)trans, 1, b.data(), x.data());
     } else {

@@ -53,25 +53,25 @@ nb::tuple run_loops(int size, const std::vector<int>& counts, double away) {
 // Of a callable, with workers of OpenBLAS put aside where there are so many processors: the processors that are left, 0
 // where they were let alone, and what it returns.
 nb::tuple beside_blas(nb::callable call, int least) {
-  const int before = std::exchange(least_processors_beside_blas, least);
+  const int before = std::exchange(least_processors_with_blas, least);
   find_blas_threads(0);
-  BlasAside aside;
+  PinnedBlas aside;
   aside.begin();
   const int left = aside.left();
   nb::object found = call();
   aside.end();
-  least_processors_beside_blas = before;
+  least_processors_with_blas = before;
   return nb::make_tuple(left, found);
 }
 
 // Whether a kind of job is one that workers are put aside for, now and after some product.
 std::vector<bool> kind_beside_blas(nb::callable product) {
   BlasInterference blas;
-  std::vector<bool> found{blas.is_in_the_way()};
-  blas.found_in_the_way();
-  for (int k = 0; k < 2; k++) found.push_back(blas.is_in_the_way());
+  std::vector<bool> found{blas.interferes()};
+  blas.found_interference();
+  for (int k = 0; k < 2; k++) found.push_back(blas.interferes());
   product();
-  found.push_back(blas.is_in_the_way());
+  found.push_back(blas.interferes());
   return found;
 }
 

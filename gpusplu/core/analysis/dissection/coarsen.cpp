@@ -136,7 +136,7 @@ bool takes_third(const Clusters& c, idx pair, idx weight, idx heaviest) {
   return c.weight[pair] + weight <= heaviest && c.next[pair] >= 0 && c.next[c.next[pair]] < 0;
 }
 
-template <bool weighted> Outlook look_around(const Graph& g, const Clusters& c, idx v, idx heaviest) {
+template <bool weighted> Outlook inspect_neighbours(const Graph& g, const Clusters& c, idx v, idx heaviest) {
   Outlook seen;
   idx pair_edge = 0, hub_edge = 0;
   for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
@@ -158,15 +158,15 @@ template <bool weighted> void match_leftovers(Workspace& ws, const Graph& g, Clu
   if (n_parts > 1)
     for_each(ws, n_parts, true, [&](int i, Workspace&) {
       for (off k = count * i / n_parts; k < count * (i + 1) / n_parts; k++)
-        outlook[k] = look_around<weighted>(g, c, single[k], heaviest);
+        outlook[k] = inspect_neighbours<weighted>(g, c, single[k], heaviest);
     });
   Zeros& waiting = ws.slot;  // by hub, plus one
   ws.list.clear();           // hubs somebody has waited at
   for (off k = 0; k < count; k++) {
     const idx v = single[k];
-    Outlook seen = n_parts > 1 ? outlook[k] : look_around<weighted>(g, c, v, heaviest);
+    Outlook seen = n_parts > 1 ? outlook[k] : inspect_neighbours<weighted>(g, c, v, heaviest);
     if (n_parts > 1 && seen.pair >= 0 && !takes_third(c, seen.pair, g.weight[v], heaviest))
-      seen = look_around<weighted>(g, c, v, heaviest);
+      seen = inspect_neighbours<weighted>(g, c, v, heaviest);
     idx join = seen.pair;
     if (join < 0 && seen.hub >= 0) {
       const idx other = waiting[seen.hub] - 1;
@@ -291,7 +291,7 @@ Graph contract(Workspace& ws, const Graph& g, const Clusters& c, std::vector<Ran
   return Graph{count, ptr, edge_weight + used, weight, edge_weight, g.total_weight};
 }
 
-template <bool weighted> bool coarsen_once(Workspace& ws, Hierarchy& hierarchy, Random& random) {
+template <bool weighted> bool coarsen_level(Workspace& ws, Hierarchy& hierarchy, Random& random) {
   go_on();
   const Graph g = hierarchy.level.back();
   const idx heaviest = (idx)std::max(1.0, kHeaviest * (double)g.total_weight / kCoarsest);
@@ -323,8 +323,8 @@ template <bool weighted> bool coarsen_once(Workspace& ws, Hierarchy& hierarchy, 
 void coarsen(Workspace& ws, Hierarchy& hierarchy, idx target, Random& random) {
   bool smaller = true;
   while (smaller && hierarchy.level.back().n > target)
-    smaller = hierarchy.level.back().edge_weight ? coarsen_once<true>(ws, hierarchy, random)
-                                                 : coarsen_once<false>(ws, hierarchy, random);
+    smaller = hierarchy.level.back().edge_weight ? coarsen_level<true>(ws, hierarchy, random)
+                                                 : coarsen_level<false>(ws, hierarchy, random);
 }
 
 }  // namespace gs::nd

@@ -39,7 +39,7 @@ std::vector<idx> label(const Graph& g, std::vector<idx>& component) {
 
 // A copy of the vertices' rows, which name vertices of their component only.
 void copy_component(const Graph& whole, const idx* vertex, idx n, std::vector<idx>& local, Arena& memory,
-                    Piece& piece) {
+                    Component& part) {
   off entries = 0;
   for (idx i = 0; i < n; i++) {
     local[vertex[i]] = i;
@@ -58,23 +58,24 @@ void copy_component(const Graph& whole, const idx* vertex, idx n, std::vector<id
     for (off p = whole.ptr[v]; p < whole.ptr[v + 1]; p++) adj[size++] = local[whole.adj[p]];
   }
   ptr[n] = size;
-  piece.hierarchy.level = {Graph{n, ptr, adj, weight, nullptr, total}};
-  piece.vertex = own;
+  part.hierarchy.level = {Graph{n, ptr, adj, weight, nullptr, total}};
+  part.vertex = own;
 }
 
 }  // namespace
 
-std::vector<Piece> connected_pieces(const Graph& whole, const idx* all, idx leaf, std::uint64_t seed, Arena& memory) {
-  std::vector<Piece> pieces;
+std::vector<Component> connected_components(const Graph& whole, const idx* all, idx leaf, std::uint64_t seed,
+                                            Arena& memory) {
+  std::vector<Component> components;
   std::vector<idx> component;
   const std::vector<idx> sizes = label(whole, component);
   if (sizes.size() <= 1) {
-    if (whole.n == 0) return pieces;
-    pieces.resize(1);
-    pieces[0].hierarchy.level = {whole};
-    pieces[0].vertex = all;
-    pieces[0].seed = seed;
-    return pieces;
+    if (whole.n == 0) return components;
+    components.resize(1);
+    components[0].hierarchy.level = {whole};
+    components[0].vertex = all;
+    components[0].seed = seed;
+    return components;
   }
 
   std::vector<off> first(sizes.size() + 1, 0);
@@ -87,20 +88,20 @@ std::vector<Piece> connected_pieces(const Graph& whole, const idx* all, idx leaf
     std::size_t end = c + 1;
     while (end < sizes.size() && first[end + 1] - first[c] <= leaf) end++;
     const idx n = (idx)(first[end] - first[c]);
-    Piece piece;
+    Component part;
     const idx* vertex = sorted.data() + first[c];
     if (n > leaf) {
-      copy_component(whole, vertex, n, local, memory, piece);
+      copy_component(whole, vertex, n, local, memory, part);
     } else {
-      piece.vertex = std::copy(vertex, vertex + n, memory.get<idx>(n)) - n;
-      piece.hierarchy.level.push_back(Graph{n});
+      part.vertex = std::copy(vertex, vertex + n, memory.get<idx>(n)) - n;
+      part.hierarchy.level.push_back(Graph{n});
     }
-    piece.first = (idx)first[c];
-    piece.seed = mix(seed + c);
-    pieces.push_back(std::move(piece));
+    part.first = (idx)first[c];
+    part.seed = mix(seed + c);
+    components.push_back(std::move(part));
     c = end;
   }
-  return pieces;
+  return components;
 }
 
 }  // namespace gs::nd

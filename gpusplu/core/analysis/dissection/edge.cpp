@@ -76,7 +76,7 @@ void queue_boundary(Workspace& ws, const Graph& g, const Partition& part) {
 }
 
 // One pass; whether it made the cut lighter.
-bool refine_once(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
+bool refine_pass(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
   ws.stamp++;
   ws.moves.clear();
   queue_boundary(ws, g, part);
@@ -85,7 +85,7 @@ bool refine_once(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
   off cut = part.cut, best = cut, best_difference = std::abs(part.weight[0] - part.weight[1]);
   bool best_over = overweight();
   std::size_t keep = 0;
-  for (std::size_t moved = 1;; moved++) {
+  for (std::size_t n_moves = 1;; n_moves++) {
     const int from = choose_side(ws, g, part, heaviest);
     if (from < 0) break;
     const idx v = ws.heap[from].top_vertex();
@@ -97,8 +97,8 @@ bool refine_once(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
     const off difference = std::abs(part.weight[0] - part.weight[1]);
     const bool over = overweight();
     if (over < best_over || (over == best_over && (cut < best || (cut == best && difference < best_difference)))) {
-      best = cut, best_difference = difference, best_over = over, keep = moved;
-    } else if (moved - keep > (std::size_t)limit) {
+      best = cut, best_difference = difference, best_over = over, keep = n_moves;
+    } else if (n_moves - keep > (std::size_t)limit) {
       break;
     }
   }
@@ -114,7 +114,7 @@ bool refine_once(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
 }
 
 // Side 0 grows from a random vertex by the best moves to half of the weight.
-void grow_once(Workspace& ws, const Graph& g, Partition& part, Random& random) {
+void grow_part(Workspace& ws, const Graph& g, Partition& part, Random& random) {
   std::memset(part.side, 1, g.n);
   part.weight[0] = part.weight[2] = 0, part.weight[1] = g.total_weight;
   ws.boundary.clear();
@@ -145,13 +145,13 @@ void grow_once(Workspace& ws, const Graph& g, Partition& part, Random& random) {
 
 void refine_cut(Workspace& ws, const Graph& g, Partition& part) {
   const off heaviest = (off)(kBalance / 2 * (double)(part.weight[0] + part.weight[1]));
-  for (int pass = 0; pass < kPasses && refine_once(ws, g, part, heaviest); pass++) {
+  for (int pass = 0; pass < kPasses && refine_pass(ws, g, part, heaviest); pass++) {
   }
 }
 
 void grow_cut(Workspace& ws, const Graph& g, Partition& part, Random& random) {
   best_of_trials(ws, g, part, [&] {
-    grow_once(ws, g, part, random);
+    grow_part(ws, g, part, random);
     refine_cut(ws, g, part);
     return (double)part.cut;
   });

@@ -204,7 +204,7 @@ struct Workspace {
   Zeros place;   // the same, for vertices of the whole graph
   Zeros locked;  // locked[v] == stamp: v has been moved in this pass
   idx stamp = 0;
-  Zeros beside[2];            // of separator vertices: weight of their neighbours on side 0 and on side 1
+  Zeros neighbour_weight[2];  // of separator vertices: weight of their neighbours on side 0 and on side 1
   std::vector<idx> boundary;  // of the partition being refined: a superset of the separator or of the cut's ends
   std::vector<idx> pulled;    // vertices that entered the separator, in order
   std::vector<idx> moves;     // vertices moved in this pass, in order
@@ -215,7 +215,7 @@ struct Workspace {
   void reserve(idx n) {
     heap[0].reserve(n), heap[1].reserve(n);
     slot.reserve(n), locked.reserve(n);
-    beside[0].reserve(n), beside[1].reserve(n);
+    neighbour_weight[0].reserve(n), neighbour_weight[1].reserve(n);
   }
 };
 

@@ -24,21 +24,21 @@ constexpr int kProbers = 4;   // threads that take part in a probe; the others f
 // One order of a graph whose connected pieces are known.
 struct Attempt {
   std::vector<idx> order;
-  std::vector<nd::Piece> pieces;
+  std::vector<nd::Component> components;
   nd::Context context;
   double flops = 0;
 
-  Attempt(const nd::Graph& whole, const std::vector<nd::Piece>& pieces, std::function<nd::Coarse()> coarse)
-      : order(whole.n), pieces(pieces), context{whole, order.data(), std::move(coarse)} {}
+  Attempt(const nd::Graph& whole, const std::vector<nd::Component>& components, std::function<nd::Coarse()> coarse)
+      : order(whole.n), components(components), context{whole, order.data(), std::move(coarse)} {}
 
   void run(nd::Workspace& ws) {
     std::deque<nd::Fork> forks;
-    for (std::size_t i = 1; i < pieces.size(); i++) {
-      nd::Piece& piece = pieces[i];
-      forks.emplace_back(ws.tasks, ws, piece.hierarchy.level[0].n,
-                         [this, &piece](nd::Workspace& other) { nd::dissect(context, other, piece); });
+    for (std::size_t i = 1; i < components.size(); i++) {
+      nd::Component& component = components[i];
+      forks.emplace_back(ws.tasks, ws, component.hierarchy.level[0].n,
+                         [this, &component](nd::Workspace& other) { nd::dissect(context, other, component); });
     }
-    nd::dissect(context, ws, pieces[0]);
+    nd::dissect(context, ws, components[0]);
     for (nd::Fork& fork : forks) fork.join(true);
   }
 };
@@ -60,17 +60,18 @@ std::vector<idx> dissect(const nd::Graph& whole, const DissectionOptions& option
   if (whole.n == 0) return all;
   std::iota(all.begin(), all.end(), 0);
   nd::Arena memory;
-  std::vector<nd::Piece> pieces = nd::connected_pieces(whole, all.data(), nd::kLeaf, options.seed, memory);
-  const bool large = std::any_of(pieces.begin(), pieces.end(),
-                                 [](const nd::Piece& piece) { return piece.hierarchy.level[0].n > nd::kLeaf; });
+  std::vector<nd::Component> components = nd::connected_components(whole, all.data(), nd::kLeaf, options.seed, memory);
+  const bool large = std::any_of(components.begin(), components.end(), [](const nd::Component& component) {
+    return component.hierarchy.level[0].n > nd::kLeaf;
+  });
   std::optional<nd::Probe> probe;
   std::deque<Attempt> attempts;
   if (large && whole.n <= kTwice) {
     for (const nd::Coarse coarse : {nd::Coarse::separators, nd::Coarse::cuts})
-      attempts.emplace_back(whole, pieces, [coarse] { return coarse; });
+      attempts.emplace_back(whole, components, [coarse] { return coarse; });
   } else {
     if (large) probe.emplace(whole, options.seed);
-    attempts.emplace_back(whole, pieces, [&] { return probe->answer(); });
+    attempts.emplace_back(whole, components, [&] { return probe->answer(); });
   }
 
   const int threads = std::min(num_threads(), options.threads > 0 ? options.threads : num_threads());

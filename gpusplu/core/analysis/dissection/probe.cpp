@@ -74,11 +74,11 @@ double Probe::trial(Coarse coarse, Workspace& ws) const {
   std::vector<idx> order(ball_.n), all(ball_.n);
   std::iota(all.begin(), all.end(), 0);
   const Context context{ball_, order.data(), [coarse] { return coarse; }};
-  Piece piece;
-  piece.hierarchy.level.push_back(ball_);
-  piece.vertex = all.data();
-  piece.seed = seed_;
-  dissect(context, ws, piece);
+  Component component;
+  component.hierarchy.level.push_back(ball_);
+  component.vertex = all.data();
+  component.seed = seed_;
+  dissect(context, ws, component);
   return factor_flops(ball_, order);
 }
 

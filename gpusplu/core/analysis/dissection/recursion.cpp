@@ -19,46 +19,48 @@ constexpr int kGenerations = 3;   // a hierarchy is coarsened anew at every thir
 constexpr idx kDenseLeaf = 2048;  // pieces without a separator, up to which minimum degree is affordable
 constexpr int kDeepest = 100;     // unbalanced beyond reason
 
-void order_by_degree(const Piece& piece, idx* order) {
-  const Graph& g = piece.hierarchy.level[0];
+void order_by_degree(const Component& component, idx* order) {
+  const Graph& g = component.hierarchy.level[0];
   std::vector<idx> local(g.n);
   std::iota(local.begin(), local.end(), 0);
   std::stable_sort(local.begin(), local.end(),
                    [&](idx a, idx b) { return g.ptr[a + 1] - g.ptr[a] < g.ptr[b + 1] - g.ptr[b]; });
-  for (idx i = 0; i < g.n; i++) order[i] = piece.vertex[local[i]];
+  for (idx i = 0; i < g.n; i++) order[i] = component.vertex[local[i]];
 }
 
-void order_small(const Context& context, Workspace& ws, const Piece& piece) {
-  order_leaf(ws, context.whole, piece.vertex, piece.hierarchy.level[0].n, context.order + piece.first);
+void order_small(const Context& context, Workspace& ws, const Component& component) {
+  order_leaf(ws, context.whole, component.vertex, component.hierarchy.level[0].n, context.order + component.first);
 }
 
 // Cuts a piece in two and orders its separator. False: there is none.
-bool divide(const Context& context, Workspace& ws, Piece& piece, Piece child[2]) {
-  const Graph g = piece.hierarchy.level[0];
+bool divide(const Context& context, Workspace& ws, Component& component, Component child[2]) {
+  const Graph g = component.hierarchy.level[0];
   ArenaScope scope(ws.arena);
   ws.reserve(g.n);
-  Random random(mix(piece.seed));
+  Random random(mix(component.seed));
   Partition part{ws.arena.get<signed char>(g.n)};
-  coarsen(ws, piece.hierarchy, coarse_target(g.n), random);
-  find_separator(ws, piece.hierarchy, context.coarse(), part, random);
+  coarsen(ws, component.hierarchy, coarse_target(g.n), random);
+  find_separator(ws, component.hierarchy, context.coarse(), part, random);
   if (part.weight[0] == 0 || part.weight[1] == 0) return false;
-  split(ws, piece, part, (piece.depth + 1) % kGenerations != 0, g.n >= kParallel, child);
+  split(ws, component, part, (component.depth + 1) % kGenerations != 0, g.n >= kParallel, child);
   idx* separator = context.order + child[1].first + child[1].hierarchy.level[0].n;
   for (idx v = 0; v < g.n; v++)
-    if (part.side[v] == 2) *separator++ = piece.vertex[v];
+    if (part.side[v] == 2) *separator++ = component.vertex[v];
   return true;
 }
 
 // Whether the piece is the top of this thread's memory. It is not where the thread waits for a piece that it cut out
 // later and another thread orders from where it lies, and takes this one up meanwhile.
-bool on_top(const Workspace& ws, const Piece& piece) { return piece.home == &ws.kept && piece.end == ws.kept.mark(); }
+bool on_top(const Workspace& ws, const Component& component) {
+  return component.owner == &ws.kept && component.end == ws.kept.mark();
+}
 
 // Moves the children down to where the piece was, if that was the top of this thread's memory. Returns the upper one.
-int slide(Workspace& ws, const Piece& piece, bool was_on_top, Piece child[2]) {
+int slide(Workspace& ws, const Component& component, bool was_on_top, Component child[2]) {
   const Arena::Mark a = child[0].mark, b = child[1].mark;
   const int upper = a.block < b.block || (a.block == b.block && a.top < b.top) ? 1 : 0;
   if (!was_on_top) return upper;
-  ws.kept.release(piece.mark);
+  ws.kept.release(component.mark);
   for (int which : {1 - upper, upper}) {
     child[which].mark = ws.kept.mark();
     child[which].move_to(ws.kept.get<std::byte>(child[which].bytes));
@@ -69,23 +71,23 @@ int slide(Workspace& ws, const Piece& piece, bool was_on_top, Piece child[2]) {
 
 }  // namespace
 
-void dissect(const Context& context, Workspace& ws, Piece& piece) {
+void dissect(const Context& context, Workspace& ws, Component& component) {
   go_on();
-  const idx n = piece.hierarchy.level[0].n;
-  if (n <= kLeaf) return order_small(context, ws, piece);
-  const bool movable = on_top(ws, piece);
+  const idx n = component.hierarchy.level[0].n;
+  if (n <= kLeaf) return order_small(context, ws, component);
+  const bool can_slide = on_top(ws, component);
   ArenaScope kept(ws.kept);
-  Piece child[2];
-  if (piece.depth > kDeepest || !divide(context, ws, piece, child)) {
-    if (n <= kDenseLeaf) return order_small(context, ws, piece);
-    return order_by_degree(piece, context.order + piece.first);
+  Component child[2];
+  if (component.depth > kDeepest || !divide(context, ws, component, child)) {
+    if (n <= kDenseLeaf) return order_small(context, ws, component);
+    return order_by_degree(component, context.order + component.first);
   }
-  const int upper = slide(ws, piece, movable, child);
-  Piece &here = child[upper], &later = child[1 - upper];
+  const int upper = slide(ws, component, can_slide, child);
+  Component &upper_child = child[upper], &later = child[1 - upper];
   Fork fork(n < kFork ? nullptr : ws.tasks, ws, later.hierarchy.level[0].n,
             [&](Workspace& other) { dissect(context, other, later); });
-  dissect(context, ws, here);
-  ws.kept.release(here.mark);
+  dissect(context, ws, upper_child);
+  ws.kept.release(upper_child.mark);
   fork.join(true);
 }
 

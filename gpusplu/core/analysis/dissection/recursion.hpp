@@ -15,6 +15,6 @@ struct Context {
   std::function<Coarse()> coarse;  // which partitions suit the coarse levels
 };
 
-void dissect(const Context& context, Workspace& ws, Piece& piece);
+void dissect(const Context& context, Workspace& ws, Component& component);
 
 }  // namespace gs::nd

@@ -11,30 +11,30 @@ namespace {
 
 constexpr double kBalance = 1.3;  // a side weighs at most this many halves; 1.2 gave 4 % more fill
 
-void count_beside(Workspace& ws, const Graph& g, const Partition& part, idx v) {
+void count_neighbour_weight(Workspace& ws, const Graph& g, const Partition& part, idx v) {
   idx weight[3] = {0, 0, 0};
   for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) weight[(int)part.side[g.adj[p]]] += g.weight[g.adj[p]];
-  ws.beside[0][v] = weight[0], ws.beside[1][v] = weight[1];
+  ws.neighbour_weight[0][v] = weight[0], ws.neighbour_weight[1][v] = weight[1];
 }
 
 // v, on side `from`, enters the separator; the gains of its separator neighbours that may move to the other side
 // rise.
 void pull(Workspace& ws, const Graph& g, Partition& part, idx v, int from) {
   GainHeap& heap = ws.heap[1 - from];
-  idx beside[2] = {0, 0};
+  idx neighbour_weight[2] = {0, 0};
   part.side[v] = 2;
   part.weight[from] -= g.weight[v], part.weight[2] += g.weight[v];
   for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
     const idx u = g.adj[p];
     const int side = part.side[u];
     if (side == 2) {
-      ws.beside[from][u] -= g.weight[v];
-      if (heap.contains(u)) heap.update(u, g.weight[u] - ws.beside[from][u]);
+      ws.neighbour_weight[from][u] -= g.weight[v];
+      if (heap.contains(u)) heap.update(u, g.weight[u] - ws.neighbour_weight[from][u]);
     } else {
-      beside[side] += g.weight[u];
+      neighbour_weight[side] += g.weight[u];
     }
   }
-  ws.beside[0][v] = beside[0], ws.beside[1][v] = beside[1];
+  ws.neighbour_weight[0][v] = neighbour_weight[0], ws.neighbour_weight[1][v] = neighbour_weight[1];
 }
 
 // Separator vertex v goes to side `to`; its neighbours on the other side enter the separator. Heap[s] holds the
@@ -47,14 +47,14 @@ void move(Workspace& ws, const Graph& g, Partition& part, idx v, int to, bool bo
     const idx u = g.adj[p];
     const int side = part.side[u];
     if (side == 2) {
-      ws.beside[to][u] += g.weight[v];
-      if (ws.heap[other].contains(u)) ws.heap[other].update(u, g.weight[u] - ws.beside[to][u]);
+      ws.neighbour_weight[to][u] += g.weight[v];
+      if (ws.heap[other].contains(u)) ws.heap[other].update(u, g.weight[u] - ws.neighbour_weight[to][u]);
     } else if (side == other) {
       pull(ws, g, part, u, other);
       ws.boundary.push_back(u), ws.pulled.push_back(u);
       if (ws.locked[u] == ws.stamp) continue;
-      ws.heap[to].insert(u, g.weight[u] - ws.beside[other][u]);
-      if (both) ws.heap[other].insert(u, g.weight[u] - ws.beside[to][u]);
+      ws.heap[to].insert(u, g.weight[u] - ws.neighbour_weight[other][u]);
+      if (both) ws.heap[other].insert(u, g.weight[u] - ws.neighbour_weight[to][u]);
     }
   }
 }
@@ -97,15 +97,15 @@ void queue_separator(Workspace& ws, const Graph& g, Partition& part) {
   std::size_t kept = 0;
   for (idx v : ws.boundary) {
     if (part.side[v] != 2 || ws.heap[0].contains(v)) continue;
-    count_beside(ws, g, part, v);
-    for (int side = 0; side < 2; side++) ws.heap[side].insert(v, g.weight[v] - ws.beside[1 - side][v]);
+    count_neighbour_weight(ws, g, part, v);
+    for (int side = 0; side < 2; side++) ws.heap[side].insert(v, g.weight[v] - ws.neighbour_weight[1 - side][v]);
     ws.boundary[kept++] = v;
   }
   ws.boundary.resize(kept);
 }
 
 // One pass; whether it made the separator lighter.
-bool refine_once(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
+bool refine_pass(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
   ws.stamp++;
   ws.moves.clear(), ws.pulled.clear();
   queue_separator(ws, g, part);
@@ -113,7 +113,7 @@ bool refine_once(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
   const off before = part.weight[2];
   off best = before, best_difference = std::abs(part.weight[0] - part.weight[1]);
   std::size_t keep = 0;
-  for (std::size_t moved = 1;; moved++) {
+  for (std::size_t n_moves = 1;; n_moves++) {
     const int to = choose_side(ws, g, part, heaviest);
     if (to < 0) break;
     const idx v = ws.heap[to].top_vertex();
@@ -124,8 +124,8 @@ bool refine_once(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
     move(ws, g, part, v, to, true);
     const off difference = std::abs(part.weight[0] - part.weight[1]);
     if (part.weight[2] < best || (part.weight[2] == best && difference < best_difference)) {
-      best = part.weight[2], best_difference = difference, keep = moved;
-    } else if (moved - keep > (std::size_t)limit) {
+      best = part.weight[2], best_difference = difference, keep = n_moves;
+    } else if (n_moves - keep > (std::size_t)limit) {
       break;
     }
   }
@@ -135,7 +135,7 @@ bool refine_once(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
 }
 
 // Side 0 grows from a random vertex by the cheapest moves until it outweighs side 1.
-void grow_once(Workspace& ws, const Graph& g, Partition& part, Random& random) {
+void grow_part(Workspace& ws, const Graph& g, Partition& part, Random& random) {
   std::memset(part.side, 1, g.n);
   part.weight[0] = part.weight[2] = 0, part.weight[1] = g.total_weight;
   ws.boundary.clear(), ws.pulled.clear();
@@ -160,13 +160,13 @@ void grow_once(Workspace& ws, const Graph& g, Partition& part, Random& random) {
 
 void refine_separator(Workspace& ws, const Graph& g, Partition& part) {
   const off heaviest = (off)(kBalance / 2 * (double)(part.weight[0] + part.weight[1] + part.weight[2]));
-  for (int pass = 0; pass < kPasses && refine_once(ws, g, part, heaviest); pass++) {
+  for (int pass = 0; pass < kPasses && refine_pass(ws, g, part, heaviest); pass++) {
   }
 }
 
 void grow_separator(Workspace& ws, const Graph& g, Partition& part, Random& random) {
   best_of_trials(ws, g, part, [&] {
-    grow_once(ws, g, part, random);
+    grow_part(ws, g, part, random);
     refine_separator(ws, g, part);
     return (double)part.weight[2];
   });

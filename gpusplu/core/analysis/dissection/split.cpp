@@ -133,7 +133,8 @@ Graph take(Workspace& ws, Carver& carver, const Graph& g, Selection& s) {
 }
 
 // levels[l]: the child's part of level l.
-void build(Workspace& ws, const Piece& piece, std::vector<Selection>& levels, std::byte* memory, Piece& child) {
+void build(Workspace& ws, const Component& component, std::vector<Selection>& levels, std::byte* memory,
+           Component& child) {
   Carver carver(memory);
   const auto for_taken = [&](const Selection& s, const auto& visit) {
     for_each(ws, (int)s.parts.size(), s.parts.size() > 1, [&](int i, Workspace&) {
@@ -143,15 +144,15 @@ void build(Workspace& ws, const Piece& piece, std::vector<Selection>& levels, st
   };
   for (std::size_t l = 0; l < levels.size(); l++) {
     Selection& s = levels[l];
-    child.hierarchy.level.push_back(take(ws, carver, piece.hierarchy.level[l], s));
+    child.hierarchy.level.push_back(take(ws, carver, component.hierarchy.level[l], s));
     if (l == 0) {
       idx* vertex = carver.get<idx>(s.count);
-      for_taken(s, [&](idx v) { vertex[s.local[v]] = piece.vertex[v]; });
+      for_taken(s, [&](idx v) { vertex[s.local[v]] = component.vertex[v]; });
       child.vertex = vertex;
     }
     if (l + 1 < levels.size()) {
       idx* cluster = carver.get<idx>(s.count);
-      for_taken(s, [&](idx v) { cluster[s.local[v]] = levels[l + 1].local[piece.hierarchy.cluster[l][v]]; });
+      for_taken(s, [&](idx v) { cluster[s.local[v]] = levels[l + 1].local[component.hierarchy.cluster[l][v]]; });
       child.hierarchy.cluster.push_back(cluster);
     }
   }
@@ -163,7 +164,7 @@ template <class T> void shift(const T*& p, std::ptrdiff_t by) {
 
 }  // namespace
 
-void Piece::move_to(std::byte* to) {
+void Component::move_to(std::byte* to) {
   if (to == memory) return;
   const std::ptrdiff_t by = to - memory;
   std::memmove(to, memory, bytes);
@@ -173,8 +174,9 @@ void Piece::move_to(std::byte* to) {
   shift(vertex, by);
 }
 
-void split(Workspace& ws, const Piece& piece, const Partition& part, bool inherit, bool parallel, Piece child[2]) {
-  const std::vector<Graph>& level = piece.hierarchy.level;
+void split(Workspace& ws, const Component& component, const Partition& part, bool inherit, bool parallel,
+           Component child[2]) {
+  const std::vector<Graph>& level = component.hierarchy.level;
   std::mutex allocation;
   for_each(ws, 2, parallel, [&](int side, Workspace& own) {
     ArenaScope scope(own.arena);
@@ -182,7 +184,7 @@ void split(Workspace& ws, const Piece& piece, const Partition& part, bool inheri
         select(own, level[0], level[0].weight, parallel, [&](idx v) { return part.side[v] == side; })};
     const idx target = coarse_target(levels[0].count);
     for (std::size_t l = 1; inherit && l < level.size() && levels.back().count > target; l++) {
-      const idx* cluster = piece.hierarchy.cluster[l - 1];
+      const idx* cluster = component.hierarchy.cluster[l - 1];
       Selection next = select_clusters(own, levels.back(), cluster, level[l], parallel);
       if (next.count < target / 2) break;
       levels.push_back(std::move(next));
@@ -192,18 +194,18 @@ void split(Workspace& ws, const Piece& piece, const Partition& part, bool inheri
       bytes += bytes_of(levels[l], level[l].edge_weight, l + 1 < levels.size());
     {
       std::lock_guard<std::mutex> lock(allocation);
-      child[side].home = &ws.kept;
+      child[side].owner = &ws.kept;
       child[side].mark = ws.kept.mark();
       child[side].memory = ws.kept.get<std::byte>(bytes);
       child[side].bytes = bytes;
       child[side].end = ws.kept.mark();
     }
-    build(own, piece, levels, child[side].memory, child[side]);
-    child[side].depth = piece.depth + 1;
-    child[side].seed = mix(piece.seed * 2 + 1 + side);
+    build(own, component, levels, child[side].memory, child[side]);
+    child[side].depth = component.depth + 1;
+    child[side].seed = mix(component.seed * 2 + 1 + side);
   });
-  child[0].first = piece.first;
-  child[1].first = piece.first + child[0].hierarchy.level[0].n;
+  child[0].first = component.first;
+  child[1].first = component.first + child[0].hierarchy.level[0].n;
 }
 
 }  // namespace gs::nd

@@ -5,13 +5,13 @@
 namespace gs::nd {
 
 // A piece of the graph that is still to be ordered. Its arrays lie in one stretch of memory.
-struct Piece {
+struct Component {
   Hierarchy hierarchy;          // level[0]: the piece; coarser levels only where they were inherited
   const idx* vertex = nullptr;  // of level[0]'s vertices, their numbers in the whole graph
   idx first = 0;                // place in the order of the piece's first vertex
   int depth = 0;                // cuts between the piece and the whole graph
   std::uint64_t seed = 0;
-  Arena* home = nullptr;        // where the arrays lie, unless somebody else owns them:
+  Arena* owner = nullptr;       // where the arrays lie, unless somebody else owns them:
   Arena::Mark mark{}, end{};    // before and behind them
   std::byte* memory = nullptr;  // they themselves
   std::size_t bytes = 0;
@@ -19,13 +19,14 @@ struct Piece {
   void move_to(std::byte* to);  // moves the arrays, to overlapping memory too
 };
 
-// What becomes of `piece` on sides 0 and 1. With `inherit`, the children also get their part of the coarser levels;
+// What becomes of `component` on sides 0 and 1. With `inherit`, the children also get their part of the coarser levels;
 // with `parallel`, the two may be made by different threads. Their arrays lie in ws.kept.
 //
 // A cluster with members on both sides, or in the separator, stays in a child with the weight of its members there and
 // keeps its edges, of which some may have no counterpart in the finer level: such edges can cost quality near the
 // boundary, but a partition of the coarse level is still one of the finer level. Cost: O(entries), a few times cheaper
 // than coarsening anew.
-void split(Workspace& ws, const Piece& piece, const Partition& part, bool inherit, bool parallel, Piece child[2]);
+void split(Workspace& ws, const Component& component, const Partition& part, bool inherit, bool parallel,
+           Component child[2]);
 
 }  // namespace gs::nd

@@ -13,19 +13,19 @@ void Tasks::offer(Task& task) {
   bool wake;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    offered_.push_back(&task);
-    n_offered_ = (int)offered_.size();
+    pending_.push_back(&task);
+    n_pending_ = (int)pending_.size();
     wake = takers_.sleepers > 0;
   }
   if (wake) takers_.wakes.notify_one();
 }
 
 Tasks::Task* Tasks::take_largest() {
-  if (offered_.empty()) return nullptr;
-  auto largest = std::max_element(offered_.begin(), offered_.end(), [](Task* a, Task* b) { return a->size < b->size; });
+  if (pending_.empty()) return nullptr;
+  auto largest = std::max_element(pending_.begin(), pending_.end(), [](Task* a, Task* b) { return a->size < b->size; });
   Task* task = *largest;
-  offered_.erase(largest);
-  n_offered_ = (int)offered_.size();
+  pending_.erase(largest);
+  n_pending_ = (int)pending_.size();
   task->state = taken;
   return task;
 }
@@ -41,21 +41,21 @@ void Tasks::run(Task& task, Workspace& ws, std::unique_lock<std::mutex>& lock) {
 
 bool Tasks::withdraw(Task& task) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (task.state != offered) return false;
-  std::erase(offered_, &task);
-  n_offered_ = (int)offered_.size();
+  if (task.state != pending) return false;
+  std::erase(pending_, &task);
+  n_pending_ = (int)pending_.size();
   task.state = done;
   return true;
 }
 
 template <class Ready> void Tasks::pause(Bed& bed, std::unique_lock<std::mutex>& lock, const Ready& ready) {
-  constexpr int looks = 1000;  // about 30 us
+  constexpr int polls = 1000;  // about 30 us
   lock.unlock();
-  for (int look = 0; look < looks && !ready(); look++) relax(look);
+  for (int poll = 0; poll < polls && !ready(); poll++) relax(poll);
   lock.lock();
   if (ready()) return;
   bed.sleepers++;
-  if (!detail::station.caller) {
+  if (!detail::progress_point.caller) {
     bed.wakes.wait(lock);
   } else if (bed.wakes.wait_for(lock, std::chrono::milliseconds(10)) == std::cv_status::timeout) {
     lock.unlock();
@@ -67,15 +67,15 @@ template <class Ready> void Tasks::pause(Bed& bed, std::unique_lock<std::mutex>&
 
 void Tasks::join(Task& task, Workspace& ws, bool help) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (task.state == offered) {
-    std::erase(offered_, &task);
-    n_offered_ = (int)offered_.size();
+  if (task.state == pending) {
+    std::erase(pending_, &task);
+    n_pending_ = (int)pending_.size();
     task.state = taken;
     run(task, ws, lock);
   }
   while (task.state != done) {
     if (Task* other = help ? take_largest() : nullptr) run(*other, ws, lock);
-    else pause(help ? takers_ : waiters_, lock, [&] { return task.state == done || (help && n_offered_ > 0); });
+    else pause(help ? takers_ : waiters_, lock, [&] { return task.state == done || (help && n_pending_ > 0); });
   }
 }
 
@@ -101,7 +101,7 @@ void Tasks::serve(Workspace& ws) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!closed_) {
     if (Task* task = take_largest()) run(*task, ws, lock);
-    else pause(takers_, lock, [&] { return closed_ || n_offered_ > 0; });
+    else pause(takers_, lock, [&] { return closed_ || n_pending_ > 0; });
   }
 }
 

@@ -21,11 +21,11 @@ struct Workspace;
 // the end for all: nothing more is begun, and whoever joins a task gets the error.
 class Tasks {
  public:
-  enum State { offered, taken, done };
+  enum State { pending, taken, done };
   struct Task {
     off size;
     std::function<void(Workspace&)> body;
-    std::atomic<State> state = offered;
+    std::atomic<State> state = pending;
   };
   void offer(Task& task);
   // Runs the task unless somebody has taken it; then waits for its end and, with `help`, runs other tasks meanwhile.
@@ -48,8 +48,8 @@ class Tasks {
 
   std::mutex mutex_;
   Bed takers_, waiters_;
-  std::vector<Task*> offered_;
-  std::atomic<int> n_offered_ = 0;  // for those who look without the lock
+  std::vector<Task*> pending_;
+  std::atomic<int> n_pending_ = 0;  // for those who look without the lock
   std::atomic<bool> closed_ = false;
   std::exception_ptr error_;  // the first
 };

@@ -28,13 +28,13 @@ GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::
   constexpr int n_modes = 3;
   constexpr double never = 1e30;
   const std::size_t n = plan.n_levels();
-  std::vector<double> pieces(n), columns(n);
+  std::vector<double> chunks(n), columns(n);
   std::vector<off> slots(n);
   for (idx j = 0; j < plan.n; j++)
     if (left[j]) slots[plan.level[j]] += work.slots(j);
   for (idx j = 0; j < plan.n; j++)
     if (left[j] && work.updates(j)) {
-      pieces[plan.level[j]] += (double)work.right[j] / (GLU_THREADS >> glu_lanes_log2(work.below[j]));
+      chunks[plan.level[j]] += (double)work.right[j] / (GLU_THREADS >> glu_lanes_log2(work.below[j]));
       columns[plan.level[j]] += work.column[j];
     }
   std::vector<std::array<signed char, n_modes>> from(n);
@@ -44,8 +44,8 @@ GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::
     const int cheapest = (int)(std::min_element(best.begin(), best.end()) - best.begin());
     const std::array<double, n_modes> before = best;
     std::array<double, n_modes> own{};
-    if (pieces[l] > 0)
-      own = {costs.launch + pieces[l] * costs.cluster_piece, costs.hop + pieces[l] * costs.batch_piece,
+    if (chunks[l] > 0)
+      own = {costs.launch + chunks[l] * costs.cluster_piece, costs.hop + chunks[l] * costs.batch_piece,
              slots[l] <= capacity ? columns[l] : never};
     for (int m = 0; m < n_modes; m++) {
       const double begin = m == (int)GluMode::cluster || l == 0 ? 0
@@ -60,7 +60,7 @@ GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::
   int mode = (int)(std::min_element(best.begin(), best.end()) - best.begin());
   out.microseconds = best[mode];
   for (std::size_t l = n; l-- > 0; mode = from[l][mode])
-    if (pieces[l] > 0) out.modes[l] = mode;
+    if (chunks[l] > 0) out.modes[l] = mode;
   return out;
 }
 

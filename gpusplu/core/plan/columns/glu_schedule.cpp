@@ -22,17 +22,17 @@ class LevelWriter {
     if (total > std::numeric_limits<std::int32_t>::max()) throw std::length_error("glu: more than 2147483647 updates");
     out_.tasks.resize(total);
     for (idx l = 0; l < (idx)modes.size(); l++) {
-      out_.level_piece.push_back((idx)out_.pieces.size());
+      out_.level_chunk.push_back((idx)out_.chunks.size());
       if (modes[l] == (int)GluMode::pipeline) {
         take_level(l);
         continue;
       }
       if (modes[l] < 0) continue;
       end_pipeline(l);
-      list_pieces(l, modes[l]);
+      list_chunks(l, modes[l]);
     }
     end_pipeline((idx)modes.size());
-    out_.level_piece.push_back((idx)out_.pieces.size());
+    out_.level_chunk.push_back((idx)out_.chunks.size());
   }
 
  private:
@@ -58,8 +58,8 @@ class LevelWriter {
     pipeline_.clear(), slots_ = 0;
   }
 
-  void list_pieces(idx level, int mode) {
-    const auto begin = (std::int32_t)out_.pieces.size();
+  void list_chunks(idx level, int mode) {
+    const auto begin = (std::int32_t)out_.chunks.size();
     if (out_.runs.empty() || out_.runs.back().mode != mode) {
       out_.runs.push_back({mode, level, level, begin, begin, 0, 0});
       last_ = -1;
@@ -68,7 +68,7 @@ class LevelWriter {
     list_tasks(level);
     cut(first_task, level, mode == (int)GluMode::batch);
     GluRun& run = out_.runs.back();
-    run.level_end = level + 1, run.end = (std::int32_t)out_.pieces.size();
+    run.level_end = level + 1, run.end = (std::int32_t)out_.chunks.size();
     run.widest = std::max(run.widest, run.end - begin);
   }
 
@@ -88,13 +88,13 @@ class LevelWriter {
   }
 
   void cut(idx begin, idx level, bool waits) {
-    const idx first_piece = (idx)out_.pieces.size();
-    const idx wait_pieces = last_ < 0 ? 0 : first_piece - out_.level_piece[last_];
+    const idx first_chunk = (idx)out_.chunks.size();
+    const idx wait_chunks = last_ < 0 ? 0 : first_chunk - out_.level_chunk[last_];
     const idx wait_level = waits ? last_ : -1;
     for (idx t = begin; t < next_;) {
       const int lanes_log2 = glu_lanes_log2(out_.tasks[t].count);
       const idx end = std::min(next_, t + (GLU_THREADS >> lanes_log2));
-      out_.pieces.push_back({t, end, lanes_log2, level, wait_level, wait_pieces, {0, 0}});
+      out_.chunks.push_back({t, end, lanes_log2, level, wait_level, wait_chunks, {0, 0}});
       t = end;
     }
     last_ = level;

@@ -31,8 +31,8 @@ namespace gs::gpu {
 
 struct GluSchedule {
   RawVector<GluTask> tasks;
-  std::vector<GluPiece> pieces;
-  std::vector<std::int32_t> level_piece;  // n_levels + 1: first piece of a level
+  std::vector<GluChunk> chunks;
+  std::vector<std::int32_t> level_chunk;  // n_levels + 1: first piece of a level
   RawVector<GluUpdate> updates;
   RawVector<std::int32_t> places;
   std::vector<GluStep> steps;

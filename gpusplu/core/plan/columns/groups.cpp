@@ -24,13 +24,13 @@ struct Cutter {
   const GroupLimits& limits;
   std::vector<idx> parent, begin;  // begin[k]: first column of the subtree of k; -1: it does not lie together
   std::vector<off> weight;         // entries in the subtree
-  std::vector<idx> alone;          // columns before one that are groups by themselves
+  std::vector<idx> single;         // columns before one that are groups by themselves
   std::vector<idx> first;
 
   Cutter(const ColumnPattern& pattern, const GroupLimits& limits_)
-      : p(pattern), limits(limits_), parent(parents(pattern)), begin(p.n), weight(p.n), alone(p.n + 1) {
-    for (idx k : limits.alone) alone[k + 1] = 1;
-    std::partial_sum(alone.begin(), alone.end(), alone.begin());
+      : p(pattern), limits(limits_), parent(parents(pattern)), begin(p.n), weight(p.n), single(p.n + 1) {
+    for (idx k : limits.single) single[k + 1] = 1;
+    std::partial_sum(single.begin(), single.end(), single.begin());
     std::vector<idx> size(p.n, 1);
     std::iota(begin.begin(), begin.end(), 0);
     for (idx k = 0; k < p.n; k++) {
@@ -45,9 +45,9 @@ struct Cutter {
   }
 
   off entries(idx from, idx to) const { return p.col_ptr[to] - p.col_ptr[from]; }
-  bool is_alone(idx k) const { return alone[k + 1] > alone[k]; }
+  bool is_single(idx k) const { return single[k + 1] > single[k]; }
   bool is_leaf(idx k) const {
-    return begin[k] >= 0 && alone[begin[k]] == alone[k + 1] && entries(begin[k], k + 1) <= limits.leaf &&
+    return begin[k] >= 0 && single[begin[k]] == single[k + 1] && entries(begin[k], k + 1) <= limits.leaf &&
            k + 1 - begin[k] <= limits.columns;
   }
 
@@ -72,7 +72,7 @@ struct Cutter {
       k = in_leaves ? end[k] : k + 1;
       while (k < p.n) {
         const bool leaf = end[k] > k;
-        if (leaf != in_leaves || (!leaf && parent[k - 1] != k) || is_alone(from) || is_alone(k)) break;
+        if (leaf != in_leaves || (!leaf && parent[k - 1] != k) || is_single(from) || is_single(k)) break;
         const idx to = leaf ? end[k] : k + 1;
         if (to - from > limits.columns || entries(from, to) > (leaf ? limits.leaf : limits.capacity)) break;
         k = to;

@@ -15,10 +15,10 @@
 namespace gs::gpu {
 
 struct GroupLimits {
-  off leaf = 0;                 // entries of L + U in a run of subtrees; 0: every column by itself
-  off capacity = 0;             // entries in a chain; a column that has more is a group by itself
-  idx columns = 1;              // in a group
-  std::vector<idx> alone = {};  // columns that are groups by themselves
+  off leaf = 0;                  // entries of L + U in a run of subtrees; 0: every column by itself
+  off capacity = 0;              // entries in a chain; a column that has more is a group by itself
+  idx columns = 1;               // in a group
+  std::vector<idx> single = {};  // columns that are groups by themselves
 };
 
 struct ColumnGroups {

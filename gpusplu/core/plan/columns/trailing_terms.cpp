@@ -54,7 +54,7 @@ void cut_into_batches(const Entries& e, size_t begin, const TrailingMemory& memo
                       TrailingTerms& out) {
   const std::vector<std::int32_t> whole(out.step.begin() + begin, out.step.end());
   const idx* order = out.order.data() + out.order.size() - e.count.size();
-  const off room = memory.room((off)e.count.size());
+  const off available = memory.available((off)e.count.size());
   out.step.resize(begin + 1);
   off entries = 0, terms = 0;  // of the batch
   idx steps = 0;
@@ -68,7 +68,7 @@ void cut_into_batches(const Entries& e, size_t begin, const TrailingMemory& memo
   for (size_t s = 1; s < whole.size(); s++) {
     for (idx r = whole[s - 1]; r < whole[s]; r++) {
       const off count = e.count[order[r]];
-      if (batch_bytes(entries + 1, terms + count, memory.scalar_bytes) > room) end_step(r), end_batch();
+      if (batch_bytes(entries + 1, terms + count, memory.scalar_bytes) > available) end_step(r), end_batch();
       entries++, terms += count;
     }
     end_step(whole[s]);

@@ -41,7 +41,7 @@ struct TrailingMemory {
   off capacity = 0, kept = 0, overlapped = 0;
   int scalar_bytes = 8;
 
-  off room(off length) const { return capacity - (length <= kept ? length * scalar_bytes : 0); }
+  off available(off length) const { return capacity - (length <= kept ? length * scalar_bytes : 0); }
 };
 
 // Terms of the columns from p on, to tell whether it pays.

@@ -1,5 +1,5 @@
 // The same fronts, dealt to several devices: each has an arena of factors and one of contribution blocks, in which its
-// segments take turns. Who gets what: engines/supernodal/deal.py.
+// segments take turns. Who gets what: engines/supernodal/front_mapping.py.
 #include <algorithm>
 #include <numeric>
 

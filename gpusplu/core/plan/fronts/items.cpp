@@ -21,22 +21,22 @@ namespace {
 
 constexpr idx kLeastShare = 16;  // items of a column that is not worth cutting
 
-idx pieces(idx entries) { return (entries + ITEM_ENTRIES - 1) / ITEM_ENTRIES; }
+idx items_for(idx entries) { return (entries + ITEM_ENTRIES - 1) / ITEM_ENTRIES; }
 
 // One front at a time; keeps its buffers.
-class Dealer {
+class Assigner {
  public:
-  explicit Dealer(Plan& plan) : plan_(plan) {}
+  explicit Assigner(Plan& plan) : plan_(plan) {}
 
   // Homes of the partial columns go to `partial`; items and owner_ptr are written in place.
-  void deal(idx f, off item_begin, idx owner_begin, std::vector<idx>& partial) {
+  void assign(idx f, off item_begin, idx owner_begin, std::vector<idx>& partial) {
     const idx R = plan_.rows[f];
     groups_ = GROUPS[plan_.phase[f]];
     load_.assign(R, 0);
     for (idx q = plan_.child_ptr[f]; q < plan_.child_ptr[f + 1]; q++) {
       const idx c = plan_.child[q], H = plan_.height(c);
       const std::uint16_t* place = plan_.place.data() + plan_.below_ptr[c];
-      for (idx j = 0; j < H; j++) load_[place[j]] += pieces(H - top(j));
+      for (idx j = 0; j < H; j++) load_[place[j]] += items_for(H - top(j));
     }
     cut_columns(f, partial);
     give_to_groups((idx)item_begin, owner_begin);
@@ -52,7 +52,7 @@ class Dealer {
   // First row of column j that is summed.
   idx top(idx j) const { return plan_.one_triangle() ? j : 0; }
 
-  idx room(idx f) const {
+  idx capacity(idx f) const {
     const PlanParameters& p = plan_.parameters;
     const idx R = plan_.rows[f], phase = plan_.phase[f];
     if (phase == 0) return 0;
@@ -68,21 +68,21 @@ class Dealer {
     return n;
   }
   // The least load of a part for which the partial columns have room, by bisection.
-  idx share_of_a_part(idx room) const {
+  idx share_of_a_part(idx capacity) const {
     off total = 0;
     for (const idx load : load_) total += load;
     idx share = std::max(kLeastShare, (idx)((5 * total + 4 * groups_ - 1) / (4 * groups_)));
-    if (cuts(share) <= room) return share;
+    if (cuts(share) <= capacity) return share;
     idx high = *std::max_element(load_.begin(), load_.end());
     while (high - share > 1) {
       const idx middle = share + (high - share) / 2;
-      (cuts(middle) <= room ? high : share) = middle;
+      (cuts(middle) <= capacity ? high : share) = middle;
     }
     return high;
   }
 
   void cut_columns(idx f, std::vector<idx>& partial) {
-    const idx R = plan_.rows[f], share = share_of_a_part(room(f));
+    const idx R = plan_.rows[f], share = share_of_a_part(capacity(f));
     idx extra = R;
     parts_.clear(), first_part_.assign(R, 0);
     for (idx column = 0; column < R; column++) {
@@ -182,9 +182,9 @@ void list_items(Plan& plan) {
   prefer_huge_pages(plan.items);
   std::vector<std::vector<idx>> homes(plan.nf);  // of partial columns: few fronts have any
   over_fronts(plan, ITEM_ENTRIES * item_begin[plan.nf], [&](idx begin, idx end) {
-    Dealer dealer(plan);
+    Assigner assigner(plan);
     for (idx f = begin; f < end; f++)
-      if (has_items(f)) dealer.deal(f, item_begin[f], (idx)owner_begin[f], homes[f]);
+      if (has_items(f)) assigner.assign(f, item_begin[f], (idx)owner_begin[f], homes[f]);
   });
 
   plan.partial.clear();

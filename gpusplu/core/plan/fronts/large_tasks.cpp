@@ -26,7 +26,7 @@ template <class Body> void for_each(idx n, off work, Body&& body) {
 }
 
 // A child's rows, cut where the parent's tiles are cut: calls visit(tile, begin, end).
-template <class Visit> void for_pieces(const Plan& plan, const Tiling& parent, idx child, Visit&& visit) {
+template <class Visit> void for_chunks(const Plan& plan, const Tiling& parent, idx child, Visit&& visit) {
   const std::uint16_t* place = plan.place.data() + plan.below_ptr[child];
   const idx height = plan.height(child);
   for (idx begin = 0; begin < height;) {
@@ -38,7 +38,7 @@ template <class Visit> void for_pieces(const Plan& plan, const Tiling& parent, i
 }
 
 // Pieces of all tiles of one front from `to` on: counted first, then placed child by child.
-void place_pieces(const Plan& plan, const std::vector<idx>& large_of, idx f, const idx* tile_ptr, LargePiece* to) {
+void place_chunks(const Plan& plan, const std::vector<idx>& large_of, idx f, const idx* tile_ptr, LargeChunk* to) {
   const idx segment = plan.segment_of(f);
   const Tiling tiling(plan, f);
   std::vector<idx> next(tile_ptr, tile_ptr + tiling.tiles());
@@ -46,7 +46,7 @@ void place_pieces(const Plan& plan, const std::vector<idx>& large_of, idx f, con
     const idx child = plan.child[k];
     const idx large =
         large_of[child] != NOT_LARGE && plan.segment_of(child) != segment ? FINISHED_BEFORE : large_of[child];
-    for_pieces(plan, tiling, child, [&](idx tile, idx begin, idx end) {
+    for_chunks(plan, tiling, child, [&](idx tile, idx begin, idx end) {
       to[next[tile]++] = {child, begin, end, large};
     });
   }
@@ -183,18 +183,18 @@ void list_large(Plan& plan) {
     task_ptr[k + 1] = task_ptr[k] + count_tasks(plan, tiling, pairs[k]);
   }
 
-  out.piece_ptr.assign(tiles + 1, 0);
+  out.chunk_ptr.assign(tiles + 1, 0);
   for_each(n, 32 * (off)tiles, [&](idx k) {
     const idx f = large[k];
     const Tiling tiling(plan, f);
-    idx* count = out.piece_ptr.data() + first_tile[k] + 1;
+    idx* count = out.chunk_ptr.data() + first_tile[k] + 1;
     for (idx c = plan.child_ptr[f]; c < plan.child_ptr[f + 1]; ++c)
-      for_pieces(plan, tiling, plan.child[c], [&](idx tile, idx, idx) { ++count[tile]; });
+      for_chunks(plan, tiling, plan.child[c], [&](idx tile, idx, idx) { ++count[tile]; });
   });
-  std::partial_sum(out.piece_ptr.begin(), out.piece_ptr.end(), out.piece_ptr.begin());
-  out.pieces.resize(out.piece_ptr.back());
+  std::partial_sum(out.chunk_ptr.begin(), out.chunk_ptr.end(), out.chunk_ptr.begin());
+  out.chunks.resize(out.chunk_ptr.back());
   for_each(n, 32 * (off)tiles, [&](idx k) {
-    place_pieces(plan, large_of, large[k], out.piece_ptr.data() + first_tile[k], out.pieces.data());
+    place_chunks(plan, large_of, large[k], out.chunk_ptr.data() + first_tile[k], out.chunks.data());
   });
 
   std::vector<LargeTask> tasks(task_ptr[n]);

@@ -18,8 +18,8 @@ namespace gs::gpu {
 struct LargeTasks {
   std::vector<LargeTask> tasks;
   std::vector<LargeFront> fronts;
-  std::vector<idx> piece_ptr;      // of every tile of every large front
-  std::vector<LargePiece> pieces;  // of a tile: in the order of children
+  std::vector<idx> chunk_ptr;      // of every tile of every large front
+  std::vector<LargeChunk> chunks;  // of a tile: in the order of children
   idx counters = 0;                // 32-bit words to be zeroed once
 };
 

@@ -2,7 +2,7 @@
 #include <deque>
 #include <stdexcept>
 
-#include "base/beside.hpp"
+#include "base/background_task.hpp"
 #include "base/stopwatch.hpp"
 #include "plan/fronts/plan.hpp"
 #include "plan/fronts/time_model.hpp"
@@ -85,7 +85,7 @@ BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternVi
     predicted[k] = seconds(plans[k]);
   };
   const auto begin_one = [&begin](std::size_t k) { return [&begin, k] { begin(k); }; };
-  std::deque<Beside<decltype(begin_one(0))>> others;
+  std::deque<BackgroundTask<decltype(begin_one(0))>> others;
   for (std::size_t k = 1; k < symbolics.size(); k++) others.emplace_back(begin_one(k));
   begin(0);
   for (auto& other : others) other.join();

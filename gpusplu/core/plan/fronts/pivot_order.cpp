@@ -19,7 +19,7 @@ PivotOrder::PivotOrder(const Symbolic& symbolic) : columns(symbolic.n), partner(
 void align_pairs(const std::vector<idx>& partner, std::vector<idx>& columns) {
   std::vector<idx> sorted(columns), out;
   std::sort(sorted.begin(), sorted.end());
-  const auto is_here = [&](idx j) { return std::binary_search(sorted.begin(), sorted.end(), j); };
+  const auto is_member = [&](idx j) { return std::binary_search(sorted.begin(), sorted.end(), j); };
   std::vector<char> single, done(columns.size(), 0);  // `done` by place in `sorted`
   const auto mark = [&](idx j) -> char& {
     return done[std::lower_bound(sorted.begin(), sorted.end(), j) - sorted.begin()];
@@ -28,17 +28,17 @@ void align_pairs(const std::vector<idx>& partner, std::vector<idx>& columns) {
     if (mark(j)) continue;
     mark(j) = 1;
     const idx other = partner[j];
-    if (other == j || !is_here(other)) {
+    if (other == j || !is_member(other)) {
       out.push_back(j), single.push_back(1);
       continue;
     }
     mark(other) = 1;
     out.insert(out.end(), {j, other}), single.insert(single.end(), {0, 0});
     if (out.size() % PANEL != 1) continue;
-    std::size_t alone = out.size() - 3;
-    while (!single[alone]) alone--;
-    std::rotate(out.begin() + alone, out.begin() + alone + 1, out.end());
-    std::rotate(single.begin() + alone, single.begin() + alone + 1, single.end());
+    std::size_t last_single = out.size() - 3;
+    while (!single[last_single]) last_single--;
+    std::rotate(out.begin() + last_single, out.begin() + last_single + 1, out.end());
+    std::rotate(single.begin() + last_single, single.begin() + last_single + 1, single.end());
   }
   columns = std::move(out);
 }

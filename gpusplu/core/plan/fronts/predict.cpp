@@ -33,9 +33,9 @@ double front_scalars(const Plan& plan, idx f, off items) {
 // Fronts of phase 0-2 that a multiprocessor works on at a time.
 int concurrency(const Plan& plan, int phase, idx most_rows) {
   const PlanParameters& p = plan.parameters;
-  if (phase == 0) return BESIDE[0];
+  if (phase == 0) return RESIDENT[0];
   const int bytes = (front_ld(most_rows) * most_rows + PANEL_SCALARS) * p.scalar_bytes() + RESERVED_SHARED_BYTES;
-  return std::clamp(p.shared_memory_bytes / bytes, 1, BESIDE[phase]);
+  return std::clamp(p.shared_memory_bytes / bytes, 1, RESIDENT[phase]);
 }
 
 struct PhaseTotals {
@@ -51,7 +51,7 @@ double throughput_time(const Plan& plan, int phase, const PhaseTotals& t) {
       std::max(t.flops * flop_time(p) / p.multiprocessors, t.scalars * p.scalar_bytes() * p.costs.device.byte);
   if (phase < LARGE_PHASE) {
     const int fronts = concurrency(plan, phase, t.rows);
-    throughput = std::max(throughput, CROWDING[phase] * t.latency / ((double)fronts * p.multiprocessors));
+    throughput = std::max(throughput, CONTENTION[phase] * t.latency / ((double)fronts * p.multiprocessors));
   }
   return throughput;
 }
@@ -113,16 +113,16 @@ std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase
 double solve_time(const Plan& plan, Range fronts) {
   const PlanParameters& p = plan.parameters;
   double longest[2] = {}, throughput = 0, large_scalars = 0;
-  std::vector<float> way_of(fronts.end - fronts.begin);
-  float* way = way_of.data() - fronts.begin;
+  std::vector<float> path_of(fronts.end - fronts.begin);
+  float* path = path_of.data() - fronts.begin;
   for (idx f = fronts.end; f-- > fronts.begin;) {
     const int phase = plan.phase[f];
     const bool large = phase == LARGE_PHASE;
     const idx above = plan.parent[f];
-    const WayCosts& costs = of_phase(p.costs.way, phase);
-    way[f] = (float)(costs.front + costs.pivot * plan.width[f]);
-    if (above >= 0 && above < fronts.end && (plan.phase[above] == LARGE_PHASE) == large) way[f] += way[above];
-    longest[large] = std::max(longest[large], (double)way[f]);
+    const PathCosts& costs = of_phase(p.costs.way, phase);
+    path[f] = (float)(costs.front + costs.pivot * plan.width[f]);
+    if (above >= 0 && above < fronts.end && (plan.phase[above] == LARGE_PHASE) == large) path[f] += path[above];
+    longest[large] = std::max(longest[large], (double)path[f]);
     throughput += costs.full / p.multiprocessors;
     if (large) large_scalars += factor_entries(plan, plan.width[f], plan.height(f), true);
   }

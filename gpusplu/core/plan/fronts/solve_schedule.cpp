@@ -21,16 +21,16 @@ double solve_time(const Plan& plan, idx f) {
 
 // Fronts of phases 0 to 2 in forward order.
 std::vector<idx> forward_order(const Plan& plan) {
-  std::vector<double> way(plan.nf);  // from the start of the front to the end of its root
+  std::vector<double> path(plan.nf);  // from the start of the front to the end of its root
   std::vector<idx> order;
   for (idx f = plan.nf - 1; f >= 0; f--) {
     if (plan.phase[f] == LARGE_PHASE) continue;
     const idx above = plan.parent[f];
-    way[f] = solve_time(plan, f) + (above >= 0 && plan.phase[above] < LARGE_PHASE ? way[above] : 0);
+    path[f] = solve_time(plan, f) + (above >= 0 && plan.phase[above] < LARGE_PHASE ? path[above] : 0);
     order.push_back(f);
   }
   std::reverse(order.begin(), order.end());
-  std::stable_sort(order.begin(), order.end(), [&](idx f, idx g) { return way[f] > way[g]; });
+  std::stable_sort(order.begin(), order.end(), [&](idx f, idx g) { return path[f] > path[g]; });
   return order;
 }
 
@@ -48,26 +48,26 @@ std::vector<SolveKind> solve_kinds(const Plan& plan, const std::vector<idx>& ord
 
 void cut_gathers(const Plan& plan, SolveSchedule& schedule) {
   const auto rows_of = [&](idx f) { return plan.first[f] + plan.below_ptr[f]; };  // the front's first one
-  const auto pieces_of = [&](off row) { return (plan.gather_ptr[row + 1] - plan.gather_ptr[row] + 3) / 4; };
+  const auto chunks_of = [&](off row) { return (plan.gather_ptr[row + 1] - plan.gather_ptr[row] + 3) / 4; };
   const off work = (off)plan.gather_ptr.size() + (off)plan.gather_source.size();
   std::vector<off> begin(plan.nf + 1);  // pieces of a front
   over_fronts(plan, work, [&](idx first_front, idx last_front) {
     for (idx f = first_front; f < last_front; f++)
-      for (off i = rows_of(f); i < rows_of(f) + plan.rows[f]; i++) begin[f + 1] += pieces_of(i);
+      for (off i = rows_of(f); i < rows_of(f) + plan.rows[f]; i++) begin[f + 1] += chunks_of(i);
   });
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   if (begin.back() > 0x7fffffff) throw std::length_error("more than 2147483647 pieces of gathers");
-  schedule.piece_ptr.resize(plan.gather_ptr.size());
-  schedule.piece_ptr.back() = (std::int32_t)begin.back();
-  schedule.pieces.resize(begin.back());
+  schedule.chunk_ptr.resize(plan.gather_ptr.size());
+  schedule.chunk_ptr.back() = (std::int32_t)begin.back();
+  schedule.chunks.resize(begin.back());
   over_fronts(plan, work, [&](idx first_front, idx last_front) {
     for (idx f = first_front; f < last_front; f++) {
-      off piece = begin[f];
+      off chunk = begin[f];
       for (off i = rows_of(f); i < rows_of(f) + plan.rows[f]; i++) {
-        schedule.piece_ptr[i] = (std::int32_t)piece;
-        for (off at = plan.gather_ptr[i]; at < plan.gather_ptr[i + 1]; at += 4, piece++)
+        schedule.chunk_ptr[i] = (std::int32_t)chunk;
+        for (off at = plan.gather_ptr[i]; at < plan.gather_ptr[i + 1]; at += 4, chunk++)
           for (off k = 0; k < 4; k++)
-            schedule.pieces[piece].place[k] = at + k < plan.gather_ptr[i + 1] ? plan.gather_source[at + k] : -1;
+            schedule.chunks[chunk].place[k] = at + k < plan.gather_ptr[i + 1] ? plan.gather_source[at + k] : -1;
       }
     }
   });
@@ -88,8 +88,8 @@ SolveFront record(const Plan& plan, const SolveSchedule& schedule, idx f, SolveK
   r.children = plan.child_ptr[f + 1] - plan.child_ptr[f];
   r.below = (std::int32_t)plan.below_ptr[f];
   const off first = plan.first[f] + plan.below_ptr[f];
-  r.gather_begin = schedule.piece_ptr[first];
-  r.gather_count = schedule.piece_ptr[first + r.rows] - r.gather_begin;
+  r.gather_begin = schedule.chunk_ptr[first];
+  r.gather_count = schedule.chunk_ptr[first + r.rows] - r.gather_begin;
   r.factor = plan.factor_offset[f];
   return r;
 }

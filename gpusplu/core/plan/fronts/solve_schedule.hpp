@@ -27,8 +27,8 @@ namespace gs::gpu {
 
 struct SolveSchedule {
   std::vector<SolveFront> slots;  // SOLVE_SLOTS a ticket
-  std::vector<std::int32_t> piece_ptr;
-  std::vector<GatherPiece> pieces;
+  std::vector<std::int32_t> chunk_ptr;
+  std::vector<GatherChunk> chunks;
   std::vector<LargeSolveFront> large;
   std::vector<LargeSolveTask> large_forward, large_backward;
   std::vector<std::int32_t> ticket_ptr, forward_ptr, backward_ptr;  // of every part: tickets, large tasks

@@ -15,20 +15,20 @@ constexpr int kSteps = 32;
 // Modelled time from the start of every front to the end of its phase, as a step: 0 for the longest of the phase.
 std::vector<std::uint8_t> steps_of(const Plan& plan) {
   const std::vector<off> items = count_items(plan);
-  std::vector<float> way(plan.nf);  // time of the front itself first
+  std::vector<float> path(plan.nf);  // time of the front itself first
   over_range(plan.nf, 4 * (off)plan.nf, [&](idx begin, idx end) {
-    for (idx f = begin; f < end; f++) way[f] = (float)front_time(plan, f, plan.phase[f], items[f]);
+    for (idx f = begin; f < end; f++) path[f] = (float)front_time(plan, f, plan.phase[f], items[f]);
   });
   double longest[PHASES] = {};
   for (idx f = plan.nf; f-- > 0;) {
     const idx above = plan.parent[f];
     const int phase = plan.phase[f];
-    if (above >= 0 && plan.phase[above] == phase) way[f] += way[above];
-    longest[phase] = std::max(longest[phase], (double)way[f]);
+    if (above >= 0 && plan.phase[above] == phase) path[f] += path[above];
+    longest[phase] = std::max(longest[phase], (double)path[f]);
   }
   std::vector<std::uint8_t> step(plan.nf);
   for (idx f = 0; f < plan.nf; f++)
-    step[f] = (std::uint8_t)(kSteps - 1 - std::min(kSteps - 1, (int)(way[f] / longest[plan.phase[f]] * kSteps)));
+    step[f] = (std::uint8_t)(kSteps - 1 - std::min(kSteps - 1, (int)(path[f] / longest[plan.phase[f]] * kSteps)));
   return step;
 }
 

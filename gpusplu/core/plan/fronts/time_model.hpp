@@ -28,9 +28,9 @@ inline double merge_time(const MergePhases& phases, int kind, double W, double R
 
 // Fronts of a phase that a multiprocessor works on, as registers allow, and how much longer latencies are when that
 // many are there.
-constexpr int BESIDE[PHASES] = {WARP_FRONTS * front_blocks(0, false, 8), front_blocks(1, false, 8),
-                                front_blocks(2, false, 8), 0};
-constexpr double CROWDING[PHASES] = {1.3, 1.2, 1.1, 1};
+constexpr int RESIDENT[PHASES] = {WARP_FRONTS * front_blocks(0, false, 8), front_blocks(1, false, 8),
+                                  front_blocks(2, false, 8), 0};
+constexpr double CONTENTION[PHASES] = {1.3, 1.2, 1.1, 1};
 
 inline double pivot_time(const FrontCosts& costs, bool cholesky) {
   return cholesky ? costs.pivot_cholesky : costs.pivot;
@@ -51,7 +51,7 @@ class DeviceTimes {
     const double latency = costs.front + costs.batch + pivot_time(costs, cholesky_) * W + R * R * costs.scalar;
     const double scalars =
         3 * factor + 2 * H * H * (one_triangle_ ? 0.6 : 1);  // factor: written, read twice by a solve
-    return CROWDING[phase] * latency / (BESIDE[phase] * p_.multiprocessors) +
+    return CONTENTION[phase] * latency / (RESIDENT[phase] * p_.multiprocessors) +
            of_phase(p_.costs.way, phase).full / p_.multiprocessors + scalars * p_.scalar_bytes() * p_.costs.device.byte;
   }
 

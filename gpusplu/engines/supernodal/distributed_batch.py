@@ -28,7 +28,7 @@ def shares(count: int, speeds: Sequence[float]) -> list[int]:
     return [int(some) for some in np.diff(np.minimum(bounds, count))]
 
 
-class DealtBatch:
+class DistributedBatch:
     """The interface of engines' batches, for batches on several devices.
 
     Parameters
@@ -99,12 +99,12 @@ class DealtBatch:
         """The results of `call` for every device, which wait for the host each in a thread of its own."""
         with failures(self._devices):
             pool = ThreadPoolExecutor(len(self._batches))
-            asked = [pool.submit(call, k) for k in range(len(self._batches))]
+            futures = [pool.submit(call, k) for k in range(len(self._batches))]
             try:
-                wait(asked)
+                wait(futures)
             finally:
                 pool.shutdown(wait=False)  # nobody is waited for but by `wait`, which signals get through to
-            return [one.result() for one in asked]
+            return [one.result() for one in futures]
 
     @contextmanager
     def _spread(self, array: Any) -> Iterator[list[Any]]:
@@ -132,9 +132,9 @@ class DealtBatch:
         with failures(self._devices):
             if not source.reaches(target):
                 with source:
-                    there = array.get()
+                    on_host = array.get()
                 with target:
-                    to.set(there)
+                    to.set(on_host)
                 return None
             with source:
                 behind = begin or source.caller_stream().record()

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...cost.calibration import costs_of
-from .deal_pieces import Fronts, Link, Piece, link_of, place_of, sent
+from .branches import Branch, Fronts, Link, link_of, place_of, sent
 from .tile_times import Shared, best_shared
 
 PATIENCE = 8, 2  # cuts without a better schedule before the search ends: so many, and more for each device
@@ -37,7 +37,7 @@ class Turn(NamedTuple):
     """When a piece runs, where. Of a front that several devices share, whose factor is `device`'s in the end: these
     devices, and the tile columns of a stage."""
 
-    piece: Piece
+    branch: Branch
     device: int
     start: float
     end: float
@@ -51,14 +51,14 @@ class Turn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Deal:
+class FrontMapping:
     """Which device factors what, in the order of `turns`.
 
     Attributes
     ----------
     turns : tuple of Turn
         A piece comes behind those that hold children of its fronts.
-    seconds, alone : float
+    seconds, single_seconds : float
         Of a factorization, predicted, and of one on the first device [s].
     traffic : int
         Contribution blocks, and rows of shared fronts, that go from device to device, about [bytes].
@@ -68,7 +68,7 @@ class Deal:
 
     turns: tuple[Turn, ...]
     seconds: float
-    alone: float
+    single_seconds: float
     traffic: int
     speeds: tuple[float, ...]
 
@@ -79,17 +79,17 @@ class Deal:
     @property
     def shared(self) -> dict[int, Turn]:
         """Fronts that several devices share."""
-        return {turn.piece.begin: turn for turn in self.turns if turn.group}
+        return {turn.branch.begin: turn for turn in self.turns if turn.group}
 
 
-def deal(
+def map_fronts(
     plan: Any,
     speeds: Sequence[float],
     memory: Sequence[int] | None = None,
     link: Link | None = None,
     share: bool = True,
     values: int = 0,
-) -> Deal:
+) -> FrontMapping:
     """The best schedule that the search finds.
 
     Parameters
@@ -108,20 +108,20 @@ def deal(
         Bytes that all devices but the first wait for before they begin.
     """
     fronts, link = Fronts(plan), link or link_of(costs_of(), peers=True)
-    pieces = fronts.trees()
-    alone = pieces[0].seconds
-    grain = alone / (GRAINS * len(speeds))
+    branches = fronts.trees()
+    single_seconds = branches[0].seconds
+    grain = single_seconds / (GRAINS * len(speeds))
     schedules = Schedules(fronts, speeds, memory, link, values)
     sharing, most = 0, MOST_SHARED if share and len(speeds) > 1 else 0
-    best, waiting = schedules.find(pieces, 0), 0
+    best, waiting = schedules.find(branches, 0), 0
     for _ in range(MOST_CUTS if len(speeds) > 1 else 0):
-        longest = max((p for p in pieces if fronts.can_cut(p)), key=lambda p: (p.seconds, -p.begin), default=None)
+        longest = max((p for p in branches if fronts.can_cut(p)), key=lambda p: (p.seconds, -p.begin), default=None)
         if longest is None or waiting > PATIENCE[0] + PATIENCE[1] * len(speeds):
             break
-        pieces.remove(longest)
-        pieces += fronts.cut(longest, grain)
+        branches.remove(longest)
+        branches += fronts.cut(longest, grain)
         levels = range(max(sharing - 1, 0), min(sharing + 1, most) + 1)
-        all_found = [(schedules.find(pieces, level, halve), level) for level in levels for halve in (False, True)]
+        all_found = [(schedules.find(branches, level, halve), level) for level in levels for halve in (False, True)]
         found = [(one, level) for one, level in all_found if one is not None]
         waiting += 1
         if found:
@@ -129,9 +129,9 @@ def deal(
             if best is None or nearest.seconds < best.seconds:
                 best, waiting = nearest, 0
     if best is None:  # nothing fits: what comes nearest says how much is missing
-        best = Schedules(fronts, speeds, None, link, values).find(pieces, 0)
+        best = Schedules(fronts, speeds, None, link, values).find(branches, 0)
     assert best is not None
-    return Deal(tuple(best.turns), best.seconds, alone / speeds[0], best.traffic, tuple(speeds))
+    return FrontMapping(tuple(best.turns), best.seconds, single_seconds / speeds[0], best.traffic, tuple(speeds))
 
 
 class Schedule(NamedTuple):
@@ -143,7 +143,7 @@ class Schedule(NamedTuple):
 
 
 class Schedules:
-    """Of pieces on devices; parameters as `deal` has them."""
+    """Of pieces on devices; parameters as `map_fronts` has them."""
 
     def __init__(
         self, fronts: Fronts, speeds: Sequence[float], memory: Sequence[int] | None, link: Link, values: int = 0
@@ -152,29 +152,29 @@ class Schedules:
         self._begin = [0.0] + [link.copy(values) if values else 0.0] * (len(self._speeds) - 1)
         self._shared: dict[tuple[int, tuple[float, ...]], Shared] = {}
 
-    def shared(self, piece: Piece, speeds: Sequence[float]) -> Shared:
+    def shared(self, branch: Branch, speeds: Sequence[float]) -> Shared:
         """How devices with these speeds would share a front."""
-        key = piece.begin, tuple(speeds)
+        key = branch.begin, tuple(speeds)
         if key not in self._shared:
-            self._shared[key] = best_shared(self._fronts.plan, piece.begin, piece.seconds, speeds, self._link)
+            self._shared[key] = best_shared(self._fronts.plan, branch.begin, branch.seconds, speeds, self._link)
         return self._shared[key]
 
-    def _best_count(self, piece: Piece, most: int) -> tuple[int, float]:
+    def _best_count(self, branch: Branch, most: int) -> tuple[int, float]:
         """How many devices should share a front, of at most so many and halves of that; and its seconds."""
         fastest = sorted(self._speeds, reverse=True)
         counts = [most >> k for k in range(most.bit_length() - 1)]
-        found = [(self.shared(piece, fastest[:count]).seconds, count) for count in counts]
-        seconds, count = min(found, default=(piece.seconds, 1))
-        return (count, seconds) if seconds < GAIN * piece.seconds / fastest[0] else (1, piece.seconds)
+        found = [(self.shared(branch, fastest[:count]).seconds, count) for count in counts]
+        seconds, count = min(found, default=(branch.seconds, 1))
+        return (count, seconds) if seconds < GAIN * branch.seconds / fastest[0] else (1, branch.seconds)
 
-    def find(self, pieces: list[Piece], sharing: int, halve: bool = False) -> Schedule | None:
+    def find(self, branches: list[Branch], sharing: int, halve: bool = False) -> Schedule | None:
         """The schedule of HEFT, in which large fronts with fewer than `sharing` such fronts above them are shared where
         that is faster, with `halve` by half as many devices for each of these; None where memory does not suffice."""
-        fronts, order = self._fronts, sorted(pieces)
-        begins = [piece.begin for piece in order]
+        fronts, order = self._fronts, sorted(branches)
+        begins = [branch.begin for branch in order]
         above = [sorted({place_of(begins, int(fronts.parent[r])) for r in p.roots} - {-1}) for p in order]
         below: list[list[int]] = [[] for _ in order]
-        seconds, level = [piece.seconds for piece in order], [0] * len(order)
+        seconds, level = [branch.seconds for branch in order], [0] * len(order)
         counts = [1] * len(order)
         longest = [0.0] * len(order)  # ways to the root
         for k in reversed(range(len(order))):
@@ -191,7 +191,7 @@ class Schedules:
         for k in sorted(range(len(order)), key=lambda k: (-longest[k], k)):
             if not state.place(k, order[k], [state.turns[b] for b in below[k]], counts[k]):
                 return None
-        turns = sorted(state.turns.values(), key=lambda t: (t.start, t.end, t.piece.begin))
+        turns = sorted(state.turns.values(), key=lambda t: (t.start, t.end, t.branch.begin))
         return Schedule(max(state.free), turns, int(state.traffic))
 
 
@@ -222,84 +222,84 @@ class State:
         self.turns: dict[int, Turn] = {}
         self.free, self.traffic = list(begin), 0.0
 
-    def place(self, k: int, piece: Piece, below: list[Turn], count: int) -> bool:
+    def place(self, k: int, branch: Branch, below: list[Turn], count: int) -> bool:
         """Give it to so many devices, or to the one that is done with it first; False where none has the memory."""
-        return (count > 1 and self._share(k, piece, below, count)) or self._give(k, piece, below)
+        return (count > 1 and self._share(k, branch, below, count)) or self._give(k, branch, below)
 
-    def _give(self, k: int, piece: Piece, below: list[Turn]) -> bool:
+    def _give(self, k: int, branch: Branch, below: list[Turn]) -> bool:
         choices = []
         for device, speed in enumerate(self._speeds):
-            start = self._start(piece, below, (device,), device)
-            if self._left is None or self._left[device] >= self._wanted(piece):
-                choices.append((start + piece.seconds / speed, device, start))
+            start = self._start(branch, below, (device,), device)
+            if self._left is None or self._left[device] >= self._wanted(branch):
+                choices.append((start + branch.seconds / speed, device, start))
         if not choices:
             return False
         end, device, start = min(choices)
-        self.turns[k] = Turn(piece, device, start, end)
+        self.turns[k] = Turn(branch, device, start, end)
         self.free[device] = end
-        self.traffic += sum(self._way(turn, piece, (device,))[1] for turn in below)
+        self.traffic += sum(self._transfer(turn, branch, (device,))[1] for turn in below)
         if self._left is not None:
-            self._left[device] -= self._wanted(piece)
+            self._left[device] -= self._wanted(branch)
         return True
 
-    def _share(self, k: int, piece: Piece, below: list[Turn], count: int) -> bool:
+    def _share(self, k: int, branch: Branch, below: list[Turn], count: int) -> bool:
         everybody = tuple(range(len(self._speeds)))
-        starts = sorted((self._start(piece, below, everybody, device), device) for device in everybody)
+        starts = sorted((self._start(branch, below, everybody, device), device) for device in everybody)
         group = tuple(sorted(device for _, device in starts[:count]))
-        home = group[0]
+        owner = group[0]
         if self._left is not None:
-            taken = {home: self._taken(piece, below, group, home) for home in group}
+            taken = {owner: self._taken(branch, below, group, owner) for owner in group}
             homes = [h for h in group if all(t <= left for t, left in zip(taken[h], self._left, strict=True))]
             if not homes:
                 return False
-            home = homes[0]
-            self._left = [left - t for t, left in zip(taken[home], self._left, strict=True)]
-            wanted = [self._wanted(piece) * (d in group and d != home) for d in everybody]
+            owner = homes[0]
+            self._left = [left - t for t, left in zip(taken[owner], self._left, strict=True)]
+            wanted = [self._wanted(branch) * (d in group and d != owner) for d in everybody]
             self._scratch = [max(both) for both in zip(self._scratch, wanted, strict=True)]
-        way = self._schedules.shared(piece, [self._speeds[device] for device in group])
-        start = max(self._start(piece, below, group, device) for device in group)
-        self.turns[k] = Turn(piece, home, start, start + way.seconds, group, way.chunk)
+        split = self._schedules.shared(branch, [self._speeds[device] for device in group])
+        start = max(self._start(branch, below, group, device) for device in group)
+        self.turns[k] = Turn(branch, owner, start, start + split.seconds, group, split.chunk)
         for device in group:
-            self.free[device] = start + way.seconds
-        self.traffic += way.sent + sum(self._way(turn, piece, group)[1] for turn in below)
+            self.free[device] = start + split.seconds
+        self.traffic += split.sent + sum(self._transfer(turn, branch, group)[1] for turn in below)
         return True
 
-    def _start(self, piece: Piece, below: list[Turn], group: tuple[int, ...], device: int) -> float:
+    def _start(self, branch: Branch, below: list[Turn], group: tuple[int, ...], device: int) -> float:
         """When a device of the group can begin with a piece."""
-        return max([self.free[device], *(turn.end + self._way(turn, piece, group)[0] for turn in below)])
+        return max([self.free[device], *(turn.end + self._transfer(turn, branch, group)[0] for turn in below)])
 
-    def _wanted(self, piece: Piece) -> int:
-        return int(self._fronts.factor_sum[piece.end] - self._fronts.factor_sum[piece.begin])
+    def _wanted(self, branch: Branch) -> int:
+        return int(self._fronts.factor_sum[branch.end] - self._fronts.factor_sum[branch.begin])
 
-    def _taken(self, piece: Piece, below: list[Turn], group: tuple[int, ...], home: int) -> list[int]:
+    def _taken(self, branch: Branch, below: list[Turn], group: tuple[int, ...], owner: int) -> list[int]:
         """Memory of every device for a front of a group: its factor, and blocks that would not be there else."""
-        factor, found = self._wanted(piece), [0] * len(self._speeds)
+        factor, found = self._wanted(branch), [0] * len(self._speeds)
         for device in group:
-            blocks = sum(sent(self._fronts, turn.piece, piece) for turn in below if turn.devices != (device,))
-            found[device] = blocks + (factor if device == home else max(0, factor - self._scratch[device]))
+            blocks = sum(sent(self._fronts, turn.branch, branch) for turn in below if turn.devices != (device,))
+            found[device] = blocks + (factor if device == owner else max(0, factor - self._scratch[device]))
         return found
 
-    def _way(self, turn: Turn, piece: Piece, group: tuple[int, ...]) -> tuple[float, float]:
+    def _transfer(self, turn: Turn, branch: Branch, group: tuple[int, ...]) -> tuple[float, float]:
         """Seconds and bytes of what a piece leaves to another one, which these devices have."""
-        nbytes, sources = float(sent(self._fronts, turn.piece, piece)), turn.devices
+        nbytes, sources = float(sent(self._fronts, turn.branch, branch)), turn.devices
         if len(sources) > 1 or len(group) > 1:
             nbytes *= 0.5 if self._fronts.plan.one_triangle else 1.0
         nbytes *= 1 - len(set(sources) & set(group)) / (len(sources) * len(group))
         return (self._link.copy(nbytes / min(len(sources), len(group))) if nbytes else 0.0), nbytes
 
 
-def segments_of(fronts: Fronts, deal: Deal, block_bytes: int) -> list[tuple[int, int, int]]:
+def segments_of(fronts: Fronts, mapping: FrontMapping, block_bytes: int) -> list[tuple[int, int, int]]:
     """Begin, end and device of ranges in the order in which they run, each with about that many bytes of blocks."""
     found = []
-    for turn in deal.turns:
-        begin, end = turn.piece.begin, turn.piece.end
+    for turn in mapping.turns:
+        begin, end = turn.branch.begin, turn.branch.end
         above = fronts.parent[begin:end]
         ends = begin + 1 + np.flatnonzero((above < 0) | (above >= end) | fronts.is_large[above])
         sums = np.cumsum(fronts.block_bytes[begin:end])
         cuts, filled = [begin], 0
-        for here, there in pairwise([begin, *map(int, ends)]):
-            if here > cuts[-1] and sums[there - begin - 1] - filled > block_bytes:
-                cuts.append(here)
-                filled = int(sums[here - begin - 1])
+        for cut, following in pairwise([begin, *map(int, ends)]):
+            if cut > cuts[-1] and sums[following - begin - 1] - filled > block_bytes:
+                cuts.append(cut)
+                filled = int(sums[cut - begin - 1])
         found += [(b, e, turn.device) for b, e in pairwise([*cuts, end])]
     return found

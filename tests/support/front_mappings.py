@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpusplu.engines.supernodal.deal import Deal, Turn
-from gpusplu.engines.supernodal.deal_pieces import Fronts, place_of
+from gpusplu.engines.supernodal.branches import Fronts, place_of
+from gpusplu.engines.supernodal.front_mapping import FrontMapping, Turn
 
 
 def random_deal(plan, devices, cuts, seed, shared=0.0, chunks=(1, 2, 3)):
@@ -11,33 +11,33 @@ def random_deal(plan, devices, cuts, seed, shared=0.0, chunks=(1, 2, 3)):
     their own are shared with that probability, by all devices or all but one, in stages of one of `chunks`; devices
     then have random speeds."""
     rng, fronts = np.random.default_rng(seed), Fronts(plan)
-    pieces = fronts.trees()
+    branches = fronts.trees()
     for _ in range(cuts):
-        able = [piece for piece in pieces if fronts.can_cut(piece)]
+        able = [branch for branch in branches if fronts.can_cut(branch)]
         if not able:
             break
         chosen = able[rng.integers(len(able))]
-        pieces.remove(chosen)
-        pieces += fronts.cut(chosen, rng.choice([0.0, chosen.seconds / 3]))
-    pieces.sort()
-    begins = [piece.begin for piece in pieces]
-    above = [{place_of(begins, int(fronts.parent[root])) for root in piece.roots} - {-1} for piece in pieces]
-    waiting = np.zeros(len(pieces), int)
+        branches.remove(chosen)
+        branches += fronts.cut(chosen, rng.choice([0.0, chosen.seconds / 3]))
+    branches.sort()
+    begins = [branch.begin for branch in branches]
+    above = [{place_of(begins, int(fronts.parent[root])) for root in branch.roots} - {-1} for branch in branches]
+    waiting = np.zeros(len(branches), int)
     for ups in above:
         for up in ups:
             waiting[up] += 1
-    turns, ready = [], [k for k in range(len(pieces)) if not waiting[k]]
+    turns, ready = [], [k for k in range(len(branches)) if not waiting[k]]
     while ready:
         k = ready.pop(rng.integers(len(ready)))
-        chunk = int(rng.choice(chunks)) if fronts.can_share(pieces[k]) and rng.random() < shared else 0
+        chunk = int(rng.choice(chunks)) if fronts.can_share(branches[k]) and rng.random() < shared else 0
         count = int(rng.integers(max(2, devices - 1), devices + 1)) if chunk else 1
         group = tuple(sorted(rng.permutation(devices)[:count].tolist()))
         home, begin = int(rng.choice(group)), float(len(turns))
-        turns.append(Turn(pieces[k], home, begin, begin + 1, group if chunk else (), chunk))
+        turns.append(Turn(branches[k], home, begin, begin + 1, group if chunk else (), chunk))
         for up in above[k]:
             waiting[up] -= 1
             if not waiting[up]:
                 ready.append(up)
-    assert len(turns) == len(pieces)
+    assert len(turns) == len(branches)
     speeds = rng.uniform(0.5, 2.0, devices) if shared else np.ones(devices)
-    return Deal(tuple(turns), 1.0, 1.0, 0, tuple(speeds.tolist()))
+    return FrontMapping(tuple(turns), 1.0, 1.0, 0, tuple(speeds.tolist()))

@@ -116,16 +116,16 @@ class PlayedOnDevice(Played):
         self.go_back()
 
 
-def play(script, ladder):
+def play(script, policy):
     """On the processor, as the core's factor does."""
     played = Played(script)
-    return played, ladder.refine(script.report(), played.measure, played.step, played.go_back)
+    return played, policy.refine(script.report(), played.measure, played.step, played.go_back)
 
 
-def play_on_device(script, ladder, monkeypatch):
+def play_on_device(script, policy, monkeypatch):
     played = PlayedOnDevice(script)
     monkeypatch.setattr(refinement, "rowwise_error", lambda recorded, *rest: recorded.rowwise_error())
-    return played, refinement.refine(played, played, 0, 1, ladder, script.report(), None)
+    return played, refinement.refine(played, played, 0, 1, policy, script.report(), None)
 
 
 def measure_first(monkeypatch, *errors):

@@ -12,7 +12,7 @@ from ...cuda.several import failures
 from ...errors import DeviceFailedError
 
 
-class Unfinished:
+class Interrupted:
     """Whether what uses a factor was left by a signal or an error; entered by each call that uses the factor.
 
     Kernels of such a call may still run, and read and write page-locked memory that the next call uses too.

@@ -9,19 +9,19 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.cuda import devices, pieces
+from gpusplu.cuda import chunked_copies, devices
 from support.emulated_device import EmulatedDevice, memory_at
 
-PIECE, LEAST = 64, 100
+CHUNK, LEAST = 64, 100
 
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(pieces, "PIECE", PIECE)
-    monkeypatch.setattr(pieces, "LEAST", LEAST)
+    monkeypatch.setattr(chunked_copies, "CHUNK", CHUNK)
+    monkeypatch.setattr(chunked_copies, "LEAST", LEAST)
 
 
-@pytest.mark.parametrize("size", [0, 1, LEAST - 1, LEAST, 2 * PIECE, 2 * PIECE + 1, 1000])
+@pytest.mark.parametrize("size", [0, 1, LEAST - 1, LEAST, 2 * CHUNK, 2 * CHUNK + 1, 1000])
 def test_every_byte_arrives(small_pieces, size):
     device, array = EmulatedDevice(), np.random.default_rng(size).integers(0, 256, size, np.uint8)
     buffer, found = device.empty(size), np.zeros(size, np.uint8)
@@ -32,7 +32,7 @@ def test_every_byte_arrives(small_pieces, size):
         array[...] = 0  # it has been read
         device.fetch(stream, found, buffer.pointer)
     np.testing.assert_array_equal(found, sent)
-    assert device.counts["copy"] == 2 * (1 if size < LEAST else -(-size // PIECE))
+    assert device.counts["copy"] == 2 * (1 if size < LEAST else -(-size // CHUNK))
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -56,7 +56,7 @@ def test_what_is_on_its_way_is_waited_for(small_pieces, monkeypatch):
             device.counts["synchronize"] = 0
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(pieces._core, "copy", copy)
+    monkeypatch.setattr(chunked_copies._core, "copy", copy)
     with device, pytest.raises(KeyboardInterrupt):
         device.send(device.new_stream(), buffer.pointer, np.zeros(1000, np.uint8))
     assert device.counts["synchronize"] == 2
@@ -68,7 +68,7 @@ def test_a_signal_handler_copies_while_its_thread_does(small_pieces, monkeypatch
     device, outer, inner = EmulatedDevice(), np.arange(250, dtype=np.uint8), np.arange(200, dtype=np.uint8)[::-1].copy()
     buffers, found, calls = (device.empty(250), device.empty(200)), (np.zeros_like(outer), np.zeros_like(inner)), []
 
-    def handle_between_pieces(to, source, copy=pieces._core.copy):
+    def handle_between_pieces(to, source, copy=chunked_copies._core.copy):
         calls.append(source.size)
         if len(calls) == 2:
             copies(inner, 1)
@@ -84,7 +84,7 @@ def test_a_signal_handler_copies_while_its_thread_does(small_pieces, monkeypatch
             memory_at(buffer.pointer, array.size)[...] = array
             device.fetch(stream, found[which], buffer.pointer)
 
-    monkeypatch.setattr(pieces._core, "copy", handle_between_pieces)
+    monkeypatch.setattr(chunked_copies._core, "copy", handle_between_pieces)
     thread = Thread(target=lambda: (device.__enter__(), copies(outer, 0)), daemon=True)
     thread.start()
     thread.join(20)
@@ -94,7 +94,7 @@ def test_a_signal_handler_copies_while_its_thread_does(small_pieces, monkeypatch
     calls.clear()
     with device:
         copies(outer, 0)
-    assert calls == [PIECE, PIECE, PIECE, 58]  # the pieces are free again
+    assert calls == [CHUNK, CHUNK, CHUNK, 58]  # the pieces are free again
 
 
 def test_batches_of_the_host(small_pieces, device):

@@ -6,6 +6,7 @@ namespace gs {
 
 // Its matching or its scales fit (matrix/matching_fits.hpp); and where LDL^T stands for LU, of `any_values`, these are
 // symmetric. Cost: a pass over the values, or two.
-template <class T> bool analysis_suits(PatternView A, const T* values, const Symbolic& symbolic, bool any_values);
+template <class T>
+bool analysis_is_compatible(PatternView A, const T* values, const Symbolic& symbolic, bool any_values);
 
 }  // namespace gs

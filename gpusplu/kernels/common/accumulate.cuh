@@ -25,23 +25,24 @@ DEVICE bool is_asymmetric(double asymmetry, double largest) {
 //
 // The call has factored, solved, or both, with this backward error, negative where none was measured. What a status has
 // of a factorization that the tally was not told of, because somebody meant to wait for it, joins the last one.
-DEVICE void add_up(Status* status, Tally* tally, bool factored, bool solved, double error) {
-  Status* last = &tally->last;
+DEVICE void add_up(Status* status, AccumulatedStatus* accumulated, bool factored, bool solved, double error) {
+  Status* last = &accumulated->last;
   if (factored) *last = Status{};
   keep_largest(last, *status);
-  keep_largest(&tally->worst, *status);
-  tally->n_factored += factored;
-  if (status->not_finite && !tally->not_finite) tally->not_finite = tally->n_factored;
-  if (is_asymmetric(status->asymmetry, status->largest) && !tally->asymmetric) tally->asymmetric = tally->n_factored;
-  tally->n_solved += solved;
-  tally->n_held += solved && !tally->n_factored;
+  keep_largest(&accumulated->worst, *status);
+  accumulated->n_factored += factored;
+  if (status->not_finite && !accumulated->not_finite) accumulated->not_finite = accumulated->n_factored;
+  if (is_asymmetric(status->asymmetry, status->largest) && !accumulated->asymmetric)
+    accumulated->asymmetric = accumulated->n_factored;
+  accumulated->n_solved += solved;
+  accumulated->n_held += solved && !accumulated->n_factored;
   if (solved && !(error < 0)) {
     last->residual = status->residual;
     last->x_norm = status->x_norm;
     last->b_norm = status->b_norm;
     last->a_norm = status->a_norm;
-    if (!(error <= tally->error)) tally->worst_solve = tally->n_solved;
-    tally->error = larger(tally->error, error);
+    if (!(error <= accumulated->error)) accumulated->worst_solve = accumulated->n_solved;
+    accumulated->error = larger(accumulated->error, error);
   }
   *status = Status{};
 }

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <complex>
 
+#include "bind/accuracy_options.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "bind/ladder_options.hpp"
 #include "matrix/products.hpp"
 #include "numeric/condition.hpp"
 
@@ -27,13 +27,13 @@ double eps_of(const std::string& dtype) {
 
 using Errors = std::pair<double, double>;
 
-Refined refine(const Ladder& ladder, const PivotReport& pivots, std::function<Errors(bool)> measure,
+Refined refine(const AccuracyPolicy& policy, const PivotReport& pivots, std::function<Errors(bool)> measure,
                std::function<double(bool)> step, std::function<void()> go_back) {
   const auto errors = [&](bool by_rows) {
     const auto [normwise, rowwise] = measure(by_rows);
     return SolveError{normwise, rowwise};
   };
-  return ladder.refine(pivots, {errors, step, go_back});
+  return policy.refine(pivots, {errors, step, go_back});
 }
 
 using Solve = nb::typed<nb::callable, nb::any(nb::any, int)>;
@@ -69,8 +69,9 @@ template <class T> void bind_sizes(nb::module_& m) {
 
 }  // namespace
 
-void bind_ladder(nb::module_& m) {
-  nb::class_<PivotReport>(m, "PivotReport", "What a factorization says of itself; see core/certify/ladder.hpp.")
+void bind_accuracy_policy(nb::module_& m) {
+  nb::class_<PivotReport>(m, "PivotReport",
+                          "What a factorization says of itself; see core/certify/accuracy_policy.hpp.")
       .def(
           "__init__",
           [](PivotReport* self, bool failed, idx n_perturbed, idx n_tiny, double max_multiplier, double growth) {
@@ -78,43 +79,44 @@ void bind_ladder(nb::module_& m) {
           },
           nb::kw_only(), "failed"_a = false, "n_perturbed"_a = 0, "n_tiny"_a = 0, "max_multiplier"_a = 0.0,
           "growth"_a = 0.0);
-  nb::enum_<Verdict>(m, "Verdict")
-      .value("accept", Verdict::accept)
-      .value("solve_known_system", Verdict::solve_known_system)
-      .value("choose_pivots", Verdict::choose_pivots);
+  nb::enum_<Decision>(m, "Decision")
+      .value("accept", Decision::accept)
+      .value("solve_known_system", Decision::solve_known_system)
+      .value("choose_pivots", Decision::choose_pivots);
   nb::class_<Refined>(m, "Refined", "What refinement came to.")
       .def_ro("error", &Refined::error)
       .def_ro("steps", &Refined::steps)
-      .def_ro("at_once", &Refined::at_once)
+      .def_ro("accurate_at_start", &Refined::accurate_at_start)
       .def_ro("accurate", &Refined::accurate);
-  nb::class_<Ladder>(m, "Ladder", "The rules of certification; see core/certify/ladder.hpp.")
+  nb::class_<AccuracyPolicy>(m, "AccuracyPolicy", "The rules of certification; see core/certify/accuracy_policy.hpp.")
       .def(
           "__init__",
-          [](Ladder* self, const std::string& dtype, const std::string& pivoting, const std::string& refine) {
-            new (self) Ladder(eps_of(dtype), pivoting_of(pivoting), refine_of(refine), 1);  // attempt: the CPU engine
+          [](AccuracyPolicy* self, const std::string& dtype, const std::string& pivoting, const std::string& refine) {
+            new (self)
+                AccuracyPolicy(eps_of(dtype), pivoting_of(pivoting), refine_of(refine), 1);  // attempt: the CPU engine
           },
           "dtype"_a, nb::kw_only(), "pivoting"_a = "auto", "refine"_a = "auto")
-      .def("is_doubtful", &Ladder::is_doubtful, "pivots"_a)
-      .def("after_factorization", &Ladder::after_factorization, "pivots"_a, "measured"_a)
+      .def("is_suspect", &AccuracyPolicy::is_suspect, "pivots"_a)
+      .def("after_factorization", &AccuracyPolicy::after_factorization, "pivots"_a, "measured"_a)
       .def(
-          "must_measure", [](const Ladder& ladder) { return ladder.must_measure(Trust::none, {}); },
+          "must_measure", [](const AccuracyPolicy& policy) { return policy.must_measure(Trust::none, {}); },
           "Whether engines measure that have no bound of errors.")
-      .def("is_enough", &Ladder::is_enough, "error"_a)
+      .def("is_enough", &AccuracyPolicy::is_enough, "error"_a)
       .def(
           "is_accurate",
-          [](const Ladder& ladder, double normwise, double rowwise) {
-            return ladder.is_accurate({normwise, rowwise});
+          [](const AccuracyPolicy& policy, double normwise, double rowwise) {
+            return policy.is_accurate({normwise, rowwise});
           },
           "normwise"_a, "rowwise"_a = 0.0,
           "Whether a solution with this normwise error is handed out; rowwise: of factors that are doubtful.")
-      .def("ones_tell", &Ladder::ones_tell, "multiplier"_a, "growth"_a,
+      .def("ones_tell", &AccuracyPolicy::ones_tell, "multiplier"_a, "growth"_a,
            "Whether `is_inverse` can be asked of entries by such pivots.")
-      .def("is_inverse", &Ladder::is_inverse, "error"_a,
+      .def("is_inverse", &AccuracyPolicy::is_inverse, "error"_a,
            "Whether entries of an inverse with this error are handed out.")
       .def("refine", &refine, "pivots"_a, "measure"_a, "step"_a, "go_back"_a,
            "By measure(by_rows) -> (normwise, rowwise), step(sized) -> its size, and go_back().")
-      .def("may_choose_pivots", &Ladder::may_choose_pivots, "n_tried"_a, "b_is_finite"_a)
-      .def("must_warn", &Ladder::must_warn, "error"_a, "x_is_finite"_a, "b_is_finite"_a);
+      .def("may_choose_pivots", &AccuracyPolicy::may_choose_pivots, "n_tried"_a, "b_is_finite"_a)
+      .def("must_warn", &AccuracyPolicy::must_warn, "error"_a, "x_is_finite"_a, "b_is_finite"_a);
   m.attr("INACCURATE_SOLVE") = inaccurate_solve;
   m.attr("MOST_STEPS") = most_steps;
   m.attr("REFINE_ABOVE") = refine_above;

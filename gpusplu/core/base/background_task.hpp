@@ -9,11 +9,11 @@
 namespace gs {
 
 // Runs f() on a thread of its own; where none can be had, in join().
-template <class F> class Beside {
+template <class F> class BackgroundTask {
  public:
-  explicit Beside(F f) : f_(std::move(f)) {
+  explicit BackgroundTask(F f) : f_(std::move(f)) {
     try {
-      thread_ = std::thread([this, operation = detail::station.operation] {
+      thread_ = std::thread([this, operation = detail::progress_point.operation] {
         const Helping helping(operation);
         if (can_throw()) run();
         ended_.store(true, std::memory_order_release);
@@ -21,15 +21,15 @@ template <class F> class Beside {
     } catch (const std::system_error&) {
     }
   }
-  ~Beside() {
+  ~BackgroundTask() {
     if (thread_.joinable()) thread_.join();
   }
-  Beside(const Beside&) = delete;
-  Beside& operator=(const Beside&) = delete;
+  BackgroundTask(const BackgroundTask&) = delete;
+  BackgroundTask& operator=(const BackgroundTask&) = delete;
 
   void join() {  // throws what f threw
     const std::int64_t from = wall_clock();
-    while (thread_.joinable() && detail::station.caller && !ended_.load(std::memory_order_acquire))
+    while (thread_.joinable() && detail::progress_point.caller && !ended_.load(std::memory_order_acquire))
       nap(wall_clock() - from);
     if (thread_.joinable()) thread_.join();
     if (!done_) run();

@@ -8,11 +8,11 @@ from ...cuda.layout import struct
 from ...cuda.stream import Stream
 from .program import NOTHING, Status
 
-TALLY = struct("shared/values.hpp", "Tally")
+ACCUMULATED = struct("shared/values.hpp", "AccumulatedStatus")
 
 
-class Tally(NamedTuple):
-    """``struct Tally`` of kernels/shared/values.hpp."""
+class AccumulatedStatus(NamedTuple):
+    """``struct AccumulatedStatus`` of kernels/shared/values.hpp."""
 
     last: Status = NOTHING
     worst: Status = NOTHING
@@ -25,7 +25,7 @@ class Tally(NamedTuple):
     worst_solve: int = 0
 
 
-class TallyBuffer:
+class AccumulatedBuffer:
     """A tally on the device, and page-locked memory that it is read into.
 
     Attributes
@@ -34,18 +34,18 @@ class TallyBuffer:
     """
 
     def __init__(self, device: Any):
-        self._memory = device.zeros(TALLY.itemsize)
+        self._memory = device.zeros(ACCUMULATED.itemsize)
         self.pointer = self._memory.pointer
-        self._read = device.pinned(TALLY, 1)
+        self._read = device.pinned(ACCUMULATED, 1)
         device.own_stream().synchronize()
 
     def read(self, stream: Stream) -> None:
         """Wait for what has been added up by all that is before in this stream. Nothing is lost if a signal comes."""
-        stream.copy(self._read.ctypes.data, self.pointer, TALLY.itemsize)
+        stream.copy(self._read.ctypes.data, self.pointer, ACCUMULATED.itemsize)
         stream.synchronize()
 
-    def take(self, stream: Stream) -> Tally:
+    def take(self, stream: Stream) -> AccumulatedStatus:
         """What was read; it begins anew."""
-        stream.clear(self.pointer, TALLY.itemsize)
+        stream.clear(self.pointer, ACCUMULATED.itemsize)
         last, worst, *numbers = self._read[0].item()
-        return Tally(Status._make(last), Status._make(worst), *numbers)
+        return AccumulatedStatus(Status._make(last), Status._make(worst), *numbers)

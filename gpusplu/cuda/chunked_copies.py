@@ -16,56 +16,56 @@ import numpy as np
 
 from .. import _core
 
-PIECE = 1 << 23  # bytes
+CHUNK = 1 << 23  # bytes
 LEAST = 1 << 22  # bytes of an array below which the driver's way takes as long
 
 
-class Pieces:
+class ChunkedCopies:
     """Two pieces of memory of the host beside a device, each with a stream of its own."""
 
     def __init__(self, device: Any):
         self._device, self._lock, self._busy = device, RLock(), False
-        self._sides = [(device.pinned(np.dtype(np.uint8), PIECE), device.new_stream()) for _ in range(2)]
+        self._sides = [(device.pinned(np.dtype(np.uint8), CHUNK), device.new_stream()) for _ in range(2)]
 
     def send(self, stream: Any, to: int, source: np.ndarray) -> None:
         """Copy an array, one-dimensional and of bytes, to an address. It has been read when this returns, and what
         `stream` is given next comes behind the copies."""
-        with self._beside(stream) as is_free:
+        with self._ordered(stream) as is_free:
             if not is_free:
                 stream.copy(to, source.ctypes.data, source.size)
                 return
-            for begin, size, memory, side in self._pieces(source.size):
+            for begin, size, memory, side in self._chunks(source.size):
                 side.synchronize()
                 _core.copy(memory[:size], source[begin : begin + size])
                 side.copy(to + begin, memory.ctypes.data, size)
 
     def fetch(self, stream: Any, to: np.ndarray, source: int) -> None:
         """Copy from an address to such an array, behind what `stream` was given; it is there when this returns."""
-        with self._beside(stream) as is_free:
+        with self._ordered(stream) as is_free:
             if not is_free:
                 stream.read(to, source, to.size)
                 return
-            on_their_way: list[tuple[int, int, np.ndarray, Any]] = []
-            for piece in self._pieces(to.size):
-                if len(on_their_way) == 2:
-                    self._take(to, *on_their_way.pop(0))
-                begin, size, memory, side = piece
+            in_flight: list[tuple[int, int, np.ndarray, Any]] = []
+            for chunk in self._chunks(to.size):
+                if len(in_flight) == 2:
+                    self._take(to, *in_flight.pop(0))
+                begin, size, memory, side = chunk
                 side.copy(memory.ctypes.data, source + begin, size)
-                on_their_way.append(piece)
-            for piece in on_their_way:
-                self._take(to, *piece)
+                in_flight.append(chunk)
+            for chunk in in_flight:
+                self._take(to, *chunk)
 
     def _take(self, to: np.ndarray, begin: int, size: int, memory: np.ndarray, side: Any) -> None:
         side.synchronize()
         _core.copy(to[begin : begin + size], memory[:size])
 
-    def _pieces(self, nbytes: int) -> Iterator[tuple[int, int, np.ndarray, Any]]:
+    def _chunks(self, nbytes: int) -> Iterator[tuple[int, int, np.ndarray, Any]]:
         """Where each begins, its bytes, and the memory and the stream that it takes: those of the one before last."""
-        for k, begin in enumerate(range(0, nbytes, PIECE)):
-            yield begin, min(PIECE, nbytes - begin), *self._sides[k % 2]
+        for k, begin in enumerate(range(0, nbytes, CHUNK)):
+            yield begin, min(CHUNK, nbytes - begin), *self._sides[k % 2]
 
     @contextmanager
-    def _beside(self, stream: Any) -> Iterator[bool]:
+    def _ordered(self, stream: Any) -> Iterator[bool]:
         """Both streams behind this one, which nobody but signals need wait for any more, and this one behind both. What
         is left by a signal has come to its end: others may get the memory at either end.
 
@@ -95,20 +95,20 @@ class HostCopies:
     def send(self, stream: Any, to: int, array: np.ndarray) -> None:
         """Copy a contiguous array of the host to an address, in the order of `stream`; it may change afterwards."""
         if array.nbytes >= LEAST:
-            self._pieces.send(stream, to, as_bytes(array))
+            self._chunks.send(stream, to, as_bytes(array))
         else:
             stream.copy(to, array.ctypes.data, array.nbytes)
 
     def fetch(self, stream: Any, to: np.ndarray, source: int) -> None:
         """Copy to a contiguous array of the host, behind everything on `stream`, and wait. Signals get through."""
         if to.nbytes >= LEAST:
-            self._pieces.fetch(stream, as_bytes(to), source)
+            self._chunks.fetch(stream, as_bytes(to), source)
         else:
             stream.read(to, source, to.nbytes)
 
     @cached_property
-    def _pieces(self) -> Pieces:
-        return Pieces(self)
+    def _chunks(self) -> ChunkedCopies:
+        return ChunkedCopies(self)
 
 
 def as_bytes(array: np.ndarray) -> np.ndarray:

@@ -6,12 +6,12 @@
 namespace gs {
 
 // Whoever comes while it is taken makes one himself. Without a lock: nothing can be held across a fork.
-template <class T> class Spare {
+template <class T> class Reusable {
  public:
-  Spare() = default;
-  ~Spare() { delete kept_.load(); }
-  Spare(Spare&& other) noexcept : kept_(other.take().release()) {}
-  Spare& operator=(Spare&& other) noexcept {
+  Reusable() = default;
+  ~Reusable() { delete kept_.load(); }
+  Reusable(Reusable&& other) noexcept : kept_(other.take().release()) {}
+  Reusable& operator=(Reusable&& other) noexcept {
     keep(other.take());
     return *this;
   }

@@ -4,6 +4,6 @@
 
 namespace gs {
 
-bool simd_is_there();
+bool simd_is_available();
 
 }  // namespace gs

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "certify/ladder.hpp"
+#include "certify/accuracy_policy.hpp"
 
 namespace gs {
 

@@ -7,8 +7,8 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import _core
+from support.accuracy_policy import SCRIPTS, measure_first, play, play_on_device
 from support.analyses import analyze
-from support.ladder import SCRIPTS, measure_first, play, play_on_device
 from support.small_matrices import EPS, canonical, random_matrix, rhs, small_pairs
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.usefixtures("cupy")
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 def test_the_same_errors_lead_the_same_way(script, monkeypatch):
-    ladder = _core.Ladder("d")
-    for played, refined in (play(script, ladder), play_on_device(script, ladder, monkeypatch)):
+    policy = _core.AccuracyPolicy("d")
+    for played, refined in (play(script, policy), play_on_device(script, policy, monkeypatch)):
         assert played.calls == script.calls
         assert refined.steps == script.steps
         assert refined.accurate == script.accurate
-        assert refined.at_once == (max(script.errors[0]) <= 8)
+        assert refined.accurate_at_start == (max(script.errors[0]) <= 8)
         kept = script.errors[script.steps][0]
         np.testing.assert_equal(refined.error, kept * EPS["d"])
 
@@ -93,19 +93,19 @@ def test_static_pivots_are_kept_where_some_are_perturbed(device, make):
 @pytest.mark.parametrize("refine", ["auto", "never"])
 def test_large_multipliers_need_a_solve_or_other_pivots(refine):
     """Where solves are not measured only other pivots help a factor that is in doubt."""
-    ladder = _core.Ladder("d", refine=refine)
-    measured, steep = ladder.must_measure(), _core.PivotReport(max_multiplier=1e9)
-    assert ladder.is_doubtful(steep)
-    expected = _core.Verdict.accept if measured else _core.Verdict.solve_known_system
-    assert ladder.after_factorization(steep, measured) == expected
-    assert ladder.after_factorization(_core.PivotReport(max_multiplier=1e7), measured) == _core.Verdict.accept
-    assert ladder.after_factorization(_core.PivotReport(n_tiny=1), measured) == _core.Verdict.choose_pivots
+    policy = _core.AccuracyPolicy("d", refine=refine)
+    measured, steep = policy.must_measure(), _core.PivotReport(max_multiplier=1e9)
+    assert policy.is_suspect(steep)
+    expected = _core.Decision.accept if measured else _core.Decision.solve_known_system
+    assert policy.after_factorization(steep, measured) == expected
+    assert policy.after_factorization(_core.PivotReport(max_multiplier=1e7), measured) == _core.Decision.accept
+    assert policy.after_factorization(_core.PivotReport(n_tiny=1), measured) == _core.Decision.choose_pivots
 
 
 def test_pivots_without_numbers_are_never_kept():
-    ladder = _core.Ladder("d", pivoting="static")
-    assert ladder.after_factorization(_core.PivotReport(failed=True), True) == _core.Verdict.choose_pivots
-    assert ladder.after_factorization(_core.PivotReport(n_tiny=1), True) == _core.Verdict.accept
+    policy = _core.AccuracyPolicy("d", pivoting="static")
+    assert policy.after_factorization(_core.PivotReport(failed=True), True) == _core.Decision.choose_pivots
+    assert policy.after_factorization(_core.PivotReport(n_tiny=1), True) == _core.Decision.accept
 
 
 def test_a_device_asks_no_more_than_once(device, monkeypatch):

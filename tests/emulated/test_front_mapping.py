@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from gpusplu import _core, gallery
-from gpusplu.engines.supernodal.deal import deal, segments_of
-from gpusplu.engines.supernodal.deal_pieces import Fronts, Link
+from gpusplu.engines.supernodal.branches import Fronts, Link
+from gpusplu.engines.supernodal.front_mapping import map_fronts, segments_of
 from gpusplu.engines.supernodal.shared_plan import share_plan
 from gpusplu.engines.supernodal.tiles import Tiles
-from support.deals import random_deal
+from support.front_mappings import random_deal
 from support.front_plans import plan_of
 
 CASES = {
@@ -51,9 +51,9 @@ def check(plan, dealt, devices, block_bytes=1 << 40):
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 8])
 def test_what_the_search_finds(plan, devices):
-    dealt = deal(plan, [1.0] * devices, link=AT_ONCE)
+    dealt = map_fronts(plan, [1.0] * devices, link=AT_ONCE)
     shared = check(plan, dealt, devices)
-    assert dealt.seconds <= dealt.alone * (1 + 1e-12)
+    assert dealt.seconds <= dealt.single_seconds * (1 + 1e-12)
     sent = sum(shared.block_entries[edge.child] for edge in shared.edges) * np.dtype(plan.scalar).itemsize
     assert sent <= dealt.traffic <= sent + 64 * len(shared.edges)
     for turns in ([t for t in dealt.turns if t.device == k] for k in range(devices)):
@@ -71,37 +71,37 @@ def test_any_deal_is_a_plan(plan, seed):
 
 def test_two_are_faster_and_share_the_work():
     plan = plan_of(gallery.poisson(150, 150), True, multiprocessors=1, block_rows=30)
-    dealt = deal(plan, [1.0, 1.0], link=AT_ONCE)
-    assert dealt.seconds < 0.7 * dealt.alone
+    dealt = map_fronts(plan, [1.0, 1.0], link=AT_ONCE)
+    assert dealt.seconds < 0.7 * dealt.single_seconds
     busy = dealt.busy(2)
     assert min(busy) > 0.5 * max(busy)
 
 
 def test_the_faster_device_gets_more():
     plan = plan_of(gallery.poisson(150, 150), True, multiprocessors=1, block_rows=30)
-    dealt = deal(plan, [1.0, 3.0], link=AT_ONCE)
-    work = [sum(t.piece.seconds for t in dealt.turns if t.device == k) for k in range(2)]
+    dealt = map_fronts(plan, [1.0, 3.0], link=AT_ONCE)
+    work = [sum(t.branch.seconds for t in dealt.turns if t.device == k) for k in range(2)]
     assert work[1] > 1.5 * work[0]
-    assert dealt.seconds < deal(plan, [1.0, 1.0], link=AT_ONCE).seconds
+    assert dealt.seconds < map_fronts(plan, [1.0, 1.0], link=AT_ONCE).seconds
 
 
 def test_others_begin_when_they_have_the_values():
     plan = plan_of(gallery.poisson(150, 150), True, multiprocessors=1, block_rows=30)
-    alone = deal(plan, [1.0, 1.0], link=AT_ONCE).alone
+    alone = map_fronts(plan, [1.0, 1.0], link=AT_ONCE).single_seconds
     whole = alone * AT_ONCE.rate  # bytes that arrive in as long as one device takes for all
-    dealt = deal(plan, [1.0, 1.0], link=AT_ONCE, values=int(0.2 * whole))
+    dealt = map_fronts(plan, [1.0, 1.0], link=AT_ONCE, values=int(0.2 * whole))
     assert min(turn.start for turn in dealt.turns if turn.device == 0) == 0
     assert 0.2 * alone * (1 - 1e-9) <= min(turn.start for turn in dealt.turns if turn.device == 1) < alone
-    dealt = deal(plan, [1.0, 1.0], link=AT_ONCE, values=int(2 * whole))
+    dealt = map_fronts(plan, [1.0, 1.0], link=AT_ONCE, values=int(2 * whole))
     assert {turn.device for turn in dealt.turns} == {0}
 
 
 def test_memory_decides_where_there_is_little():
     plan = plan_of(gallery.poisson(60, 60), True, multiprocessors=4, block_rows=30)
     total = Fronts(plan).factor_sum[-1]
-    dealt = deal(plan, [1.0, 1.0], [total, 0], AT_ONCE)
+    dealt = map_fronts(plan, [1.0, 1.0], [total, 0], AT_ONCE)
     assert {turn.device for turn in dealt.turns} == {0}
-    dealt = deal(plan, [1.0, 1.0], [int(0.7 * total)] * 2, Link(1.0, 1.0, 0.0))  # however dear copies are
+    dealt = map_fronts(plan, [1.0, 1.0], [int(0.7 * total)] * 2, Link(1.0, 1.0, 0.0))  # however dear copies are
     shared = share_plan(plan, dealt, 2, 1 << 40)
     assert max(shared.factor_sizes) < 0.8 * plan.factor_size
 
@@ -169,11 +169,11 @@ def test_tiles_have_all_rows_once():
 
 def test_large_fronts_at_the_top_are_shared():
     plan = plan_of(gallery.poisson(24, 24, 24), True, multiprocessors=1, block_rows=30)
-    apart, shared = (deal(plan, [1.0] * 4, link=AT_ONCE, share=share) for share in (False, True))
+    apart, shared = (map_fronts(plan, [1.0] * 4, link=AT_ONCE, share=share) for share in (False, True))
     assert shared.shared
     assert shared.seconds < 0.9 * apart.seconds
     assert min(shared.busy(4)) > 0.7 * max(shared.busy(4))
-    assert not deal(plan, [1.0] * 4, link=Link(1e6, 1.0, 0.0)).shared
+    assert not map_fronts(plan, [1.0] * 4, link=Link(1e6, 1.0, 0.0)).shared
     root = max(shared.shared)
     tiles = share_plan(plan, shared, 4, 1 << 40).tiles[root]
     assert len(set(tiles.owner.tolist())) == 4
@@ -182,5 +182,5 @@ def test_large_fronts_at_the_top_are_shared():
 def test_sharing_gives_way_to_memory():
     plan = plan_of(gallery.poisson(24, 24, 24), True, multiprocessors=1, block_rows=30)
     total = int(Fronts(plan).factor_sum[-1])
-    assert deal(plan, [1.0, 1.0], [10 * total] * 2, AT_ONCE).shared
-    assert not deal(plan, [1.0, 1.0], [int(0.7 * total)] * 2, AT_ONCE).shared
+    assert map_fronts(plan, [1.0, 1.0], [10 * total] * 2, AT_ONCE).shared
+    assert not map_fronts(plan, [1.0, 1.0], [int(0.7 * total)] * 2, AT_ONCE).shared

@@ -33,10 +33,10 @@ def make_batch(engine: Engine, problem: Problem, analysis: Analysis, count: int)
             size = -(-size // 2)
             size -= size % MULTIPLE if size > MULTIPLE else 0
             continue
-        return batch if size == count or batch is None else Pieces(batch, count, size)
+        return batch if size == count or batch is None else ChunkedBatch(batch, count, size)
 
 
-class Pieces:
+class ChunkedBatch:
     """Systems that one batch of an engine factors piece by piece, anew for every solve; their values are kept.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Pieces of a plan that are dealt to several devices (deal.py), and what is sent between them."""
+"""Pieces of a plan that are dealt to several devices (front_mapping.py), and what is sent between them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .plan import SHARED
 ALIGN = constant(SHARED, "ARENA_ALIGN")  # scalars that every front's part of an arena is rounded up to
 
 
-class Piece(NamedTuple):
+class Branch(NamedTuple):
     """Fronts begin .. end - 1, which one device factors at a time.
 
     Attributes
@@ -62,8 +62,8 @@ class Fronts:
         first, end = self.plan.child_ptr[front : front + 2]
         return sorted(map(int, self.plan.child[first:end]))
 
-    def can_share(self, piece: Piece) -> bool:
-        return piece.end - piece.begin == 1 and bool(self.is_large[piece.begin])
+    def can_share(self, branch: Branch) -> bool:
+        return branch.end - branch.begin == 1 and bool(self.is_large[branch.begin])
 
     def seconds(self, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
         """Predicted for a factorization of each."""
@@ -71,47 +71,47 @@ class Fronts:
         found: np.ndarray = _core.range_seconds(self.plan._core, begin, end)[0]
         return found
 
-    def pieces(self, groups: Sequence[tuple[int, int, tuple[int, ...]]]) -> list[Piece]:
+    def branches(self, groups: Sequence[tuple[int, int, tuple[int, ...]]]) -> list[Branch]:
         """Of ranges and their roots."""
         if not groups:
             return []
         found = self.seconds([group[:2] for group in groups])
-        return [Piece(begin, end, float(s), roots) for (begin, end, roots), s in zip(groups, found, strict=True)]
+        return [Branch(begin, end, float(s), roots) for (begin, end, roots), s in zip(groups, found, strict=True)]
 
-    def trees(self) -> list[Piece]:
+    def trees(self) -> list[Branch]:
         """The forest as one piece."""
         roots = np.flatnonzero(self.parent < 0)
-        return self.pieces([(0, len(self.parent), tuple(map(int, roots)))])
+        return self.branches([(0, len(self.parent), tuple(map(int, roots)))])
 
-    def can_cut(self, piece: Piece) -> bool:
-        if len(piece.roots) > 1:
+    def can_cut(self, branch: Branch) -> bool:
+        if len(branch.roots) > 1:
             return True
-        return piece.end - piece.begin > 1 and bool(self.is_large[piece.roots[0]])
+        return branch.end - branch.begin > 1 and bool(self.is_large[branch.roots[0]])
 
-    def cut(self, piece: Piece, grain: float) -> list[Piece]:
+    def cut(self, branch: Branch, grain: float) -> list[Branch]:
         """Smaller pieces; of many small subtrees, runs of about `grain` seconds."""
-        begin, root = piece.begin, piece.roots[-1]
-        alone = len(piece.roots) == 1
-        roots = self.children(root) if alone else list(piece.roots)
+        begin, root = branch.begin, branch.roots[-1]
+        has_one_root = len(branch.roots) == 1
+        roots = self.children(root) if has_one_root else list(branch.roots)
         starts = [begin, *(root + 1 for root in roots[:-1])]
-        subtrees = self.pieces([(s, r + 1, (r,)) for s, r in zip(starts, roots, strict=True)])
-        found = self.pieces([(root, root + 1, (root,))]) if alone else []
-        run: list[Piece] = []
+        subtrees = self.branches([(s, r + 1, (r,)) for s, r in zip(starts, roots, strict=True)])
+        found = self.branches([(root, root + 1, (root,))]) if has_one_root else []
+        run: list[Branch] = []
         for subtree in subtrees:
             if run and sum(s.seconds for s in run) + subtree.seconds > grain:
                 found.append(self._joined(run))
                 run = []
             run.append(subtree)
         found.append(self._joined(run))
-        if not alone and len(found) == 1:  # all of it is less than the grain: halves
+        if not has_one_root and len(found) == 1:  # all of it is less than the grain: halves
             middle = len(subtrees) // 2
             found = [self._joined(subtrees[:middle]), self._joined(subtrees[middle:])]
         return found
 
-    def _joined(self, run: list[Piece]) -> Piece:
+    def _joined(self, run: list[Branch]) -> Branch:
         if len(run) == 1:
             return run[0]
-        return self.pieces([(run[0].begin, run[-1].end, tuple(s.roots[0] for s in run))])[0]
+        return self.branches([(run[0].begin, run[-1].end, tuple(s.roots[0] for s in run))])[0]
 
 
 def place_of(begins: list[int], front: int) -> int:
@@ -119,6 +119,6 @@ def place_of(begins: list[int], front: int) -> int:
     return int(np.searchsorted(begins, front, side="right")) - 1 if front >= 0 else -1
 
 
-def sent(fronts: Fronts, piece: Piece, above: Piece) -> int:
+def sent(fronts: Fronts, branch: Branch, above: Branch) -> int:
     """What a piece leaves to another one [bytes]."""
-    return sum(int(fronts.block_bytes[r]) for r in piece.roots if above.begin <= fronts.parent[r] < above.end)
+    return sum(int(fronts.block_bytes[r]) for r in branch.roots if above.begin <= fronts.parent[r] < above.end)

@@ -254,7 +254,7 @@ class UpdatedFactor:
         whole, small = self._factor.slogdet(), np.linalg.slogdet(self._capacitance)
         self._require_values()
         sign, logabsdet = whole.sign * small[0], whole.logabsdet + float(small[1])
-        found: SlogDet = type(whole)(np.dtype(self.dtype).type(sign), logabsdet)
+        found: SlogDet[float] = type(whole)(np.dtype(self.dtype).type(sign), logabsdet)
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -318,7 +318,7 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     ------
     ValueError
         The parts do not belong together.
-    NonFiniteError
+    NonFiniteError, NotHermitianError
     RuntimeError
         ``Factor is exactly singular``.
     NotPositiveDefiniteError
@@ -328,7 +328,10 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     values = isinstance(canonical, np.ndarray) and canonical.dtype in matrix.FLOATS
     require(values and canonical.shape == (symbolic.nnz,), "the values are not those of the analysis")
     canonical = np.ascontiguousarray(canonical)
-    matrix.check_finite(symbolic.parts()[0].pattern, canonical)
+    problem = symbolic.parts()[0]
+    matrix.check_finite(problem.pattern, canonical)
+    if problem.kind != "lu":
+        matrix.check_new_values(problem.pattern, canonical, problem.kind, problem.options.hermitian)
     factor: Factor = kind(symbolic, canonical)
     return factor
 

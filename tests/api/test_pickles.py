@@ -203,3 +203,18 @@ def test_pickles_with_an_order_of_the_caller(order):
     copy = pickle.loads(pickle.dumps(lu))
     np.testing.assert_allclose(A @ copy.solve(b), b, rtol=1e-10)
     np.testing.assert_array_equal(copy.perm_c, lu.perm_c)
+
+
+@pytest.mark.parametrize("make", [gs.cholesky, gs.ldlt])
+@pytest.mark.parametrize("dtype", "dD")
+def test_damaged_values_that_are_not_hermitian(make, dtype):
+    """The CPU engine reads one triangle, and the real part of the diagonal."""
+    A = gs.gallery.poisson(5, 5).astype(dtype)
+    restore, parts = make(A).__reduce__()
+    places = [1, 0] if dtype == "D" else [1]
+    for place in places:
+        values = next(part for part in parts if isinstance(part, np.ndarray)).copy()
+        values[place] += 0.5 if place else 0.5j
+        damaged = [values if isinstance(part, np.ndarray) else part for part in parts]
+        with pytest.raises(gs.NotHermitianError):
+            restore(*damaged)

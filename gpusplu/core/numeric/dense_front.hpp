@@ -2,15 +2,15 @@
 // Cholesky, then the off-diagonal blocks and the contribution block. The layout of a front is described in
 // simd/dense_kernels.hpp.
 //
-// The leader calls. The result depends on the sizes only, not on the number of threads.
-// No BLAS is involved: our kernels are faster up to W of about 2000 and within 10% beyond (asv_bench/suites/dense.py).
+// The leader calls. The result depends on the sizes only, not on the number of threads. It does not use BLAS: these
+// kernels are faster up to W of about 2000 and within 10% beyond (asv_bench/suites/dense.py).
 #pragma once
 #include "base/loops.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
 
-// stats: of each thread, by rank.
+// stats: one per thread, by rank.
 template <class T> void lu_front(Loops& loops, idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots,
                                  const PivotRule& rule, PivotStats* const* stats);
 

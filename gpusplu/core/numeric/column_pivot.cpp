@@ -38,8 +38,8 @@ template <class T> class Pivoting {
     out_.pivot.resize(n_), out_.inverse_pivot.resize(n_);
   }
 
-  // Reserves what the analysis expects and one more column, if that estimate is not far too large: unwritten memory
-  // costs address space only, but memory from the system faults page by page each time.
+  // Reserves what the analysis expects and one more column, up to a limit in case the estimate is far too large:
+  // unwritten memory costs address space only, but memory from the system faults page by page each time.
   void reserve(const std::vector<idx>& block_ptr) {
     idx largest = 0;
     for (std::size_t block = 0; block + 1 < block_ptr.size(); block++)

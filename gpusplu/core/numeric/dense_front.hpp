@@ -14,7 +14,7 @@ namespace gs {
 template <class T> void lu_front(Loops& loops, idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots,
                                  const PivotRule& rule, PivotStats* const* stats);
 
-// Returns -1, or the first column whose pivot is not positive (or is NaN).
+// Returns -1, or the first column with a pivot that is not positive (or is NaN).
 template <class T> idx cholesky_front(Loops& loops, idx W, idx H, T* L, off ldl, const Strips<T>& C);
 
 // Row interchanges of a front applied to x (W x nrhs): P x, or P^T x when `inverse`.

@@ -109,7 +109,7 @@ template <class T> class InverseFront {
       for (idx i = 0; i < n; i++) mirrored[i + j * n] = conj_if(square[j + i * n], hermitian_);
   }
 
-  // Rows begin .. end-1 of X, and columns of Y, counted from column j1 of the front on.
+  // Computes rows begin .. end-1 of X, and columns of Y, counted from column j1 of the front.
   void multipliers(idx j0, idx j1, idx begin, idx end) {
     const idx n = j1 - j0, m = R_ - j1, inside = front_.W - j1;
     for (idx j = 0; j < n; j++) std::fill_n(X_ + begin + off(j) * m, end - begin, T(0));

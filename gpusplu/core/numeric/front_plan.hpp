@@ -45,7 +45,7 @@ struct FrontPlan {
   std::vector<FrontTask> tasks;                 // by `last`: children before parents
   std::vector<idx> start_tasks;                 // tasks without dependencies, ascending
   std::vector<idx> task_child_ptr, task_child;  // child tasks
-  std::vector<off> carry_ptr;  // of fronts whose parent is above the cut: sum of H of such fronts before; else -1
+  std::vector<off> carry_ptr;  // of fronts with a parent above the cut: sum of H of such fronts before; else -1
   off carry_size = 0;
   double total_work = 0;  // modelled time on one thread [ns]
 

@@ -17,7 +17,7 @@ constexpr idx widest_block = ldlt_block_columns;  // for the pivot search
 constexpr double largest_multiplier = 100;        // of a pivot that is not postponed
 constexpr idx stopped = -1;                       // in place of a number of pivots: the call was interrupted
 
-// Of floats.
+// In units of float.
 off size_of_sizes(idx R) { return 2 * off(R / rows_per_task + 2) * widest_block; }
 
 template <class T> class LdltFront {

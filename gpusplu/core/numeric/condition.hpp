@@ -7,9 +7,7 @@
 
 namespace gs {
 
-// Lower bound of
-// A^-1
-// _1, nearly always within a factor of three. solve(trans, b, x) solves with A or A^H.
+// Lower bound of ||A^-1||_1, nearly always within a factor of three. solve(trans, b, x) solves with A or A^H.
 template <class T, class Solve> double estimate_inverse_norm(idx n, Solve&& solve) {
   using R = real_t<T>;
   std::vector<T> x(n, T(R(1) / R(n))), y(n), signs(n), z(n);

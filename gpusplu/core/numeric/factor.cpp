@@ -86,12 +86,8 @@ template <class T> void Factor<T>::factor_by_method(bool fresh) {
 }
 
 // The computed factors are those of A + E with |E| <= c eps Dr^-1 |L| |U| Dc^-1 (Higham, Accuracy and Stability of
-// Numerical Algorithms, theorem 9.3), so this bounds
-// E
-// /
-// A
-// up to a modest c: unscaling multiplies rounding errors of the scaled matrix by at most the reciprocals of the
-// smallest scales.
+// Numerical Algorithms, theorem 9.3), so this bounds ||E|| / ||A|| up to a modest c: unscaling multiplies rounding
+// errors of the scaled matrix by at most the reciprocals of the smallest scales.
 template <class T> double Factor<T>::error_bound() const {
   if (symbolic_->cholesky || !(largest_ > 0)) return eps<T>;
   const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * info_.max_entry;

@@ -2,9 +2,9 @@
 //
 // Solves are refined; entries of the inverse cannot be. But each column and row of A checks its own entries
 // (numeric/identity_error.hpp). The checks may miss perturbed pivots, and the effect of large multipliers, or of scales
-// for other values, on entries at small entries of A. If the error exceeds the limit of the accuracy policy in a few
-// columns and rows, solves replace their entries. If it does in more, or if there are such pivots, a column LU of the
-// same values with partial pivoting gives all entries, and as the last fallback solves do.
+// of other values, on entries of the inverse next to small entries of A. If a few columns and rows exceed the error
+// limit of the accuracy policy, solves replace their entries. If more do, or if there are such pivots, all entries come
+// from a column LU of the same values with partial pivoting or, as the last fallback, from solves.
 #include <algorithm>
 
 #include "base/operation.hpp"

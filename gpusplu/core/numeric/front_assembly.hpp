@@ -21,7 +21,7 @@ struct ColumnRange {
   idx begin, end;
 };
 
-// Zeroes the front's columns, except C if `keep_c`.
+// Zeroes the front's columns, without C if `keep_c`.
 template <class T> void clear_front(const FrontBlocks<T>& front, ColumnRange columns, bool keep_c);
 
 // Writes entries [begin, end) of the plan into the cleared panels at `panel`. Returns the largest |entry|, scaled.

@@ -213,7 +213,7 @@ template <class T> class Factor {
   bool must_measure(Trans trans);
 
   std::shared_ptr<const Symbolic> symbolic_;
-  std::shared_ptr<const Symbolic> ldlt_;  // the last analysis for LDL^T, if wanted: LU applies to the current values
+  std::shared_ptr<const Symbolic> ldlt_;  // the last analysis for LDL^T, if wanted: LU serves one set of values
   PatternView A_;
   bool triangular_ = false;  // A is triangular in some order: no choice of pivots
   RawVector<T> values_, backup_;

@@ -2,10 +2,10 @@
 //
 // M = L D L^H, as computed, has the inertia of D (Sylvester). A = (I - G) M with G = (M - A) M^-1, so while ||G|| < 1
 // no matrix between M and A is singular, and A has the inertia of M regardless of rounding, growth or perturbed pivots.
-// G v is the residual of a solve with the factors for the right-hand side v. For normally distributed v the mean of ||G
-// v||^2 is ||G||_F^2, and the mean over a few v is practically never smaller by orders of magnitude: for eight vectors,
-// by a factor of 1e-4 with probability less than 1e-14 (the worst case is G of rank one; Gratton & Titley-Peloquin,
-// Improved bounds for small-sample estimation, SIAM J. Matrix Anal. Appl. 39 (2018)).
+// G v is the residual of a solve with the factors for the right-hand side v. If v is normally distributed, the mean of
+// ||G v||^2 is ||G||_F^2, and the mean over a few v is practically never smaller by orders of magnitude: for eight
+// vectors, by a factor of 1e-4 with probability less than 1e-14 (the worst case is G of rank one; Gratton &
+// Titley-Peloquin, Improved bounds for small-sample estimation, SIAM J. Matrix Anal. Appl. 39 (2018)).
 #include <cmath>
 #include <random>
 #include <tuple>

@@ -28,7 +28,7 @@ template <class T> bool Factor<T>::is_compatible_with_ldlt() {
   return symmetry != Symmetry::none;
 }
 
-// Switches to LU permanently, with an analysis of the current values.
+// Switches to LU from now on, with an analysis of the current values.
 template <class T> void Factor<T>::leave_ldlt() {
   auto reanalyzed = std::make_shared<Symbolic>(analyze(A_, values_.data(), AnalyzeOptions(symbolic_->costs)));
   if (reanalyzed->structural_rank < reanalyzed->n) throw SingularError(-1);

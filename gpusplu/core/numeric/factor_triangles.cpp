@@ -70,8 +70,8 @@ template <class T> std::vector<Wide<T>> product_of_ldlt(const Matrix<T>& L, cons
 }
 
 // The largest entry of (L U - Pr A Pc) v relative to that of A, for a vector v of ones with signs, including possible
-// rounding errors of products of L and U; infinite where numbers are out of range. `of_product` multiplies them, or L D
-// L^H.
+// rounding errors of products of L and U; infinite where numbers are out of range. `of_product` multiplies L U or
+// L D L^H.
 template <class T, class Engine, class Product> double error_of_triangles(PatternView A, const T* values,
                                                                           double largest_of_A, const Engine& engine,
                                                                           Product&& of_product) {

@@ -26,7 +26,7 @@ template <class T> class PartialFactor {
   std::optional<RawVector<T>> factor(const T* values);
 
   // The halves of a solve with A, as in FrontFactor; columns of b and x are n apart. Thread-safe. False if a finite
-  // column of `halfway` gave an x that is not finite, or that is all wrong in the rows of the interior.
+  // `halfway` gave an x that is not finite, or that is all wrong in the rows of the interior.
   void condense(idx nrhs, const T* b, T* halfway) const;
   bool expand(idx nrhs, const T* b, const T* halfway, T* x) const;
 

@@ -5,13 +5,13 @@
 // With B = L U and Z = B^-1, from U Z = L^-1 and Z L = U^-1 follow, for rows k of column j of L and columns i of row j
 // of U,
 //   Z_jk = -1/U_jj sum_i U_ji Z_ik,   Z_ij = -sum_k Z_ik L_kj,   Z_jj = 1/U_jj - sum_k Z_jk L_kj,
-// and all Z_ik that they need have (k, i) in the pattern of L + U: elimination has filled it. Columns i of L + U are
-// worked off from the last to the first. A dense column holds Z_ik for the rows k of column i; each entry U_ji, from
-// the last eliminated to the first, reads the column of L that it was eliminated with, gives Z_ij, and adds its term to
-// the sums of Z_jk, which lie where L's entries do. These are the steps of the left-looking factorization, back to
-// front, with twice its arithmetic.
+// and all Z_ik that they need have (k, i) in the pattern of L + U, because of the fill. Columns i of L + U are
+// processed from the last to the first. A dense column holds Z_ik for the rows k of column i; each entry U_ji, from the
+// last eliminated to the first, reads the column of L that it was eliminated with, gives Z_ij, and adds its term to the
+// sums of Z_jk, which are stored at the positions of L's entries. These are the steps of the left-looking factorization
+// in reverse order, with twice its arithmetic.
 //
-// Outside the diagonal blocks (k, i) of B lies above them and Z_ik below: those are zero.
+// Entries (k, i) of B outside the diagonal blocks are above them; the corresponding Z_ik are below them and zero.
 #include "analysis/graph.hpp"
 #include "base/operation.hpp"
 #include "base/parts.hpp"
@@ -68,8 +68,7 @@ template <class T> class ColumnInverse {
     }
   }
 
-  // Calls row(k) for the rows of column i of L + U inside its diagonal block, but for padding and for what has
-  // cancelled.
+  // Calls row(k) for the rows of column i of L + U inside its diagonal block, without padding and cancelled entries.
   template <class Row> void rows_of(idx i, Row&& row) const {
     row(i);
     LowerColumn<T>(nodes_, node_of_[i], i).each([&](idx k, off at) {
@@ -132,10 +131,10 @@ template <class T> void ColumnLU<T>::inverse_on_pattern(PatternView P, T* invers
   });
 }
 
-// Those of L + U, and those above the diagonal blocks, which are zero in the inverse.
+// The entries of L + U, and those above the diagonal blocks, which are zero in the inverse.
 template <class T> std::vector<char> ColumnLU<T>::has_places(PatternView P) const {
   const std::vector<idx> place = inverse_permutation(row_perm_.data(), n_), block_of = part_of_each(block_ptr_, n_);
-  std::vector<idx> column_of(n_, -1);  // the last that has a row
+  std::vector<idx> column_of(n_, -1);  // the last one that has a row
   const ColumnInverse<T> columns(*nodes_);
   std::vector<char> has(P.nnz());
   Pace pace;

@@ -78,7 +78,7 @@ template <class T> FactorInfo ColumnLU<T>::factor_wide(const T* values, const Pi
   return describe(info, row_order);
 }
 
-// Of a factorization that left the order of rows and, if it succeeded, nodes_.
+// Describes a factorization that produced the order of rows and, if it succeeded, nodes_.
 template <class T> FactorInfo ColumnLU<T>::describe(FactorInfo info, const std::vector<idx>& row_order) {
   if (info.status != FactorInfo::ok) {
     info.column = col_perm_[info.column];
@@ -95,9 +95,9 @@ template <class T> FactorInfo ColumnLU<T>::describe(FactorInfo info, const std::
 }
 
 // Products with reciprocals of pivots are faster than quotients, and as good where L and U have rounding errors anyway.
-// U of a matrix that is triangular, in whatever order, has none: there quotients are exact where x is a number of few
-// digits, and a rounding error of x may grow in the unknowns that follow until it is all that is left. A reciprocal
-// below the normal numbers has lost digits itself.
+// U of a matrix that is triangular in some order has none: quotients are exact where x has few digits, and a rounding
+// error of x may grow in the unknowns that follow until it dominates. A reciprocal below the normal numbers has lost
+// digits itself.
 template <class T> void ColumnLU<T>::decide_division(double max_pivot) {
   divides_ = nnz_lower_ == n_ || max_pivot > largest_with_reciprocal<T>;
 }

@@ -20,11 +20,11 @@
 
 namespace gs {
 
-template <class T> struct ColumnNodes;  // the factor and the refactorization program: column_nodes.hpp
-template <class T> class WideColumns;   // the factor in numbers whose exponents have no limit: column_wide.hpp
+template <class T> struct ColumnNodes;  // storage of the factor and the refactorization program: column_nodes.hpp
+template <class T> class WideColumns;   // the factor in numbers with unlimited exponents: column_wide.hpp
 
-// The permuted pattern of A that both factorizations read: column k of B is column col_perm[k] of A, entries
-// ptr[k] .. ptr[k+1]-1 with B's row numbers (before pivoting); the values are those from first[k] on in A's order.
+// The permuted pattern of A that both factorizations read: column k of B is column col_perm[k] of A, entries ptr[k] ..
+// ptr[k+1]-1 with B's row numbers (before pivoting); their values start at first[k] in A's order.
 struct PermutedPattern {
   RawVector<off> ptr, first;
   RawVector<idx> row;
@@ -33,7 +33,7 @@ struct PermutedPattern {
 
 struct PivotOptions {
   double pivot_threshold = 0.1;  // take the diagonal when |a_kk| >= threshold * max |a_ik|; 1: partial pivoting
-  double most_flops = std::numeric_limits<double>::infinity();  // more than these end it as numbers out of range do
+  double most_flops = std::numeric_limits<double>::infinity();  // the factorization stops above this, as for overflow
 };
 
 template <class T> class ColumnLU {
@@ -43,30 +43,30 @@ template <class T> class ColumnLU {
   ColumnLU(ColumnLU&&) noexcept;
   ColumnLU& operator=(ColumnLU&&) noexcept;
 
-  // Chooses pivots and pattern. `values`: in A's canonical order. On failure no factor is held any more.
+  // Chooses pivots and pattern. `values`: in A's canonical order. A failure leaves no factor.
   FactorInfo factor(const T* values, const PivotOptions& options);
 
-  // The same in numbers whose exponents have no limit, and without the scales: slow, but nothing leaves the range of
-  // the type on the way. L and U are rounded to it when they are asked for, and refactor() refuses.
+  // The same in numbers with unlimited exponents and without the scales: slow, but no intermediate result leaves the
+  // range of the type. Extraction rounds L and U to the type, and refactor() refuses.
   FactorInfo factor_wide(const T* values, const PivotOptions& options);
   bool is_wide() const { return wide_ != nullptr; }
 
-  // Fixed pivots and pattern of the last successful factor(). Numbers that are not finite are refused before anything
-  // changes; after any other failure the factor must not be used for solves until a refactor() or factor() succeeds.
+  // Fixed pivots and pattern of the last successful factor(). Rejects values that are not finite before it changes
+  // anything; after any other failure the factor must not be used for solves until a refactor() or factor() succeeds.
   FactorInfo refactor(const T* values);
 
   // op(A) x = b for nrhs columns, in A's own numbering. Thread-safe; b and x must not overlap.
   void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;
 
   // Entry k, (i, j) in the pattern P, becomes (A^-1)_ji; `inverse` has one for each. P has entries of A and of the
-  // factors only; whether it will be asked for again is of no use here. Not of wide numbers.
+  // factors only; `again` is not used here. Not for wide numbers.
   void inverse_on_pattern(PatternView P, T* inverse, bool again) const;
-  // Of which entries of P it may have others than A's, one by one.
+  // For each entry of P: whether `inverse_on_pattern` accepts it in addition to A's entries.
   std::vector<char> has_places(PatternView P) const;
 
   bool factored() const { return nodes_ != nullptr; }
 
-  // Where its numbers come from: which choice of pivots, and whether that was made for other values.
+  // Origin of the numbers: which choice of pivots, and whether it was made for other values.
   struct Origin {
     int choice = -1;
     bool refactored = false;
@@ -78,9 +78,9 @@ template <class T> class ColumnLU {
   const std::vector<idx>& col_perm() const { return col_perm_; }
   off nnz_lower() const { return nnz_lower_; }  // unit diagonal included, as SciPy counts
   off nnz_upper() const { return nnz_upper_; }
-  off bytes() const;  // held by the factor and what it needs for refactorizations
+  off bytes() const;  // of the factor and the data for refactorizations
 
-  // A[row_perm][:, col_perm] = lower() upper(), no scaling left in them; lower is unit lower triangular. Sorted rows.
+  // A[row_perm][:, col_perm] = lower() upper() without scaling; lower is unit lower triangular. Sorted rows.
   Matrix<T> lower() const;
   Matrix<T> upper() const;
   std::vector<T> diagonal() const;  // of U
@@ -99,12 +99,12 @@ template <class T> class ColumnLU {
   std::vector<idx> row_perm_, col_perm_;
   std::vector<real_t<T>> scale_row_, scale_col_;  // by rows and columns of B, pivoting included; empty: all ones
   std::unique_ptr<ColumnNodes<T>> nodes_;
-  std::unique_ptr<WideColumns<T>> wide_;    // of which nodes_ are then the rounded numbers
-  mutable Reusable<RawVector<T>> scratch_;  // of the last solve, for the next
+  std::unique_ptr<WideColumns<T>> wide_;    // if present, nodes_ holds its rounded numbers
+  mutable Reusable<RawVector<T>> scratch_;  // of the last solve, for the next one
   off nnz_lower_ = 0, nnz_upper_ = 0;
   double flops_ = 0, bound_ = 0;
   idx n_off_diagonal_ = 0;
-  bool divides_ = false;  // solves, by pivots
+  bool divides_ = false;  // solves divide by pivots
   Origin origin_;
 };
 

@@ -1,6 +1,6 @@
 // L and U of A[row_perm][:, col_perm] = L U without scaling, from the nodes. Stored zeros (padding, cancellation) are
-// left out. Above the diagonal blocks the factor holds entries of A, so there U_ab = L_aa^-1 A_ab is computed here, by
-// sparse forward substitution column by column.
+// omitted. Above the diagonal blocks the factor holds entries of A, so U_ab = L_aa^-1 A_ab is computed here, by sparse
+// forward substitution column by column.
 #include <functional>
 #include <queue>
 
@@ -37,7 +37,7 @@ template <class T, class F> void for_upper(const ColumnNodes<T>& nodes, idx s, i
   for (idx i = 0; i < c; i++) entry(node.first + i, block[i * width + c]);
 }
 
-// Solves L x = x for one sparse column whose rows are `rows`, and appends what becomes nonzero, rows ascending.
+// Solves L x = x for one sparse column with nonzeros in `rows`, and appends the nonzeros of the result, rows ascending.
 template <class T> class OuterSolve {
  public:
   OuterSolve(const ColumnNodes<T>& nodes, const std::vector<idx>& node_of)
@@ -68,7 +68,7 @@ template <class T> class OuterSolve {
   const ColumnNodes<T>& nodes_;
   const std::vector<idx>& node_of_;
   std::vector<T> x_;
-  static constexpr off kOfRow = 16;  // entries that take as long as to take a row from the queue
+  static constexpr off kOfRow = 16;  // entries that take as long as taking a row from the queue
   Pace pace_;
   std::vector<char> queued_;
   std::priority_queue<idx, std::vector<idx>, std::greater<idx>> queue_;

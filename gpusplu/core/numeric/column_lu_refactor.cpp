@@ -37,9 +37,9 @@ template <class T> void pivot_range(const RawVector<T>& pivot, FactorInfo& info)
   info.max_pivot = largest;
 }
 
-// Runs all tasks of the schedule. A thread begins with the same subtrees each time, whose data its caches may still
-// hold, goes on to those that nobody has claimed yet, and then takes nodes of the pipeline by ticket: a thread that
-// starts late costs nothing but its help, and whatever a node waits for is finished or in work.
+// Runs all tasks of the schedule. A thread begins with the same subtrees each time because its caches may still hold
+// their data, continues with unclaimed ones, and then takes nodes of the pipeline by ticket: a thread that starts late
+// delays no other thread, and every dependency of a node is finished or in progress.
 template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, const ColumnProgram<Real>& program,
                                                              const ColumnTask<Real>& shared, int n_threads) {
   const ColumnSchedule& schedule = f.schedule;
@@ -93,14 +93,14 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
     all.max_upper = std::max(all.max_upper, m.max_upper);
     all.max_multiplier = std::max(all.max_multiplier, m.max_multiplier);
   }
-  if (failed) f.work.clear();  // columns given up halfway are still in it
-  // Maxima do not see a NaN, which a stored zero becomes where the product of two scales is out of range.
+  if (failed) f.work.clear();  // columns abandoned halfway are still in it
+  // Maxima ignore NaN. A stored zero becomes NaN where the product of two scales is out of range.
   const auto finite = [](const RawVector<T>& v) { return all_finite(v.data(), (off)v.size()); };
   if (!failed && overflowed && !(finite(f.lower) && finite(f.upper))) all.status = FactorInfo::not_finite;
   return all;
 }
 
-// Below this many cycles (about 0.2 ms) a team is no gain where it has to be woken, or where two of its members share a
+// Below this many cycles (about 0.2 ms) a team does not pay if it has to be woken, or if two of its members share a
 // core: add20 (2.6e5) took 0.06 ms instead of 0.09 with 2 threads at best, and 0.12 otherwise; case3375wp_nrjac (8e5)
 // 0.16 instead of 0.28, and 0.27 otherwise.
 constexpr double worth_a_team = 5e5;
@@ -128,10 +128,10 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values) {
   ColumnTask<Real> task{};
   task.values = reinterpret_cast<const Real*>(values);
   task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
-  // A chain a team would only pass from thread to thread.
+  // A team would only pass a chain from thread to thread.
   const int team = f.schedule.work >= worth_a_team && !f.schedule.chained ? n_threads : 1;
   ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
-  // Which of several bad columns a team meets first is a matter of timing; one thread always meets the same.
+  // Timing decides which of several bad columns a team finds first; one thread always finds the same one.
   if (monitor.status != FactorInfo::ok && team > 1) {
     f.schedule = schedule_nodes(f, pattern_.ptr, 1);
     monitor = run_tasks(f, program, task, 1);

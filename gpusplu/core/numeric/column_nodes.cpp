@@ -7,9 +7,9 @@
 namespace gs {
 namespace {
 
-// Consecutive columns that may share one node: column k joins when U(k-1, k) is there (then L's column k holds all rows
-// of the ones before) and the zeros stored on account of all that is joined stay few. Returns the first column of each
-// run, and n. Time: O(nnz(U)).
+// Consecutive columns that may share one node: column k joins if U(k-1, k) is present (then L's column k holds all rows
+// of the previous ones) and the joined columns store few additional zeros. Returns the first column of each run, and n.
+// Time: O(nnz(U)).
 std::vector<idx> find_runs(const std::vector<idx>& block_ptr, const ColumnNode* column, const idx* upper_row) {
   const idx n = block_ptr.back();
   std::vector<idx> runs, mark(n, -1);
@@ -80,7 +80,7 @@ template <class T> class Compiler {
     }
     for (; block + 1 < block_ptr_.size(); block++) close_block(block);
     open_node(n_, 1);
-    // Padding stays zero, and everything else is written by each refactorization.
+    // Padding stays zero, and each refactorization writes everything else.
     clear(out_.lower, lower_end_);
     clear(out_.upper, upper_end_);
     out_.a_row = std::move(columns_.a_row);
@@ -93,17 +93,17 @@ template <class T> class Compiler {
   const PermutedPattern& B_;
   const std::vector<idx>& block_ptr_;
   idx n_;
-  ColumnNodes<T>& columns_;  // whole until the end
+  ColumnNodes<T>& columns_;  // unchanged until the end
   const ColumnNode* column_;
   const idx *lower_row_, *upper_row_;
   off lower_end_ = 0, upper_end_ = 0;
   std::vector<idx> node_of_;
-  std::vector<idx> mark_;  // last node that met the row
+  std::vector<idx> mark_;  // last node that contained the row
   std::vector<idx> source_mark_, source_first_, sources_;
   ColumnNodes<T> out_;
   Pace pace_;
 
-  // In steps, as fresh pages are what takes long.
+  // In steps, because most of the time goes to fresh pages.
   static void clear(RawVector<T>& numbers, off size) {
     constexpr off step = 1 << 20;
     numbers.resize(size);

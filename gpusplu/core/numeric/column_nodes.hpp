@@ -12,7 +12,7 @@
 
 namespace gs {
 
-// Zeros whose pages are only touched where they are used.
+// Zeros; pages are allocated on first use.
 template <class T> class ZeroedWork {
  public:
   explicit ZeroedWork(off size) : size_(size), memory_(std::calloc((size + 16) * sizeof(T), 1)) {
@@ -29,9 +29,9 @@ template <class T> class ZeroedWork {
 };
 
 // Tasks in topological order: task t is nodes[ptr[t]] .. nodes[ptr[t+1]-1]. The first n_subtrees tasks are unions of
-// subtrees of the elimination tree of all dependencies and need nothing from each other; each later one is a single
-// node and may need any task before it. `work` estimates the whole [cycles]; `chained`: many of the later ones wait
-// one for the other.
+// subtrees of the elimination tree of all dependencies and are independent; each later one is a single node and may
+// depend on any task before it. `work` estimates the total [cycles]; `chained`: many of the later tasks wait for one
+// another.
 struct ColumnSchedule {
   int n_threads = 0;
   double work = 0;
@@ -53,7 +53,7 @@ template <class T> struct ColumnNodes {
   bool compiled = false;
   idx widest = 1;
 
-  // Of refactor: a dense column a worker, and how workers share the nodes.
+  // For refactor: a dense column per worker, and how workers share the nodes.
   std::vector<ZeroedWork<T>> work;
   ColumnSchedule schedule;
   std::vector<int> done, claimed;  // epoch of the refactorization, by node and by subtree task
@@ -71,8 +71,8 @@ template <class T> struct ColumnNodes {
   }
 };
 
-// The structure of the compiled nodes, from what factor() left; all values are still to be computed. Time: O(nnz(L+U)).
-// Where it throws, `columns` is what it was.
+// The structure of the compiled nodes, from the result of factor(), without values. Time: O(nnz(L+U)). If it throws,
+// `columns` is unchanged.
 template <class T>
 ColumnNodes<T> compile_nodes(const PermutedPattern& B, const std::vector<idx>& block_ptr, ColumnNodes<T>&& columns);
 

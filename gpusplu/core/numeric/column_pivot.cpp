@@ -38,8 +38,8 @@ template <class T> class Pivoting {
     out_.pivot.resize(n_), out_.inverse_pivot.resize(n_);
   }
 
-  // Room for what the analysis expects and a column more, where that is not far from the truth: what is never written
-  // takes address space, but what is taken from the system is met page by page each time.
+  // Reserves what the analysis expects and one more column, up to a limit in case the estimate is far too large:
+  // unwritten memory costs address space only, but memory from the system faults page by page each time.
   void reserve(const std::vector<idx>& block_ptr) {
     idx largest = 0;
     for (std::size_t block = 0; block + 1 < block_ptr.size(); block++)
@@ -78,13 +78,13 @@ template <class T> class Pivoting {
   }
 
  private:
-  // What the search and the elimination read of a row, together: they come to rows in no order.
+  // The data of a row that the search and the elimination read, kept together because they access rows in random order.
   struct Row {
-    idx column;             // that it is the pivot of, -1 if none
-    idx mark;               // last column whose reach met it
-    off lower, pruned_end;  // its column of L, as the search sees it: these entries suffice to reach the rest
-    idx n_lower;            // in the whole of it
-    idx position;           // inverse of row_order: where it stands now
+    idx column;             // column that it is the pivot of, -1 if none
+    idx mark;               // last column with this row in its reach
+    off lower, pruned_end;  // its column of L for the search: these entries suffice to reach the rest
+    idx n_lower;            // entries of the whole column
+    idx position;           // inverse of row_order: current position
   };
   struct Visit {
     off cursor;
@@ -112,7 +112,7 @@ template <class T> class Pivoting {
     rows.resize(2 * needed), values.resize(2 * needed);
   }
 
-  // Column k of B as it is given.
+  // Column k of the given B.
   struct Given {
     const idx *row, *end;
     const T* value;
@@ -124,11 +124,11 @@ template <class T> class Pivoting {
   }
   T entry(idx row, const T& v, double col_scale) const {
     if (!row_scale_) return v;
-    // one factor, which overflows for subnormal entries and where zeros are stored
+    // one factor, which overflows for subnormal entries and stored zeros
     return scaled(v, std::min((double)row_scale_[row] * col_scale, std::numeric_limits<double>::max() / 2));
   }
 
-  // Tells what was done, and looks whether to go on, every 50 microseconds or so.
+  // Reports progress and checks for interrupts about every 50 microseconds.
   void pace(idx k) {
     if (info_.flops - reported_ < 5e4 && k % 256 != 0) return;
     have_done(info_.flops - reported_);
@@ -142,8 +142,8 @@ template <class T> class Pivoting {
     return false;
   }
 
-  // Depth-first search from a row through the pruned columns of L. Finished pivotal rows go to order_ from the top
-  // down (topological), rows without a pivot to the new column of L.
+  // Depth-first search from a row through the pruned columns of L. Stores finished pivotal rows in order_ from the top
+  // down (topological order), rows without a pivot in the new column of L.
   idx search(idx root, idx k, idx top) {
     Row* const rows = rows_.data();
     idx *const lower_row = out_.lower_row.data(), *const order = order_.data();
@@ -176,7 +176,7 @@ template <class T> class Pivoting {
     return top;
   }
 
-  // The column of a block of order 1, where nothing is eliminated and nothing chosen.
+  // The column of a block of order 1, without elimination or choice.
   bool single(idx k) {
     const Given column = given(k);
     grow(out_.upper_row, out_.upper, upper_end_ + (column.end - column.row));
@@ -200,7 +200,7 @@ template <class T> class Pivoting {
     return pivot == T(0) ? fail(FactorInfo::singular, k) : take_pivot(k, pivot);
   }
 
-  // False if it, or its reciprocal, is out of range.
+  // False if the pivot or its reciprocal is out of range.
   bool take_pivot(idx k, const T& pivot) {
     const Real size = abs1(pivot);
     const T inverse = T(1) / pivot;
@@ -237,7 +237,7 @@ template <class T> class Pivoting {
       if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
       largest = std::max(largest, size);
       work[row] = v;
-      if (row < block_begin) {  // outside the diagonal blocks: nothing is eliminated there
+      if (row < block_begin) {  // outside the diagonal blocks: no elimination
         order_[n_outer++] = row;
       } else if (rows[row].mark != k) {
         if (rows[row].column >= 0) {
@@ -295,7 +295,7 @@ template <class T> class Pivoting {
       if (size > largest) largest = size, best = p;
       if (row == diagonal) on_diagonal = p;
     }
-    if (best < 0) {  // all of them zero, or not numbers
+    if (best < 0) {  // all of them zero or NaN
       const bool zeros = std::all_of(out_.lower.begin() + begin, out_.lower.begin() + lower_end_,
                                      [](const T& v) { return v == T(0); });
       return fail(zeros ? FactorInfo::singular : FactorInfo::not_finite, k);
@@ -326,9 +326,9 @@ template <class T> class Pivoting {
     return true;
   }
 
-  // The column of L of an earlier pivot, j, has an entry in the new pivot row and U_jk is there too: whatever the
-  // search would reach through j's rows without a pivot it reaches through column k (symmetric pruning). Its pivotal
-  // rows move to the front.
+  // The column of L of an earlier pivot j has an entry in the new pivot row, and U_jk is present: column k reaches
+  // everything that the search would reach through j's rows without a pivot (symmetric pruning). Its pivotal rows move
+  // to the front.
   void prune(Row& earlier, idx pivot_row) {
     const off begin = earlier.lower, end = begin + earlier.n_lower;
     if (earlier.pruned_end < end) return;

@@ -10,7 +10,8 @@
 namespace gs {
 namespace {
 
-// Cycles of one node, roughly: fixed, per entry of A, per segment, per multiply-add (vectors of `width`), per row of L.
+// Approximate cycles of one node: fixed, per entry of A, per segment, per multiply-add (vectors of `width`), per row of
+// L.
 template <class T> double node_cost(const ColumnNodes<T>& f, const RawVector<off>& a_ptr, idx s) {
   const idx first = f.node[s].first, width = f.width(s);
   double cost = 50 + 3.0 * (a_ptr[first + width] - a_ptr[first]) + 4.0 * f.node[s].n_lower * width;
@@ -31,7 +32,7 @@ template <class T> std::vector<idx> elimination_tree(const ColumnNodes<T>& f) {
   return std::move(tree.parent);
 }
 
-// Of the nodes whose subtrees are larger than a bin: how many wait one for the other at most.
+// The longest chain of dependent nodes among those with subtrees larger than a bin.
 idx longest_chain(const std::vector<idx>& parent, const std::vector<double>& subtree, double bin_size) {
   std::vector<idx> chain(parent.size());
   idx longest = 0;
@@ -61,9 +62,9 @@ template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const 
   for (idx s = 0; s < n; s++)
     if (parent[s] >= 0) subtree[parent[s]] += subtree[s];
 
-  // One thread: one bin with all nodes in ascending order. Nodes whose subtree is larger than a bin are the pipeline;
-  // the subtrees below them fill bins in ascending order. Where the pipeline would be a chain, as of long lines, a bin
-  // a thread may leave little of it.
+  // One thread: one bin with all nodes in ascending order. Nodes with a subtree larger than a bin form the pipeline;
+  // the subtrees below them fill bins in ascending order. Where the pipeline would be a chain, as for long lines, one
+  // bin per thread may make it short.
   double bin_size = n_threads == 1 ? out.work : out.work / (bins_per_thread * n_threads);
   const auto is_chain = [&](double size) { return longest_chain(parent, subtree, size) > long_chain * n; };
   out.chained = n_threads > 1 && is_chain(bin_size);

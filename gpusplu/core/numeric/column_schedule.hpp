@@ -1,4 +1,4 @@
-// How a team of threads shares a refactorization: independent subtrees first, then the nodes above them as a pipeline.
+// How a team of threads divides a refactorization: independent subtrees first, then the nodes above them as a pipeline.
 #pragma once
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 namespace gs {
 
-// Time: O(segments, nearly).
+// Time: nearly O(segments).
 template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const RawVector<off>& a_ptr, int n_threads);
 
 }  // namespace gs

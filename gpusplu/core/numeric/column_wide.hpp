@@ -1,4 +1,4 @@
-// A column LU in numbers whose exponents have no limit, for what leaves the range of the type on the way to a solution.
+// A column LU in numbers with unlimited exponents, for systems with intermediate results outside the range of the type.
 #pragma once
 #include <vector>
 
@@ -9,14 +9,14 @@ namespace gs {
 
 template <class T> class WideColumns {
  public:
-  // As factor_with_pivoting without scales, which it is.
+  // As factor_with_pivoting without scales.
   FactorInfo factor(const PermutedPattern& B, const std::vector<idx>& block_ptr, const T* values,
                     const PivotOptions& options, std::vector<idx>& row_order);
 
   // Solves op(B) y = b for one right-hand side: B's entry k is from[k] of b, and to[k] of x.
   void solve(const std::vector<idx>& block_ptr, Trans trans, const idx* from, const T* b, const idx* to, T* x) const;
 
-  ColumnNodes<T> rounded() const;  // infinite and zero where T has no such numbers
+  ColumnNodes<T> rounded() const;  // infinite or zero where T cannot represent a number
   off bytes() const;
 
  private:

@@ -2,7 +2,7 @@
 // A comparison of lookahead and algorithmic blocking techniques for parallel matrix factorization, 1998): the leader
 // updates and factors the next block of columns while the others update the columns behind it. Then come the rows of
 // the off-diagonal blocks, then those of the contribution block. Kernels compute every entry by the same operations
-// however rows and columns are split, so only the block size, which depends on W, matters.
+// however rows and columns are split, so the result depends only on the block size, which depends on W.
 #include "numeric/dense_front.hpp"
 #include "base/scalars.hpp"
 #include "numeric/strips.hpp"
@@ -12,7 +12,7 @@
 namespace gs {
 namespace {
 
-constexpr double serial_flops = 16e6;  // smaller fronts are left to one thread: about 0.4 ms [flop]
+constexpr double serial_flops = 16e6;  // one thread factors smaller fronts: about 0.4 ms [flop]
 constexpr idx wide_block = 128, narrow_block = 64;
 
 idx block_size(idx W) { return W > 768 ? wide_block : narrow_block; }
@@ -59,7 +59,7 @@ template <class T> struct LuFront {
         factor_panel(j1, j2);
       });
     }
-    loops.run(chunks_of(W, nb), [&](int task, int rank) {  // the interchanges that came after each block of columns
+    loops.run(chunks_of(W, nb), [&](int task, int rank) {  // the interchanges made after each block of columns
       const idx j0 = task * nb, j1 = std::min(W, j0 + nb);
       kernel.swap_rows(j1 - j0, at(0, j0), ldl, j1, W, pivots);
       kernel.largest_upper(j0, j1, L, ldl, stats[rank]);
@@ -94,7 +94,7 @@ template <class T> struct CholeskyFront {
 
   T* at(idx i, idx j) const { return L + i + j * ldl; }
 
-  // Returns -1 or the bad column.
+  // Returns -1 or the first bad column.
   idx factor_panel(idx j0, idx j1) const {
     const idx bad = kernel.cholesky_square(j1 - j0, at(j0, j0), ldl);
     if (bad >= 0) return j0 + bad;

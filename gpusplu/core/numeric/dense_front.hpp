@@ -2,19 +2,19 @@
 // Cholesky, then the off-diagonal blocks and the contribution block. The layout of a front is described in
 // simd/dense_kernels.hpp.
 //
-// The leader calls. The result depends on the sizes only, not on the number of threads.
-// No BLAS is involved: our kernels are faster up to W of about 2000 and within 10% beyond (asv_bench/suites/dense.py).
+// The leader calls. The result depends on the sizes only, not on the number of threads. It does not use BLAS: these
+// kernels are faster up to W of about 2000 and within 10% beyond (asv_bench/suites/dense.py).
 #pragma once
 #include "base/loops.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
 
-// stats: of each thread, by rank.
+// stats: one per thread, by rank.
 template <class T> void lu_front(Loops& loops, idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots,
                                  const PivotRule& rule, PivotStats* const* stats);
 
-// Returns -1, or the first column whose pivot is not positive (or is NaN).
+// Returns -1, or the first column with a pivot that is not positive (or is NaN).
 template <class T> idx cholesky_front(Loops& loops, idx W, idx H, T* L, off ldl, const Strips<T>& C);
 
 // Row interchanges of a front applied to x (W x nrhs): P x, or P^T x when `inverse`.

@@ -11,7 +11,7 @@ namespace gs {
 namespace {
 
 constexpr idx block_columns = 64;
-constexpr double serial_inverse_flops = 32e6;  // smaller fronts are left to one thread [flop]
+constexpr double serial_inverse_flops = 32e6;  // one thread inverts smaller fronts [flop]
 
 template <class T> class InverseFront {
  public:
@@ -40,14 +40,14 @@ template <class T> class InverseFront {
   T* at(idx i, idx j) const { return Z_ + i + j * R_; }
   const T* factor(idx i, idx j) const { return front_.L + i + j * R_; }
 
-  // Of the one that ends at column j1: a pivot of order 2 is not cut.
+  // First column of the block that ends at column j1: a pivot of order 2 is not split.
   idx first_of_block(idx j1) const {
     if (front_.kind != FrontKind::ldlt) return (j1 - 1) / block_columns * block_columns;
     const idx j0 = std::max(j1 - block_columns, 0);
     return j0 + (j0 > 0 && front_.e[j0 - 1] != T(0));
   }
 
-  // Columns j0 .. j1-1, after those behind them.
+  // Processes columns j0 .. j1-1, after those behind them.
   void block(idx j0, idx j1) {
     const idx n = j1 - j0, m = R_ - j1;
     if (!must_stop()) invert_triangles(j0, n);
@@ -79,8 +79,8 @@ template <class T> class InverseFront {
     for (idx j = 0; j < columns; j++) std::fill_n(block + j * R_, rows, T(0));
   }
 
-  // The inverses of L_jj and U_jj, or of L_jj and its conjugate transpose (that with D's), with the signs that products
-  // ask for: the kernels subtract.
+  // The inverses of L_jj and U_jj, or of L_jj and its conjugate transpose (including D's), with the signs for the
+  // products: the kernels subtract.
   void invert_triangles(idx j0, idx n) {
     PivotStats unused;
     for (T* square : {minus_lower_, minus_upper_}) {
@@ -109,7 +109,7 @@ template <class T> class InverseFront {
       for (idx i = 0; i < n; i++) mirrored[i + j * n] = conj_if(square[j + i * n], hermitian_);
   }
 
-  // Rows begin .. end-1 of X, and columns of Y, counted from column j1 of the front on.
+  // Computes rows begin .. end-1 of X, and columns of Y, counted from column j1 of the front.
   void multipliers(idx j0, idx j1, idx begin, idx end) {
     const idx n = j1 - j0, m = R_ - j1, inside = front_.W - j1;
     for (idx j = 0; j < n; j++) std::fill_n(X_ + begin + off(j) * m, end - begin, T(0));
@@ -135,7 +135,7 @@ template <class T> class InverseFront {
     }
   }
 
-  // Columns of the inverse belong to rows of A.
+  // Columns of the inverse correspond to rows of A.
   void undo_interchanges() {
     over_slices((idx)R_, [&](idx begin, idx end, int) {
       for (idx k = front_.W; k-- > 0;)
@@ -143,8 +143,8 @@ template <class T> class InverseFront {
     });
   }
 
-  // Pivot k is column order[k] of the front, and row. Rows of Z go one after the other: of wide fronts that is little
-  // beside the products.
+  // Pivot k is column and row order[k] of the front. Rows of Z are permuted one by one: for wide fronts this costs
+  // little compared with the products.
   void undo_order() {
     const idx W = front_.W, *order = front_.pivots;
     if (std::is_sorted(order, order + W)) return;
@@ -163,7 +163,7 @@ template <class T> class InverseFront {
 
   Loops& loops_;
   const FactoredFront<T>& front_;
-  const bool mirrored_, hermitian_;  // Z22 is its own (conjugate) transpose
+  const bool mirrored_, hermitian_;  // Z22 equals its (conjugate) transpose
   const off R_;
   T* const Z_;
   const DenseKernels<T>& kernel_ = kernels<T>();

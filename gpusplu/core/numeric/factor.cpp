@@ -80,14 +80,14 @@ template <class T> void Factor<T>::factor_by_method(bool fresh) {
       info_ = column_->refactor(values_.data());
       if (!certified() || scales_mislead()) fresh = true, stats_.n_repivoted++;
     }
-    // new values may be out of the range of old scales: only scales of their own can tell whether they are singular
+    // new values may be out of the range of old scales: only an analysis with new scales can detect singularity
     if (fresh && !factor_first()) use_partial_pivoting();
   }
 }
 
 // The computed factors are those of A + E with |E| <= c eps Dr^-1 |L| |U| Dc^-1 (Higham, Accuracy and Stability of
-// Numerical Algorithms, theorem 9.3), so this bounds ||E|| / ||A|| but for a modest c: scaling moves rounding errors of
-// the scaled matrix back by at most the reciprocals of the least scales.
+// Numerical Algorithms, theorem 9.3), so this bounds ||E|| / ||A|| up to a modest c: unscaling multiplies rounding
+// errors of the scaled matrix by at most the reciprocals of the smallest scales.
 template <class T> double Factor<T>::error_bound() const {
   if (symbolic_->cholesky || !(largest_ > 0)) return eps<T>;
   const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * info_.max_entry;
@@ -98,9 +98,9 @@ template <class T> PivotReport Factor<T>::report() const {
   return report_of(info_, symbolic_->cholesky, front_ != nullptr, error_bound());
 }
 
-// Whether the scales of an analysis leave rows of these values far from the others, so that what is good beside large
-// entries is not beside theirs: L U is then A but for errors that hide them. Only where the bound of errors is no good
-// anyway is a pass over the values worth it.
+// Whether the scales of an analysis leave rows of these values far smaller than the others, so that errors that are
+// small relative to large entries are not small relative to these rows: L U is then A up to errors that hide them. A
+// pass over the values pays only if the error bound is poor anyway.
 template <class T> bool Factor<T>::scales_mislead() const {
   const double half_precision = std::sqrt(eps<T>);
   const Symbolic& s = *symbolic_;
@@ -108,7 +108,7 @@ template <class T> bool Factor<T>::scales_mislead() const {
   return !(eps<T> * spread_of_rows(A_, values_.data(), s.row_scale, s.col_scale) < half_precision);
 }
 
-// First solves in either direction are measured; later factorizations on the same pivots go on from there.
+// The first solves in either direction are measured; later factorizations with the same pivots continue that history.
 template <class T> void Factor<T>::decide_checks(bool fresh) {
   const PivotReport pivots = report();
   trust_ = policy_.trust(pivots);
@@ -124,8 +124,8 @@ template <class T> bool Factor<T>::must_measure(Trans trans) {
   return policy_.must_measure(trust_, seen_[trans != Trans::none]);
 }
 
-// By the pivots that a first factorization chooses. Whether they are fit; a diagonal that was kept and is not gives way
-// to a matching.
+// Factors with the pivots of a first factorization. Returns whether they are acceptable; if a kept diagonal is not, a
+// matching replaces it.
 template <class T> bool Factor<T>::factor_first() {
   const auto fits = [&](double threshold) { return factor_column(threshold) && certified() && !scales_mislead(); };
   if (symbolic_->keeps_diagonal) {
@@ -141,7 +141,7 @@ template <class T> bool Factor<T>::factor_first() {
   return fits(options_.pivot_threshold);
 }
 
-// Whether that succeeded.
+// Returns whether the factorization succeeded.
 template <class T> bool Factor<T>::factor_column(double threshold) {
   if (!column_) column_ = std::make_unique<ColumnLU<T>>(*symbolic_, A_);
   PivotOptions options;
@@ -150,7 +150,7 @@ template <class T> bool Factor<T>::factor_column(double threshold) {
   return info_.status == FactorInfo::ok;
 }
 
-// `fresh`: by the analysis that there is; `reanalyzed`: which is one of these values.
+// `fresh`: first factorization with the current analysis; `reanalyzed`: that analysis was made for these values.
 template <class T> void Factor<T>::factor_front(bool fresh, bool reanalyzed) {
   if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
@@ -176,9 +176,9 @@ template <class T> void Factor<T>::factor_front(bool fresh, bool reanalyzed) {
   factor_front(true, true);
 }
 
-// Whether what became zero is far below rounding errors of every row. A product that did is less than the smallest
-// normal number, and so is what a factor lost, whose counterpart is less than the root of an entry (Cholesky) or
-// bounded by the growth that is watched.
+// Whether the entries flushed to zero are far below the rounding errors of every row. A flushed product is less than
+// the smallest normal number, and so is a flushed entry of a factor; the entry that multiplies it is less than the root
+// of an entry (Cholesky) or bounded by the monitored growth.
 template <class T> bool Factor<T>::zeros_are_harmless() const {
   const Symbolic& s = *symbolic_;
   const double spread = spread_of_rows(A_, values_.data(), s.row_scale, s.col_scale);
@@ -186,8 +186,8 @@ template <class T> bool Factor<T>::zeros_are_harmless() const {
   return info_.max_entry / spread > bound * std::max(1.0, info_.max_entry);
 }
 
-// Whether the factor can be left to the checks of solve(). What is triangular is its own factor, without errors, and
-// has no other pivots. A system with a known answer would say how its entries grow.
+// Whether the checks of solve() suffice for the factor. A triangular matrix is its own factor, without errors, and has
+// no other pivots. A system with a known solution would only measure the growth of its entries.
 template <class T> bool Factor<T>::certified() {
   if (triangular_ && info_.status == FactorInfo::ok) return true;
   const Decision decision = policy_.after_factorization(report(), false);
@@ -196,8 +196,8 @@ template <class T> bool Factor<T>::certified() {
   return solve_known_system(Trans::none).accurate;
 }
 
-// For column LU, of the values at hand; the order of columns stays where it is the caller's. It takes a matching to see
-// that a matrix is triangular in another order.
+// Analysis for column LU of the current values; it keeps the caller's order of columns. Only a matching can detect that
+// a matrix is triangular in another order.
 template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const {
   AnalyzeOptions by_columns(symbolic_->costs);
   by_columns.method = MethodChoice::column;
@@ -211,8 +211,8 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   return reanalyzed;
 }
 
-// Without scales, as SuperLU has it. One scale for all keeps numbers away from the ends of the range: sums of two
-// parts overflow at one, reciprocals at the other.
+// Without scales, as in SuperLU. One common scale keeps numbers away from the ends of the range: sums of two parts
+// overflow at one end, reciprocals at the other.
 template <class T> Symbolic Factor<T>::unscaled_analysis() const {
   Symbolic reanalyzed = analysis_by_columns(false);
   reanalyzed.row_scale.clear(), reanalyzed.col_scale.clear();
@@ -227,8 +227,8 @@ template <class T> Symbolic Factor<T>::unscaled_analysis() const {
   return reanalyzed;
 }
 
-// Column LU by partial pivoting on an analysis of the values at hand, by the ways of the ladder, until a solve with a
-// known answer is accurate. What is held stays where that throws, and where pivots are out of range.
+// Column LU with partial pivoting on an analysis of the current values, by the fallbacks of the accuracy policy, until
+// a solve with a known solution is accurate. The current factor stays if this throws or if pivots are out of range.
 template <class T> void Factor<T>::use_partial_pivoting() {
   std::shared_ptr<Symbolic> reanalyzed;
   for (bool done = false; !done && n_fallbacks_ < n_fallbacks;) {
@@ -259,7 +259,7 @@ template <class T> void Factor<T>::use_partial_pivoting() {
     const FactorInfo info =
         wide ? column->factor_wide(values_.data(), options) : column->factor(values_.data(), options);
     const bool underflow = flags.underflow();
-    n_fallbacks_++;  // not before: a step that lacks memory is taken again
+    n_fallbacks_++;  // not earlier: a step that ran out of memory is repeated
     const bool singular = info.status == FactorInfo::singular && is_singular_by(fallback, underflow);
     const bool holds = info_.status == FactorInfo::ok && (front_ || column_->factored());
     if (singular || (wide && info.status != FactorInfo::ok && !holds)) throw SingularError(info.column);
@@ -270,8 +270,8 @@ template <class T> void Factor<T>::use_partial_pivoting() {
   }
 }
 
-// Factors the spare values, the largest of which is given; they and those held change places. Where it throws, the
-// factor of the latter is restored; but a call that was asked to stop has no time for that.
+// Factors the backup values, with the given largest one, and swaps them with the current values. If it throws, it
+// restores the factor of the previous values, but not after an interrupt, which leaves no time for that.
 template <class T> void Factor<T>::factor_backup(double largest) {
   values_.swap(backup_);
   const auto symbolic_before = symbolic_;
@@ -301,7 +301,7 @@ template <class T> void Factor<T>::factor_backup(double largest) {
   }
 }
 
-// The spare values, the largest part of which is given.
+// Checks the backup values; `largest` is their largest real or imaginary part.
 template <class T> void Factor<T>::require_symmetric(double largest) {
   const bool hermitian = symbolic_->cholesky || options_.hermitian;
   if (!pairs_) pairs_ = std::make_unique<const SymmetricPairs>(*options_.compared, hermitian, is_complex<T>);
@@ -327,20 +327,20 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source, b
   return -1;
 }
 
-// Nothing is factored of the values held, with this analysis; `replace`: what there is is of no use either.
+// Records that the current values have no factor with this analysis; `replace`: the existing factors are unusable too.
 template <class T> void Factor<T>::lose(std::shared_ptr<const Symbolic> symbolic, bool replace) {
   lost_ = true;
   if (replace || symbolic_ != symbolic) column_.reset(), front_.reset();
   take(std::move(symbolic));
 }
 
-// Whether the pivots are still those of what was lost.
+// Whether the pivots are still those of the lost factor.
 template <class T> bool Factor<T>::has_pivots() const {
   return column_ && column_->factored() && column_->origin().choice == origin_.choice;
 }
 
-// Factors the values held as they were factored before. Where memory is too short even for that, or the call is asked
-// to stop, the next who uses the factor does it.
+// Factors the current values in the same way as before. If memory is too short, or the call is interrupted, the next
+// use of the factor does it.
 template <class T> void Factor<T>::restore() {
   try {
     factor(!(origin_.refactored && has_pivots()));
@@ -351,13 +351,13 @@ template <class T> void Factor<T>::restore() {
   }
 }
 
-// For those who own the factor.
+// Requires exclusive use of the factor.
 template <class T> void Factor<T>::recover() {
   if (lost_) restore();
   if (lost_) throw std::bad_alloc();
 }
 
-// That the factor has to be restored is nothing that the caller of a const function sees.
+// Restores the factor if necessary; callers of const functions do not see this.
 template <class T> UseLock::Shared Factor<T>::held() const {
   for (;;) {
     {
@@ -407,7 +407,7 @@ template <class T> std::vector<T> Factor<T>::values() const {
   return {values_.begin(), values_.end()};
 }
 
-// Of the engine that holds the factor.
+// Queries the engine that holds the factor.
 template <class T> template <class Query> auto Factor<T>::held_by(Query&& query) const {
   const UseLock::Shared shared = held();
   return front_ ? query(*front_) : query(*column_);

@@ -1,13 +1,13 @@
-// The factor that users hold: an engine, the matrix it came from, and the ladder that keeps answers right.
+// The factor that users hold: an engine, the matrix it came from, and the accuracy policy that keeps solutions right.
 //
-// Column LU pivots by threshold partial pivoting, fronts only inside their diagonal blocks, refactorizations not at
-// all, and all work on a matrix that the matching has scaled. So answers are certified by the rules of
-// certify/accuracy_policy.hpp: solves are measured and refined, and where that is not enough pivots are chosen anew,
-// the matrix is analysed again with the values at hand and, at last, factored by column LU with partial pivoting.
-// Measuring stops where element growth and scaling bound the backward error well and the first solve in its direction,
-// with A or its transpose, was accurate before any refinement; it goes on with the first factorization whose bound is
-// worse. Where they bound it fairly, samples are measured, once a system with a known answer was accurate in that
-// direction. What happened is counted in FactorStats.
+// Column LU pivots by threshold partial pivoting, fronts pivot only inside their diagonal blocks, refactorizations do
+// not pivot, and all work on a matrix scaled by the matching. Factor therefore certifies solutions by the rules of
+// certify/accuracy_policy.hpp: it measures and refines solves; where that is not enough, it chooses new pivots,
+// analyses the matrix again with the current values and, as the last fallback, factors it by column LU with partial
+// pivoting. Measuring stops where element growth and scaling bound the backward error well and the first solve in its
+// direction, with A or its transpose, was accurate before any refinement; it resumes with the first factorization with
+// a worse bound. Where the bound is moderate, Factor measures samples, once a system with a known solution was accurate
+// in that direction. FactorStats counts these events.
 #pragma once
 #include <limits>
 #include <memory>
@@ -31,12 +31,13 @@ struct FactorOptions {
   double pivot_threshold = 0.1;
   Pivoting pivoting = Pivoting::automatic;
   Refine refine = Refine::automatic;
-  bool hermitian = true;  // of LDL^T: A equals its conjugate transpose, else its transpose
-  // LU is what is asked for: LDL^T is for values that are symmetric, either way, and as long as it is accurate.
+  bool hermitian = true;  // LDL^T: A equals its conjugate transpose, else its transpose
+  // The caller wants LU: LDL^T is used for values with either symmetry as long as it is accurate.
   bool any_values = false;
-  // Of factorizations that read one triangle: the pattern, which outlives the factor, that new values are compared on.
+  // For factorizations that read one triangle: the pattern, which outlives the factor, on which new values are
+  // compared.
   const Canonical* compared = nullptr;
-  // A caller's order of the columns, gather: L, U and their permutations are of it (numeric/factor_triangles.cpp).
+  // The caller's order of the columns, gather: L, U and their permutations use it (numeric/factor_triangles.cpp).
   std::vector<idx> own_order = {};
 };
 
@@ -57,97 +58,97 @@ struct NotPositiveDefinite : std::runtime_error {
 
 struct FactorStats {
   idx n_refactor = 0;    // refactorizations that succeeded
-  idx n_updated = 0;     // updates and downdates, those by a new factorization too
+  idx n_updated = 0;     // updates and downdates, including those by a new factorization
   idx n_delayed = 0;     // columns that LDL^T moved to the fronts of parents, over all factorizations
-  idx n_reanalyzed = 0;  // times the ladder matched and ordered again with newer values
-  idx n_repivoted = 0;   // times pivots were chosen anew by threshold partial pivoting
+  idx n_reanalyzed = 0;  // times the accuracy policy matched and ordered again with newer values
+  idx n_repivoted = 0;   // times pivots were chosen again by threshold partial pivoting
   off n_refinement = 0;  // refinement steps over all solves
   double factor_seconds = 0, refactor_seconds = 0, solve_seconds = 0;  // of the last of each [s]
   double backward_error = -1;  // normwise, infinity norm, of the last solve that measured it; -1: none did
 };
 
-// The factorization that is held.
+// Properties of the current factorization.
 struct FactorSummary {
   FactorInfo info;
   std::shared_ptr<const Symbolic> symbolic;
   Method method = Method::front;
-  bool hermitian = true;   // of LDL^T
+  bool hermitian = true;   // LDL^T
   off nnz = 0;             // entries of L and U that are stored
-  off bytes = 0;           // held by the factor besides its matrix [bytes]
+  off bytes = 0;           // of the factor without its matrix [bytes]
   double error_bound = 0;  // of the backward error, modelled; Cholesky: eps
 };
 
-// How many eigenvalues are positive and negative, if that is certain.
+// The number of positive and negative eigenvalues, if that is certain.
 struct Inertia {
-  bool held = false;  // as LDL^T; else pivots were chosen anew by LU
+  bool held = false;  // as LDL^T; else LU chose other pivots
   bool certain = false;
-  idx positive = 0, negative = 0;  // by D
-  double distance = 0;             // estimate of ||I - A (L D L^H)^-1||, scaled; far below 1 where certain
+  idx positive = 0, negative = 0;  // from D
+  double distance = 0;             // estimate of ||I - A (L D L^H)^-1||, scaled; far below 1 if certain
 };
 
 template <class T> class Factor {
  public:
-  // What `A` points to must outlive the factor; `values` is copied. Throws SingularError or NotPositiveDefinite.
+  // The arrays of `A` must outlive the factor; `values` is copied. Throws SingularError or NotPositiveDefinite.
   Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values, const FactorOptions& options);
 
   // Canonical entry k is values[source[k]]; a null source is the identity. Returns the canonical position of a NaN or
-  // Inf, having changed nothing, or -1. Where it throws, the factor of the values before is restored, at once or when
-  // somebody asks for it. Unless the caller has `checked` that they are symmetric, it throws NotSymmetric of others.
+  // Inf without any change, or -1. If it throws, the factor of the previous values is restored, at once or on its next
+  // use. Unless the caller has `checked` symmetry, values that are not symmetric throw NotSymmetric.
   off refactor(const T* values, const off* source, bool checked = false);
 
-  // From the Cholesky factor of A to that of A + C C^H, or A - C C^H for sign -1: by the columns that change, or where
-  // that takes longer or loses digits by a new factorization. C.pattern.n counts its columns. True if A's pattern has
-  // places for all of C C^H; else nothing has changed. Where it throws, NotPositiveDefinite or std::overflow_error of
-  // finite values, the factor is the one before.
+  // From the Cholesky factor of A to that of A + C C^H, or A - C C^H for sign -1: by the columns that change, or by a
+  // new factorization where the update takes longer or loses digits. C.pattern.n counts its columns. Returns true if
+  // A's pattern has places for all of C C^H; else nothing has changed. If it throws NotPositiveDefinite, or
+  // std::overflow_error for finite values, the factor is the previous one.
   bool update(const Matrix<T>& C, int sign);
 
   // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe. False if B is finite and
-  // X is not, or is all wrong: numbers left the range of the type, whatever was tried.
+  // X is not, or is all wrong: numbers left the range of the type with every method.
   bool solve(Trans trans, idx nrhs, const T* b, T* x);
 
   // Entries of A^-1, transposed: where `pattern` has (i, j), the value is (A^-1)_ji.
   struct InverseEntries {
     Pattern pattern;  // empty: A's
     std::vector<T> values;
-    double error = std::numeric_limits<double>::infinity();  // factor_inverse.cpp says of what
+    double error = std::numeric_limits<double>::infinity();  // defined in factor_inverse.cpp
     bool accurate = false;
     PatternView on(PatternView A) const { return pattern.ptr.empty() ? A : pattern.view(); }
   };
-  // Whose entries are asked for: A's and, if more are of use, those of the factors they come from, or as many of `more`
-  // as these have. Where only solves were of use they are A's.
+  // The requested entries: A's and, if the caller can use more, those of the factors that produce them, or those of
+  // `more` that these factors have. Where only solves could be used, A's.
   struct InverseOf {
     bool factors = false;
     PatternView more;
   };
-  // Thread-safe. Nothing, and accurate, where neither A nor its factors have an entry of `more`.
+  // Thread-safe. Returns no entries, marked accurate, where neither A nor its factors have an entry of `more`.
   InverseEntries inverse(const InverseOf& of);
 
-  // A forked child has it half changed, because another thread was refactoring: all of the above and below throws, and
-  // it must not even be destroyed.
+  // True in a forked child if another thread was refactoring during the fork: the factor is half changed, all functions
+  // above and below throw, and it must not be destroyed.
   bool abandoned() const { return use_.abandoned(); }
 
-  // What follows may be asked for while another thread refactors; each answer is of one factorization.
+  // Safe while another thread refactors; each result belongs to one factorization.
   FactorSummary summary() const;
   FactorStats stats() const;
   idx n() const { return A_.n; }
-  std::vector<T> values() const;  // canonical, those factored last
+  std::vector<T> values() const;  // canonical, of the last factorization
   double reciprocal_condition() const;
-  // Of LDL^T, of which D tells it if the factors are close enough to A.
+  // For LDL^T; D determines the inertia if the factors are close enough to A.
   Inertia inertia() const;
-  // Pr A Pc = L U, or A[perm][:, perm] = L L^H or L D L^H; gather permutations. Those of LU may be of other pivots than
-  // those held (factor_triangles.cpp).
-  bool has_accurate_triangles() const;  // L U, L D L^H is A to half of the digits, where looked into
+  // Pr A Pc = L U, or A[perm][:, perm] = L L^H or L D L^H; gather permutations. Those of LU may have other pivots than
+  // the current factor (factor_triangles.cpp).
+  bool has_accurate_triangles() const;  // L U or L D L^H is A to half of the digits, where checked
   std::vector<idx> row_perm() const;
   std::vector<idx> col_perm() const;
   Matrix<T> lower() const;
   Matrix<T> upper() const;
-  // Of the factor held, gather permutations too.
+  // Of the current factor, gather permutations too.
   std::vector<idx> pivot_rows() const;
   std::vector<idx> pivot_columns() const;
   int sign_of_permutations() const;
   std::vector<T> diagonal() const;        // of U (Cholesky: of L; LDL^T: of D)
   std::vector<T> below_diagonal() const;  // of D
-  // The diagonal of D and what is below, as `lower` goes with it.
+  // The diagonal of D and the entries below it, matching `lower`.
   std::pair<std::vector<T>, std::vector<T>> pivots() const;
 
  private:
@@ -186,7 +187,7 @@ template <class T> class Factor {
   bool has_pivots() const;
   void restore();
   void recover();
-  UseLock::Shared held() const;  // to share what is factored
+  UseLock::Shared held() const;  // shared access to the factor
   template <class Query> auto held_by(Query&& query) const;
   template <class Query> auto taken_by(Query&& query) const;
   void fit_triangles();
@@ -212,34 +213,34 @@ template <class T> class Factor {
   bool must_measure(Trans trans);
 
   std::shared_ptr<const Symbolic> symbolic_;
-  std::shared_ptr<const Symbolic> ldlt_;  // the last analysis for LDL^T, if that is wanted: LU is for single values
+  std::shared_ptr<const Symbolic> ldlt_;  // the last analysis for LDL^T, if wanted: LU serves one set of values
   PatternView A_;
-  bool triangular_ = false;  // A is, in some order: pivots are what they are
+  bool triangular_ = false;  // A is triangular in some order: no choice of pivots
   RawVector<T> values_, backup_;
   FactorOptions options_;
   AccuracyPolicy policy_;
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
-  bool triangles_fit_ = false;  // L and U without scales have been looked into since the last factorization
+  bool triangles_fit_ = false;  // L and U without scales were checked since the last factorization
   double triangles_error_ = 0;
-  std::shared_ptr<const ColumnLU<T>> triangles_;  // that L and U are taken from instead of those held
-  std::vector<idx> own_order_;                    // that pivots of the fronts held are taken out in; empty: their own
+  std::shared_ptr<const ColumnLU<T>> triangles_;  // if present, L and U are taken from it
+  std::vector<idx> own_order_;                    // order in which the fronts' pivots are extracted; empty: their own
   bool updated_ = false;                          // since the last factorization
   double largest_ = 0;                            // largest entry of A
-  double norms_[2] = {-1, -1};                    // of A and its transpose in the infinity norm, -1 until asked for
-  // Nothing is factored: memory was too short, or the call was asked to stop, before the factor of the values held was
+  double norms_[2] = {-1, -1};                    // of A and its transpose in the infinity norm, -1: not computed
+  // There is no factor: memory ran out, or the call was interrupted, before the factor of the current values was
   // restored.
   bool lost_ = false;
-  typename ColumnLU<T>::Origin origin_;          // of the numbers that are to be restored
+  typename ColumnLU<T>::Origin origin_;          // of the numbers to restore
   Trust trust_ = Trust::none;                    // in solves
   ScaleRange scales_[2];                         // of rows, of columns
-  std::unique_ptr<const SymmetricPairs> pairs_;  // once values had to be compared
-  std::unique_ptr<const Mirror> mirror_;         // once LDL^T has to ask whether values are symmetric
-  int n_fallbacks_ = 0;                          // steps of use_partial_pivoting that were taken for these values
-  Factored wide_;                                // what the last of them found, put aside for solves that need it
+  std::unique_ptr<const SymmetricPairs> pairs_;  // created when values are first compared
+  std::unique_ptr<const Mirror> mirror_;         // created when LDL^T first checks symmetry
+  int n_fallbacks_ = 0;                          // steps of use_partial_pivoting taken for these values
+  Factored wide_;                                // result of the last of them, kept for solves that need it
   SolveHistory seen_[2];                         // of solves with A, with its transpose
-  mutable UseLock use_;                          // solves share it; refactor and the ladder own it
+  mutable UseLock use_;                          // shared by solves; exclusive for refactor and the accuracy policy
   FactorStats stats_;                            // concurrent solves write it, norms_ and seen_ under use_.counts
 };
 

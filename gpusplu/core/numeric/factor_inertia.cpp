@@ -1,11 +1,11 @@
-// Inertia of a matrix by that of D, certified.
+// Certified inertia of a matrix from that of D.
 //
-// M = L D L^H, as it was computed, has the inertia of D (Sylvester). A = (I - G) M with G = (M - A) M^-1, so while
-// ||G|| < 1 no matrix between M and A is singular, and A has the inertia of M: whatever rounding, growth or perturbed
-// pivots did. G v is the residual of a solve with the factors for the right-hand side v. Of normally distributed v the
-// mean of ||G v||^2 is ||G||_F^2, and that the mean of a few is smaller by orders of magnitude is out of the question:
-// of eight vectors, by a factor of 1e-4, less likely than 1e-14 (the worst case is G of rank one; Gratton & Titley-
-// Peloquin, Improved bounds for small-sample estimation, SIAM J. Matrix Anal. Appl. 39 (2018)).
+// M = L D L^H, as computed, has the inertia of D (Sylvester). A = (I - G) M with G = (M - A) M^-1, so while ||G|| < 1
+// no matrix between M and A is singular, and A has the inertia of M regardless of rounding, growth or perturbed pivots.
+// G v is the residual of a solve with the factors for the right-hand side v. If v is normally distributed, the mean of
+// ||G v||^2 is ||G||_F^2, and the mean over a few v is practically never smaller by orders of magnitude: for eight
+// vectors, by a factor of 1e-4 with probability less than 1e-14 (the worst case is G of rank one; Gratton &
+// Titley-Peloquin, Improved bounds for small-sample estimation, SIAM J. Matrix Anal. Appl. 39 (2018)).
 #include <cmath>
 #include <random>
 #include <tuple>

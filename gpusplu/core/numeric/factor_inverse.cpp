@@ -1,10 +1,10 @@
 // The selected inverse of a Factor, certified.
 //
-// Solves are refined; entries of the inverse cannot be. But each column and row of A checks its own
-// (numeric/identity_error.hpp). Perturbed pivots it need not show, nor what large multipliers, or scales of other
-// values, do to entries beside small ones of A. Where ones are missed by more than the ladder allows in a few columns
-// and rows, their entries come from solves. Where there are more, or such pivots, all come from a factor by columns of
-// the same values with partial pivoting, and if nothing else helps from solves.
+// Solves are refined; entries of the inverse cannot be. But each column and row of A checks its own entries
+// (numeric/identity_error.hpp). The checks may miss perturbed pivots, and the effect of large multipliers, or of scales
+// of other values, on entries of the inverse next to small entries of A. If a few columns and rows exceed the error
+// limit of the accuracy policy, solves replace their entries. If more do, or if there are such pivots, all entries come
+// from a column LU of the same values with partial pivoting or, as the last fallback, from solves.
 #include <algorithm>
 
 #include "base/operation.hpp"
@@ -18,10 +18,10 @@ namespace gs {
 namespace {
 
 constexpr idx columns_per_solve = 32;  // columns of the identity
-constexpr int refinements = 2;         // of columns that take the place of others
-constexpr int most_rounds = 8;         // of such columns: new entries show errors of others that they cancelled
+constexpr int refinements = 2;         // of replaced columns
+constexpr int most_rounds = 8;         // of replacements: new entries reveal errors of others that had cancelled
 
-// Solves with refinement, by solve(trans, nrhs, b, x) without.
+// Solves with refinement, using the unrefined solve(trans, nrhs, b, x).
 template <class T, class Solve>
 void solve_refined(PatternView A, const T* values, Trans trans, idx nrhs, const T* b, T* x, Solve&& solve) {
   std::vector<T> r((size_t)A.n * nrhs);
@@ -34,8 +34,8 @@ void solve_refined(PatternView A, const T* values, Trans trans, idx nrhs, const 
   }
 }
 
-// Entries of the inverse on P in the columns and rows whose ones are missed, anew; nothing where these are many.
-// Returns the error of all.
+// Recomputes the entries of the inverse on P in the columns and rows with errors above the limit, unless there are
+// many. Returns the error of all entries.
 template <class T, class Solve> double solve_missed(PatternView A, const T* values, PatternView P, T* inverse,
                                                     const AccuracyPolicy& policy, Solve&& solve) {
   std::vector<idx> missed[2];
@@ -45,7 +45,7 @@ template <class T, class Solve> double solve_missed(PatternView A, const T* valu
     worst = max_or_nan(worst, error);
   });
   if (std::max(missed[0].size(), missed[1].size()) > columns_per_solve) return worst;
-  for (const bool of_row : {false, true}) {  // a row of A meets a column of the inverse
+  for (const bool of_row : {false, true}) {  // a row of A corresponds to a column of the inverse
     const idx nrhs = (idx)missed[of_row].size();
     if (nrhs == 0) continue;
     std::vector<T> b((size_t)A.n * nrhs), x(b.size());
@@ -97,7 +97,7 @@ template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine
   return all;
 }
 
-// The entries of A and those of `more` that have a place; empty if A has these.
+// The entries of A and those of `more` that have a place; empty if A has all of them.
 Pattern joined(PatternView A, PatternView more, const std::vector<char>& has_place) {
   Pattern both;
   both.n = A.n;
@@ -133,7 +133,7 @@ template <class T> bool Factor<T>::has_any(PatternView more) const {
   return std::find(places.begin(), places.end(), 1) != places.end();
 }
 
-// Keeps what this engine says in `best` if it is better.
+// Computes the inverse with this engine and keeps it in `best` if it is more accurate.
 template <class T> template <class Engine>
 void Factor<T>::try_inverse(const Engine& engine, const InverseOf& of, InverseEntries& best) const {
   InverseEntries found;
@@ -160,7 +160,7 @@ template <class T> void Factor<T>::try_inverse_by_partial_pivoting(const Inverse
   }
 }
 
-// Row i of A asks for entries of column i of A^-1.
+// Row i of A requires entries of column i of A^-1.
 template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse_by_solves() {
   std::vector<off> next(A_.n + 1);
   for (off k = 0; k < A_.nnz(); k++) next[A_.ind[k] + 1]++;
@@ -189,7 +189,7 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(const I
   {
     const UseLock::Shared shared = held();
     if (of.more.n > 0 && !has_any(of.more)) return {.accurate = true};
-    if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
+    if (!front_ && !column_->factored()) throw SingularError(-1);  // the attempt to choose new pivots failed
     const auto growth = [&] {
       return info_.pivot_growth * spread_of_rows(A_, values_.data(), symbolic_->row_scale, symbolic_->col_scale);
     };

@@ -1,4 +1,4 @@
-// LDL^T of a Factor: columns that are delayed, and the way back to LU of those who asked for that.
+// LDL^T of a Factor: delayed columns, and the fallback to LU for callers that requested LU.
 #include <algorithm>
 #include <utility>
 
@@ -11,11 +11,11 @@ namespace gs {
 namespace {
 
 constexpr int most_delays = 8;                             // rounds of a factorization
-constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round: a part of all, or so many
+constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round: a fraction of all, or this number
 
 }  // namespace
 
-// Whether the values have the symmetry that LDL^T needs, which may be another one than that of the values before.
+// Whether the values have the symmetry that LDL^T needs, which may differ from that of the previous values.
 template <class T> bool Factor<T>::is_compatible_with_ldlt() {
   if (!options_.any_values) return true;
   if (!mirror_) mirror_ = std::make_unique<const Mirror>(A_);
@@ -28,7 +28,7 @@ template <class T> bool Factor<T>::is_compatible_with_ldlt() {
   return symmetry != Symmetry::none;
 }
 
-// LU from now on, by an analysis of the values at hand.
+// Switches to LU from now on, with an analysis of the current values.
 template <class T> void Factor<T>::leave_ldlt() {
   auto reanalyzed = std::make_shared<Symbolic>(analyze(A_, values_.data(), AnalyzeOptions(symbolic_->costs)));
   if (reanalyzed->structural_rank < reanalyzed->n) throw SingularError(-1);
@@ -37,8 +37,8 @@ template <class T> void Factor<T>::leave_ldlt() {
   take(std::move(reanalyzed));
 }
 
-// LU by fronts may do where LDL^T does not, at a fraction of the price of columns. What is held stays where that
-// throws.
+// LU by fronts may succeed where LDL^T does not, at a fraction of the cost of column LU. The current factor stays if
+// this throws.
 template <class T> void Factor<T>::choose_pivots_again() {
   if (!(symbolic_->ldlt && options_.any_values)) return use_partial_pivoting();
   const Factored before = factored();
@@ -51,8 +51,8 @@ template <class T> void Factor<T>::choose_pivots_again() {
   }
 }
 
-// Small pivots of LDL^T may be small in this order only: their columns find better ones in the fronts of parents, or
-// what tiny ones are perturbed by is shown not to matter.
+// Small pivots of LDL^T may be small in this order only: their columns find better pivots in the fronts of parents, or
+// the distance of the factors shows that the perturbation of tiny pivots does not matter.
 template <class T> void Factor<T>::delay_perturbed_pivots(const PivotRule& rule) {
   for (int round = 0; round < most_delays && info_.n_perturbed > 0; round++) {
     const std::vector<idx>& columns = front_->perturbed_columns();

@@ -1,4 +1,4 @@
-// Solves of a Factor: within the range of the type, measured, refined, and with pivots that are chosen anew.
+// Solves of a Factor: within the range of the type, measured, refined, and with new pivots where necessary.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@
 namespace gs {
 namespace {
 
-// Zeros have no errors, subnormal numbers none that count.
+// Whether x can reveal errors: zeros have none, and errors of subnormal numbers do not count.
 template <class T> bool tells_of_errors(size_t size, const T* x) {
   return std::any_of(x, x + size, [](const T& v) { return abs1(v) >= std::numeric_limits<real_t<T>>::min(); });
 }
@@ -26,7 +26,7 @@ template <class T> bool tells_of_errors(size_t size, const T* x) {
 
 template <class T> void Factor<T>::engine_solve(Trans trans, idx nrhs, const T* b, T* x) const {
   if (front_) front_->solve(trans, nrhs, b, A_.n, x, A_.n);
-  else if (!column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
+  else if (!column_->factored()) throw SingularError(-1);  // the attempt to choose new pivots failed
   else column_->solve(trans, nrhs, b, A_.n, x, A_.n);
 }
 
@@ -35,7 +35,7 @@ template <class T> bool Factor<T>::in_range(Trans trans, const T* b, const T* x)
   return stays_in_range(A_.n, b, x, scales_[in], scales_[1 - in]);
 }
 
-// Solves, and where that leaves the range of the type again for multiples of b.
+// Solves, and solves again for multiples of b if that leaves the range of the type.
 template <class T> void Factor<T>::solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const {
   engine_solve(trans, nrhs, b, x);
   if (!front_ && column_->is_wide()) return;
@@ -50,7 +50,7 @@ template <class T> void Factor<T>::solve_in_range(Trans trans, idx nrhs, const T
 template <class T> SolveError Factor<T>::measure(Trans trans, idx nrhs, const T* b, const T* x, bool by_rows, T* r) {
   const double norm_of_A = norm(trans);
   const std::vector<double>& scale = scale_of_rows(trans);
-  // what is left where entries of x or products underflow to the last bit; sums of entries may overflow
+  // the residual where entries of x or products underflow to the last bit; sums of entries may overflow
   const double last_bits =
       std::numeric_limits<real_t<T>>::denorm_min() * (A_.n + std::min(norm_of_A, std::numeric_limits<double>::max()));
   std::vector<ResidualNorms> norms(nrhs);
@@ -65,7 +65,7 @@ template <class T> SolveError Factor<T>::measure(Trans trans, idx nrhs, const T*
   return error;
 }
 
-// Solves, measures, and refines as the ladder has it.
+// Solves, measures, and refines by the accuracy policy.
 template <class T> Refined Factor<T>::checked_solve(Trans trans, idx nrhs, const T* b, T* x) {
   const size_t size = (size_t)A_.n * nrhs;
   std::vector<T> r(size), step, kept;
@@ -87,7 +87,7 @@ template <class T> Refined Factor<T>::checked_solve(Trans trans, idx nrhs, const
   return found;
 }
 
-// `accurate`: before any refinement, as far as is known. For those who hold use_.counts.
+// `accurate`: before any refinement, as far as known. The caller holds use_.counts.
 template <class T> void Factor<T>::count_solve(Trans trans, bool accurate) {
   SolveHistory& seen = seen_[trans != Trans::none];
   if (accurate) seen.n_accurate++;
@@ -118,8 +118,8 @@ template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
   return policy_.may_choose_pivots(n_fallbacks_, all_finite(b, (off)A_.n * nrhs));
 }
 
-// With pivots chosen anew until the solution is accurate. Where it ends up out of range that is no fault of the pivots,
-// as a rule, and those before come back, as they do where the call is asked to stop; the last step can be taken again.
+// Chooses new pivots until the solution is accurate. A solution out of range is usually not the fault of the pivots, so
+// the previous ones are then restored, as they are after an interrupt; the last step can be taken again.
 template <class T> double Factor<T>::solve_by_policy(Trans trans, idx nrhs, const T* b, T* x) {
   const Factored before = factored();
   const int n_fallbacks_before = n_fallbacks_;
@@ -151,7 +151,7 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
   if (good) {
     const RangeFlags flags;
     engine_solve(trans, nrhs, b, x);
-    if (front_ || flags.overflow() || flags.underflow())  // threads of fronts have flags of their own
+    if (front_ || flags.overflow() || flags.underflow())  // the threads of fronts have their own flags
       for (idx k = 0; good && k < nrhs; k++) good = in_range(trans, b + (off)k * A_.n, x + (off)k * A_.n);
     if (!good && options_.refine == Refine::never) solve_in_range(trans, nrhs, b, x);
   }

@@ -1,14 +1,13 @@
-// The factors of a Factor as users take them, without the scales that they were computed with.
+// The factors of a Factor as users get them, without the scales of the computation.
 //
-// Dr (A + E) Dc = L U with a small E beside Dr A Dc says little of E beside A: where rows or columns differ much in
-// size, L and U without scales multiply to A but for errors as large as its largest entry, or leave the range. Solves
-// are refined; those who take L and U get what partial pivoting of A as it is finds, as from SuperLU, where that is
-// better.
+// Dr (A + E) Dc = L U with E small relative to Dr A Dc says little about E relative to A: where rows or columns differ
+// much in size, L and U without scales multiply to A up to errors as large as its largest entry, or leave the range.
+// Solves are refined; users of L and U get the result of partial pivoting of the unscaled A, as from SuperLU, where it
+// is more accurate.
 //
-// Fronts eliminate columns in a postorder. Where the caller gave an order of his own, factors of one triangle are taken
-// out in it: that is another numbering of the same pivots, but where they were exchanged inside of a front. Rows that
-// LU exchanges there could lead back to columns that come later in the caller's order, so that L and U come from a
-// factorization by columns in that order.
+// Fronts eliminate columns in a postorder. If the caller gave an order, factors of one triangle are extracted in it:
+// this only renumbers the pivots, except for exchanges inside a front. Row exchanges of LU inside a front could lead
+// back to columns that come later in the caller's order, so L and U then come from a column LU in that order.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -39,7 +38,7 @@ void add_product(const PatternView& M, const T* values, double scale, bool modul
     }
 }
 
-// scale L U v; with `moduli` of their moduli.
+// scale L U v; with `moduli`, with their moduli.
 template <class T> std::vector<Wide<T>> product_of_lu(const Matrix<T>& L, const Matrix<T>& U, double scale, bool moduli,
                                                       const std::vector<Wide<T>>& v) {
   std::vector<Wide<T>> of_U(v.size()), of_L(v.size());
@@ -70,8 +69,9 @@ template <class T> std::vector<Wide<T>> product_of_ldlt(const Matrix<T>& L, cons
   return of_L;
 }
 
-// The largest entry of (L U - Pr A Pc) v beside that of A, of a vector v of ones with signs, and what rounding may do
-// to products of L and U; infinite where numbers are out of range. `of_product` multiplies them, or L D L^H.
+// The largest entry of (L U - Pr A Pc) v relative to that of A, for a vector v of ones with signs, including possible
+// rounding errors of products of L and U; infinite where numbers are out of range. `of_product` multiplies L U or
+// L D L^H.
 template <class T, class Engine, class Product> double error_of_triangles(PatternView A, const T* values,
                                                                           double largest_of_A, const Engine& engine,
                                                                           Product&& of_product) {
@@ -90,7 +90,7 @@ template <class T, class Engine, class Product> double error_of_triangles(Patter
   return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
 }
 
-// The same of the triangles of an engine for LU.
+// The same for the triangles of an LU engine.
 template <class T, class Engine>
 double error_of_lu(PatternView A, const T* values, double largest_of_A, const Engine& engine) {
   const Matrix<T> L = engine.lower(), U = engine.upper();
@@ -100,7 +100,7 @@ double error_of_lu(PatternView A, const T* values, double largest_of_A, const En
 
 }  // namespace
 
-// Of each pivot, in the order that they are taken out in.
+// Reorders one value per pivot into the order of extraction.
 template <class T> template <class Each> std::vector<Each> Factor<T>::taken_out(const std::vector<Each>& each) const {
   if (own_order_.empty()) return each;
   std::vector<Each> out(each.size());
@@ -108,11 +108,11 @@ template <class T> template <class Each> std::vector<Each> Factor<T>::taken_out(
   return out;
 }
 
-// Only where pivots were perturbed, the bound of errors is no good or multipliers may leave the range without scales
-// are they measured, once a factorization. For those who own the factor.
+// Measures the triangles once per factorization, and only if pivots were perturbed, the error bound is poor or
+// multipliers may leave the range without scales. Requires exclusive use of the factor.
 template <class T> void Factor<T>::fit_triangles() {
   triangles_.reset(), own_order_.clear(),
-      triangles_error_ = 0;  // again from the start, where a call before was left halfway
+      triangles_error_ = 0;  // restart: an earlier call may have been interrupted
   const bool orders_columns = front_ && !options_.own_order.empty();
   if (orders_columns && symbolic_->one_triangle()) fit_own_order();
   if (orders_columns && !symbolic_->one_triangle()) return fit_columns(std::numeric_limits<double>::infinity());
@@ -135,7 +135,7 @@ template <class T> void Factor<T>::fit_triangles() {
   fit_columns(triangles_error_);
 }
 
-// By partial pivoting of A as it is, if its error is less.
+// By partial pivoting of the unscaled A, if its error is less.
 template <class T> void Factor<T>::fit_columns(double most_error) {
   const Symbolic unscaled = unscaled_analysis();
   if (unscaled.structural_rank < unscaled.n) return;
@@ -148,7 +148,7 @@ template <class T> void Factor<T>::fit_columns(double most_error) {
   if (error < most_error) triangles_ = std::move(column), triangles_error_ = error;
 }
 
-// In the caller's order, as near as pivots that were exchanged allow.
+// In the caller's order, or the nearest one that exchanged pivots allow.
 template <class T> void Factor<T>::fit_own_order() {
   const std::vector<idx> place = inverse_permutation(options_.own_order.data(), A_.n);
   const std::vector<idx> wanted = gather(place, front_->col_perm());
@@ -162,8 +162,8 @@ template <class T> void Factor<T>::fit_own_order() {
   own_order_ = nearest_order(front_->lower().pattern.view(), wanted, joined);
 }
 
-// Of the engine that L and U are taken from. That these may be computed now is nothing that the caller of a const
-// function sees.
+// Queries the engine that L and U are taken from. It may compute them first; callers of const functions do not see
+// this.
 template <class T> template <class Query> auto Factor<T>::taken_by(Query&& query) const {
   for (;;) {
     {
@@ -172,7 +172,7 @@ template <class T> template <class Query> auto Factor<T>::taken_by(Query&& query
     }
     const UseLock::Exclusive own = use_.exclusive();
     const_cast<Factor*>(this)->recover();
-    if (triangles_fit_) continue;  // as another thread found meanwhile
+    if (triangles_fit_) continue;  // another thread computed them meanwhile
     const_cast<Factor*>(this)->fit_triangles();
     const_cast<Factor*>(this)->triangles_fit_ = true;
   }

@@ -1,5 +1,5 @@
-// Updates and downdates of a Cholesky factor. Rounding errors of one after the other add up, so solves with an updated
-// factor are measured, and one that is not accurate any more gives way to a new factorization.
+// Updates and downdates of a Cholesky factor. Rounding errors of successive updates accumulate, so solves with an
+// updated factor are measured, and a new factorization replaces a factor that is no longer accurate.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -23,7 +23,7 @@ template <class T> bool Factor<T>::update(const Matrix<T>& C, int sign) {
   double largest = largest_;
   for (const EntryChange<T>& change : *changes) largest = max_or_nan(largest, modulus(change.after));
   if (!std::isfinite(largest)) throw std::overflow_error("an entry of the changed matrix is out of range");
-  backup_.reserve(values_.size());  // nothing below may lack memory when the factor is half changed
+  backup_.reserve(values_.size());  // nothing below may run out of memory while the factor is half changed
   const auto apply = [&](RawVector<T>& values) {
     for (const EntryChange<T>& change : *changes) values[change.place] = change.after;
   };
@@ -49,7 +49,7 @@ template <class T> bool Factor<T>::update(const Matrix<T>& C, int sign) {
   return true;
 }
 
-// Of the values held, beside the factor there is. Whether there is a new one now.
+// Factors the current values while the old factor is kept. Returns whether the new factor replaced it.
 template <class T> bool Factor<T>::refactor_updated() {
   auto front = std::make_shared<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
   const FactorInfo info = front->factor(values_.data(), {});

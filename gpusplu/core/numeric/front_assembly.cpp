@@ -10,8 +10,7 @@ namespace {
 
 template <class T> void zero(T* p, off count) { std::memset(static_cast<void*>(p), 0, count * sizeof(T)); }
 
-constexpr idx worth_vectors =
-    6;  // rows of a run, on average, from which on vectors add them faster than single entries
+constexpr idx worth_vectors = 6;  // mean length of runs of rows above which vectors add them faster than single entries
 
 bool has_long_runs(const idx* rel, idx n_rows) {
   idx runs = 1;
@@ -19,7 +18,7 @@ bool has_long_runs(const idx* rel, idx n_rows) {
   return n_rows >= worth_vectors * runs;
 }
 
-// As the kernel of that name, entry by entry.
+// Same as the kernel of that name, entry by entry.
 template <bool assign, class T> void add_columns(idx begin, idx end, idx first_row, bool lower, idx n_rows,
                                                  const idx* rel, const T* from, off ldfrom, T* to, off ldto) {
   for (idx j = begin; j < end; j++) {
@@ -30,8 +29,8 @@ template <bool assign, class T> void add_columns(idx begin, idx end, idx first_r
   }
 }
 
-// Ut[rel[j] - W, rel[i]] += from[i, j] for rows i < n_pivot of columns [c_begin, j_end), four rows at a time: both
-// sides are then read and written along their columns.
+// Ut[rel[j] - W, rel[i]] += from[i, j] for rows i < n_pivot of columns [c_begin, j_end), four rows at a time, so that
+// both sides are read and written along their columns.
 template <class T> void transpose_add(const FrontBlocks<T>& front, const idx* rel, idx n_pivot, idx c_begin, idx j_end,
                                       idx n_rows, const T* from) {
   const off H = front.shape.H;
@@ -94,7 +93,8 @@ template <class T> real_t<T> place_values(const FrontPlan& plan, off begin, off 
   if (plan.entry_scale.empty()) {
     place([&](off k) { return values[from[k]]; });
   } else {
-    // Powers of two are exact in double; the product of row and column scale may leave float's range, the entry not.
+    // Powers of two are exact in double; the product of row and column scale may leave float's range, the entry does
+    // not.
     const std::uint16_t* scale = plan.entry_scale.data();
     const double* table = plan.scale_table.data();
     place([&](off k) { return scaled(values[from[k]], table[scale[k]]); });

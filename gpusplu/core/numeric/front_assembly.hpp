@@ -6,8 +6,8 @@
 
 namespace gs {
 
-// Where a front is assembled: L (R x W), Ut (H x W, LU only) right behind it, C (H x H, one strip if there are both
-// triangles).
+// Storage of a front during assembly: L (R x W), Ut (H x W, LU only) directly after it, C (H x H, one strip if both
+// triangles are stored).
 template <class T> struct FrontBlocks {
   FrontShape shape;
   T *L, *Ut;
@@ -21,13 +21,13 @@ struct ColumnRange {
   idx begin, end;
 };
 
-// Zeroes the front's columns, C left out if `keep_c`.
+// Zeroes the front's columns, without C if `keep_c`.
 template <class T> void clear_front(const FrontBlocks<T>& front, ColumnRange columns, bool keep_c);
 
 // Writes entries [begin, end) of the plan into the cleared panels at `panel`. Returns the largest |entry|, scaled.
 template <class T> real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* values, T* panel);
 
-// Adds contribution block `from` (n_rows x n_rows, laid out as C) of a child, whose row i is row rel[i] of the front.
+// Adds contribution block `from` (n_rows x n_rows, laid out as C) of a child; its row i is row rel[i] of the front.
 // assign_c: C is not cleared yet and the child covers all of it.
 template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, const idx* rel,
                                   const Strips<T>& from, bool assign_c);

@@ -1,7 +1,7 @@
-// The factors as compressed columns. Cost: O(panels), twice: entries that are exactly zero are counted, then left out.
+// The factors as compressed columns. Cost: O(panels), twice: entries that are exactly zero are counted, then omitted.
 //
-// A front exchanges only its own rows. In L the rows that its descendants hold of it move along: an entry of row i
-// belongs into row new_row[i].
+// A front exchanges only its own rows. The same rows of L in its descendants move too: an entry of row i belongs to row
+// new_row[i].
 #include <utility>
 
 #include "analysis/graph.hpp"
@@ -14,7 +14,7 @@
 namespace gs {
 namespace {
 
-// Collects columns in two rounds of the same calls add(column, row, value).
+// Collects columns in two identical passes of calls add(column, row, value).
 template <class T> class Columns {
  public:
   explicit Columns(idx n) {

@@ -20,8 +20,8 @@
 namespace gs {
 namespace {
 
-constexpr off kChunk = 1 << 20;    // entries of a front between looks whether to stop
-constexpr idx kLeastColumns = 16;  // of a front, that a thread assembles at once
+constexpr off kChunk = 1 << 20;    // entries of a front between checks for interrupts
+constexpr idx kLeastColumns = 16;  // of a front, minimum that a thread assembles at once
 
 }  // namespace
 
@@ -52,7 +52,7 @@ template <class T> off FrontFactor<T>::bytes() const {
   return bytes;
 }
 
-// One factorization. What threads share is either constant, or owned by the front they work on.
+// One factorization. Data that threads share is either constant or owned by the front that a thread works on.
 template <class T> struct FrontFactor<T>::Run {
   struct Member {
     PivotStats stats;
@@ -70,16 +70,16 @@ template <class T> struct FrontFactor<T>::Run {
   const T* values;
   const PivotRule& rule;
   std::vector<Member> members;
-  std::vector<PivotStats*> stats;  // of each thread
-  std::vector<T*> scratch;         // the same, of LDL^T
-  // Fronts from this one on need not be factored: the lowest whose pivot failed. Lower ones still are, so the column
-  // that is reported is the first in elimination order whatever the threads do.
+  std::vector<PivotStats*> stats;  // per thread
+  std::vector<T*> scratch;         // per thread, LDL^T
+  // Fronts from this one on need not be factored: the lowest front with a failed pivot. Lower ones are still factored,
+  // so the reported column is the first in elimination order for any schedule of threads.
   std::atomic<idx> failed_front;
   std::atomic<idx> failed_column{-1};
   std::atomic<bool> out_of_memory{false};
   bool complete = false;
   std::mutex failing;
-  std::optional<Stopwatch> watch;  // where times of fronts are recorded
+  std::optional<Stopwatch> watch;  // set if times of fronts are recorded
 
   Run(FrontFactor& factor, const T* values, const PivotRule& rule, int threads)
       : factor(factor),
@@ -96,13 +96,13 @@ template <class T> struct FrontFactor<T>::Run {
     watch.emplace();
   }
 
-  // With contribution blocks that nobody took, where it did not come to the end.
+  // After an incomplete run, frees the contribution blocks that no parent has taken.
   ~Run() {
     for (idx s = 0; s < symbolic.nsuper() && !complete; s++) give_contribution(0, s);
     factor.memory_.start_again();
   }
 
-  // Records how long a thread is at a front, where that is asked for.
+  // Records how long a thread works on a front, if requested.
   struct AtFront {
     Run& run;
     int rank;
@@ -170,7 +170,8 @@ template <class T> struct FrontFactor<T>::Run {
     return shape.H > 0 && n_rows >= shape.H && rel(child)[n_rows - shape.H] == shape.W;
   }
 
-  // Assembles columns of front s; children from the last to the first: the last is the warmest.
+  // Assembles columns of front s; children from the last to the first, because the last is the most recent in the
+  // cache.
   void assemble_children(const FrontBlocks<T>& front, idx s, ColumnRange columns, bool assign_c) {
     for (idx c = plan.child_ptr[s + 1]; c-- > plan.child_ptr[s]; assign_c = false) {
       const idx child = plan.child[c];
@@ -179,7 +180,7 @@ template <class T> struct FrontFactor<T>::Run {
     }
   }
 
-  // Columns of large fronts some at a time: their memory is met page by page.
+  // Processes columns of large fronts in chunks, because their memory faults page by page.
   template <class Work> static void by_chunks(const FrontBlocks<T>& front, ColumnRange columns, Work&& work) {
     const idx most = std::max<idx>(64, idx(kChunk / (front.shape.R + 1)));
     if (columns.end - columns.begin <= most) return work(columns);
@@ -206,7 +207,7 @@ template <class T> struct FrontFactor<T>::Run {
     eliminate(serial, s, front);
   }
 
-  // Of one thread. Once the call was asked to stop, fronts are left as they are, and so are those that wait for them.
+  // Runs a task on one thread. After an interrupt, fronts and those that depend on them stay unfinished.
   void task(int rank, const FrontTask& task) {
     if (must_stop()) return;
     for (idx s = task.first; s <= task.last; s++) {
@@ -239,7 +240,7 @@ template <class T> struct FrontFactor<T>::Run {
     eliminate(loops, s, front);
   }
 
-  // Columns of equal area: of one triangle column j has R - j rows.
+  // Columns of equal area: in one triangle, column j has R - j rows.
   static ColumnRange part(const FrontBlocks<T>& front, int k, int parts) {
     const idx R = front.shape.R;
     auto boundary = [&](int k) {
@@ -274,7 +275,7 @@ template <class T> struct FrontFactor<T>::Run {
     }
   }
 
-  // Where there are no rows but the front's own, pivoting is complete and a small pivot is what the matrix has.
+  // If a front has no rows except its own pivots, pivoting is complete and a small pivot is a property of the matrix.
   PivotRule rule_for(idx H) const {
     return {H > 0 ? rule.perturb_below : std::min(rule.perturb_below, rule.tiny_below), rule.tiny_below};
   }
@@ -304,7 +305,7 @@ template <class T> struct FrontFactor<T>::Run {
     }
   }
 
-  // A perturbed pivot has the size that pivots are perturbed to.
+  // Recognizes perturbed pivots by the size that the perturbation gives them.
   void note_perturbed(Member& member, idx s, const LdltBlocks<T>& front) {
     const double size = rule_for(front.H).perturb_below;
     const auto is_perturbed = [&](idx k) {

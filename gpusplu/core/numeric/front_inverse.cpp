@@ -1,6 +1,6 @@
 // Entries of A^-1 from the fronts, from the roots down: a front takes the inverse block of the rows below its pivots
-// from its parent's and adds those of its pivots (numeric/dense_inverse.hpp). A block is given back when all children
-// have taken theirs.
+// from its parent's and adds those of its pivots (numeric/dense_inverse.hpp). A block is freed when all children have
+// taken theirs.
 //
 // Cost: about twice the arithmetic of the factorization.
 #include <algorithm>
@@ -21,8 +21,8 @@
 namespace gs {
 namespace {
 
-constexpr idx kLeastInverseColumns = 64;  // of a front, that a thread copies at once
-constexpr int kLeastEntries = 10000;      // the same of the result
+constexpr idx kLeastInverseColumns = 64;  // of a front, minimum that a thread copies at once
+constexpr int kLeastEntries = 10000;      // the same for the result
 
 }  // namespace
 
@@ -41,8 +41,8 @@ template <class T> struct FrontFactor<T>::Inverse {
   const FrontPlan& plan;
   InverseSpace& space;
   T* const inverse;
-  std::vector<T*> blocks;                 // of fronts whose children have not all taken theirs
-  std::vector<std::atomic<idx>> waiting;  // children that have not, by front
+  std::vector<T*> blocks;                 // by front, until all children have taken theirs
+  std::vector<std::atomic<idx>> waiting;  // number of children that have not, by front
   std::atomic<bool> out_of_memory{false};
 
   Inverse(const FrontFactor& factor, InverseSpace& space, T* inverse)
@@ -83,7 +83,7 @@ template <class T> struct FrontFactor<T>::Inverse {
     if (parent >= 0 && waiting[parent].fetch_sub(1, std::memory_order_acq_rel) == 1) give_block(rank, parent);
   }
 
-  // Columns begin .. end-1 of Z22, from the parent's block, by runs of neighbouring rows where they are long.
+  // Copies columns begin .. end-1 of Z22 from the parent's block, by runs of neighbouring rows where they are long.
   void gather(idx s, idx begin, idx end) const {
     const auto [W, H, R] = factor.shape(s);
     if (begin == end) return;

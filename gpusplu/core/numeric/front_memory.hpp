@@ -16,9 +16,9 @@
 
 namespace gs {
 
-// Blocks of any size from the lowest place of one piece of address space where they fit. Places that become free join
-// their neighbours, so that pages are touched up to little more than what is needed at once, and are kept from one
-// refactorization to the next, and some of them for the next arena. For all threads.
+// Allocates blocks of any size from one range of address space, each at the lowest offset where it fits. Freed blocks
+// merge with their neighbours, so that the pages touched are little more than the peak demand. The pages are kept from
+// one refactorization to the next, and some of them for the next arena. Thread-safe.
 class BlockArena {
  public:
   ~BlockArena() {
@@ -26,7 +26,7 @@ class BlockArena {
     give_space(space_);
   }
 
-  // Null where there is no place.
+  // Returns null if the block does not fit.
   void* take(std::size_t bytes, std::size_t size) {
     std::lock_guard lock(mutex_);
     if (!space_.start && !reserve(size)) return nullptr;
@@ -42,7 +42,7 @@ class BlockArena {
     return nullptr;
   }
 
-  // False where the block is not from here.
+  // False if the block is not from this arena.
   bool give(void* p, std::size_t bytes) noexcept {
     std::lock_guard lock(mutex_);
     const std::size_t place = (std::uintptr_t)p - (std::uintptr_t)space_.start, rounded = round_up(bytes);
@@ -57,12 +57,13 @@ class BlockArena {
     } else if (joins_next) {
       next->place = place, next->size += rounded;
     } else {
-      holes_.insert(next, {place, rounded});  // has room: one more hole than blocks is all there can be
+      holes_.insert(next, {place, rounded});  // never reallocates: there is at most one more hole than blocks
     }
     return true;
   }
 
-  // No block is in use. What another factor has met and this one has no use for goes back.
+  // Requires that no block is in use. Pages that another factor touched and this one does not use go back to the
+  // system.
   void start_again() noexcept {
     note_touched();
     give_pages_from(space_, used_);
@@ -98,8 +99,8 @@ class BlockArena {
 };
 
 // Small blocks of one thread, cut from slabs, from free lists by size class, last in first out, so that they stay in
-// the cache. A block may be given to another thread's pool than it was taken from: so when all are back, pools start
-// again with the slabs that they cut themselves, or those that others are given to would grow for ever.
+// the cache. A block may be returned to the pool of another thread. Therefore, when all blocks are back, each pool
+// restarts with the slabs that it cut itself; otherwise pools that receive blocks would grow without bound.
 class BlockPool {
  public:
   static constexpr std::size_t kLargest = BlockArena::kSmallestLarge;
@@ -124,7 +125,7 @@ class BlockPool {
     free_[size_class] = new (p) Block{free_[size_class]};
   }
 
-  // No block of any pool that these give to or take from is in use.
+  // Requires that no block is in use of any pool that exchanges blocks with this one.
   void start_again() noexcept {
     free_.fill(nullptr);
     slab_left_ = 0, n_cut_ = 0;
@@ -139,7 +140,7 @@ class BlockPool {
   using Slab = RawVector<std::byte>;
   static constexpr std::size_t kSlab = (std::size_t(256) << 10) - Slab::allocator_type::line;
 
-  // Four classes an octave from 64 bytes on.
+  // Four classes per octave, from 64 bytes on.
   static std::pair<int, std::size_t> round_up(std::size_t bytes) {
     if (bytes <= 64) return {0, 64};
     const int octave = 63 - __builtin_clzll(bytes - 1);  // 2^octave < bytes <= 2^(octave+1)
@@ -153,8 +154,8 @@ class BlockPool {
   std::size_t slab_left_ = 0, n_cut_ = 0;  // n_cut_: slabs that blocks have been cut from
 };
 
-// Blocks of the fronts that some threads work on. The largest are pages of their own that go back to the system as soon
-// as they are given back.
+// Blocks of the fronts that several threads factor. The largest blocks are separate mappings, returned to the system as
+// soon as they are freed.
 class BlockMemory {
  public:
   void prepare(int threads) {
@@ -168,7 +169,7 @@ class BlockMemory {
     void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-    madvise(p, bytes, MADV_HUGEPAGE);  // faults of small ones take a fifth of a refactorization with large fronts
+    madvise(p, bytes, MADV_HUGEPAGE);  // faults of small pages take a fifth of a refactorization with large fronts
 #endif
     return p;
   }
@@ -178,7 +179,7 @@ class BlockMemory {
     else if (!arena_.give(p, bytes)) munmap(p, bytes);
   }
 
-  // No block is in use.
+  // Requires that no block is in use.
   void start_again() noexcept {
     for (BlockPool& pool : pools_) pool.start_again();
     arena_.start_again();
@@ -193,7 +194,7 @@ class BlockMemory {
  private:
   static constexpr std::size_t kLargest = std::size_t(4) << 20, kArena = 4 * kLargest, kMostArenas = 16;
 
-  std::vector<BlockPool> pools_;  // of each thread
+  std::vector<BlockPool> pools_;  // per thread
   BlockArena arena_;
 };
 

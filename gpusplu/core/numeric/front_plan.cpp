@@ -12,8 +12,8 @@
 namespace gs {
 namespace {
 
-constexpr double kTasks = 512;           // leaf tasks of a large problem, about
-constexpr double kTeamShare = 1.0 / 96;  // of the total, the smallest front worth the whole team
+constexpr double kTasks = 512;           // approximate number of leaf tasks of a large problem
+constexpr double kTeamShare = 1.0 / 96;  // of the total: the smallest front that uses the whole team
 
 // Time of front s on one thread [s].
 double front_work(const Symbolic& symbolic, idx s) {
@@ -32,7 +32,7 @@ std::vector<std::int16_t> exponents(const std::vector<double>& scale) {
   return e;
 }
 
-// What brings the values of A to those of the scaled matrix, as exponents of powers of two.
+// Exponents of the powers of two that scale the values of A.
 struct Exponents {
   std::vector<std::int16_t> row, column;
   int lowest = 0, highest = 0;  // of an entry
@@ -107,7 +107,7 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
     total_work += work[s];
   }
 
-  // Walk the fronts above the cut in postorder, each after the leaf tasks among its children; front nsuper stands for
+  // Visits the fronts above the cut in postorder, each after the leaf tasks among its children; front nsuper stands for
   // the parent of the roots.
   const double grain = std::max(symbolic.costs.threads.leaf, total_work / kTasks);
   std::vector<idx> task_of(nsuper, -1);  // of fronts above the cut

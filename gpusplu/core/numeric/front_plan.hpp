@@ -1,15 +1,15 @@
-// What a multifrontal factorization knows before it sees values: where each entry of A goes, where the panels lie, and
-// in which tasks the tree is worked off.
+// The part of a multifrontal factorization that does not depend on values: the target of each entry of A, the positions
+// of the panels, and the tasks of the tree.
 //
 // Panels: front s has W pivot columns and H rows below, R = W + H. Its L panel (R x W, column-major) lies at
 // panel_ptr[s] of one arena, and for LU its transposed U panel (H x W: column k is row k of U) follows.
 //
-// Entries of A are sorted by front, and inside a front by permuted column; a target is an offset from panel_ptr[s]. For
-// Cholesky the entries above the diagonal of the permuted matrix are left out.
+// Entries of A are sorted by front, and inside a front by permuted column; a target is an offset from panel_ptr[s].
+// Cholesky omits the entries above the diagonal of the permuted matrix.
 //
-// Tasks: a run of sibling subtrees of at most `grain` modelled work is one leaf task, worked off by one thread in
+// Tasks: a run of sibling subtrees of at most `grain` modelled work is one leaf task, which one thread runs in
 // postorder; every front above is a task of its own. The cut depends on the matrix alone, never on the number of
-// threads, so anything summed task by task is summed in the same order everywhere.
+// threads, so sums by task have the same order for any number of threads.
 //
 // Cost: O(nnz(A) + structure), two passes over A, in parallel where it is large.
 #pragma once
@@ -45,7 +45,7 @@ struct FrontPlan {
   std::vector<FrontTask> tasks;                 // by `last`: children before parents
   std::vector<idx> start_tasks;                 // tasks without dependencies, ascending
   std::vector<idx> task_child_ptr, task_child;  // child tasks
-  std::vector<off> carry_ptr;  // of fronts whose parent is above the cut: sum of H of such fronts before; else -1
+  std::vector<off> carry_ptr;  // of fronts with a parent above the cut: sum of H of such fronts before; else -1
   off carry_size = 0;
   double total_work = 0;  // modelled time on one thread [ns]
 

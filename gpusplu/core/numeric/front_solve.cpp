@@ -1,11 +1,11 @@
 // Solves with the fronts, from the leaves up and back down.
 //
-// Up: below the cut of the plan, what a front subtracts from the rows of its ancestors is collected in a work vector of
-// the thread; at the root of a subtree it leaves that vector as the carry of the root. Above the cut, a front sums the
-// carries of its children. Sums thus have the same order for any number of threads, and nobody writes what another
-// thread reads. Down: a front only reads its ancestors' part of the solution.
+// Up: below the cut of the plan, a thread collects what a front subtracts from the rows of its ancestors in a work
+// vector of the thread; at the root of a subtree it moves that vector to the carry of the root. Above the cut, a front
+// sums the carries of its children. Sums thus have the same order for any number of threads, and no thread writes what
+// another one reads. Down: a front only reads its ancestors' part of the solution.
 //
-// Right-hand sides go in blocks, stored row by row. Cost: two passes over the factor for each block.
+// Right-hand sides are processed in blocks, stored row by row. Cost: two passes over the factor for each block.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -36,7 +36,7 @@ template <class T> FrontFactor<T>::Workspace::Workspace(const FrontFactor& facto
   carry = zeroed(std::size_t(factor.plan_.carry_size) * block);
   for (int t = 0; t < threads; t++) {
     sums.push_back(zeroed(n * block));
-    scratch.push_back(zeroed(std::size_t(factor.tallest_) * (block + 1)));  // and one for permutations
+    scratch.push_back(zeroed(std::size_t(factor.tallest_) * (block + 1)));  // including one for permutations
   }
 }
 
@@ -46,7 +46,7 @@ template <class T> struct FrontFactor<T>::Solver {
   const FrontPlan& plan;
   const DenseKernels<T>& kernel = kernels<T>();
   const bool transposed, conj, cholesky, ldlt;
-  const bool mirrored;  // LDL^T: what is solved with is the conjugate of A
+  const bool mirrored;  // LDL^T: solves with the conjugate of A
   // Right-hand side k of the permuted system is b[from[k]] * from_scale[from[k]], solution k goes to x[to[k]].
   const idx *from, *to;
   const double *from_scale = nullptr, *to_scale = nullptr;
@@ -83,10 +83,10 @@ template <class T> struct FrontFactor<T>::Solver {
   }
 
   ~Solver() {
-    if (space->block == 1 && complete) factor.workspace_.keep(std::move(space));  // else sums are not zero
+    if (space->block == 1 && complete) factor.workspace_.keep(std::move(space));  // otherwise sums are not zero
   }
 
-  // The eliminations of one front: X is W x width with leading dimension ldx, Y is H x width.
+  // The elimination step of one front: X is W x width with leading dimension ldx, Y is H x width.
   void forward(idx s, const FrontShape& shape, T* X, off ldx, T* Y, off ldy, T* work) const {
     if (symbolic.is_interface(s)) return;
     const auto [W, H, R] = shape;
@@ -127,7 +127,7 @@ template <class T> struct FrontFactor<T>::Solver {
     return from_scale ? scaled(v, from_scale[i]) : v;
   }
 
-  // That a solve visits.
+  // Entries that a solve visits in front s.
   off entries(idx s) const {
     const FrontShape shape = factor.shape(s);
     return off(shape.W) * shape.R * width;
@@ -143,7 +143,8 @@ template <class T> struct FrontFactor<T>::Solver {
     }
   }
 
-  // Z: front rows x width by columns. Above the cut the carries of the children hold all contributions, below it `sum`.
+  // Z: front rows x width by columns. Above the cut the carries of the children hold all contributions, below it `sum`
+  // does.
   template <bool single> void up_front(idx s, T* sum, T* Z) const {
     const idx width = single ? 1 : this->width;
     const FrontShape shape = factor.shape(s);
@@ -159,7 +160,7 @@ template <class T> struct FrontFactor<T>::Solver {
     std::fill(own, own + off(W) * width, T(0));
     for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) {
       const idx child = plan.child[c];
-      if (plan.carry_ptr[child] < 0) break;  // below the cut: all children are
+      if (plan.carry_ptr[child] < 0) break;  // below the cut, as are all children
       const idx n_rows = factor.shape(child).H;
       const idx* rel = symbolic.rel_ind.data() + symbolic.row_ptr[child];
       const T* in = space->carry.get() + plan.carry_ptr[child] * width;
@@ -181,7 +182,7 @@ template <class T> struct FrontFactor<T>::Solver {
     }
   }
 
-  // Rows of `halfway` are scaled as those of the permuted system, but for the interface's.
+  // Rows of `halfway` are scaled as in the permuted system, except those of the interface.
   void leave(T* halfway) const {
     const idx n = symbolic.n, first = n - symbolic.n_interface;
     const T* own = space->solution.get();

@@ -3,11 +3,11 @@
 // A vector changes the columns on the path in the tree from its first row to the root, and nothing else (T. A. Davis
 // and W. W. Hager, "Row modifications of a sparse Cholesky factorization", SIAM J. Matrix Anal. Appl. 26 (2005), and
 // "Multiple-rank modifications of a sparse Cholesky factorization", 22 (2001)). Here the path goes from front to front.
-// In a front a vector has an entry a row; each column rotates it, by a plane rotation or for a downdate a hyperbolic
+// In a front a vector has one entry per row; each column rotates it, by a plane rotation or for a downdate a hyperbolic
 // one in mixed form (A. Bojanczyk, R. Brent, P. Van Dooren and F. de Hoog, "A note on downdating the Cholesky
-// factorization", SIAM J. Sci. Stat. Comput. 8 (1987)), and what is left below goes to the parent. Vectors whose paths
-// have met take a front together, column by column, so that it is read once. The result does not depend on the number
-// of threads, as one of them does it.
+// factorization", SIAM J. Sci. Stat. Comput. 8 (1987)), and the entries below go to the parent. Vectors with paths that
+// have met pass through a front together, column by column, so that it is read once. One thread does all of this, so
+// the result does not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -33,8 +33,8 @@ template <class T> void rotate(idx n, T* __restrict L, T* __restrict w, real_t<T
   }
 }
 
-// Column L with its pivot first, and the vector from the same row on. False if less than half of the pivot's digits
-// would be left, or none: it is not positive.
+// Column L with its pivot first, and the vector from the same row on. False if less than half of the digits of the
+// pivot would be left, or if it is not positive.
 template <class T> bool update_column(idx n, T* L, T* w, int sign) {
   using R = real_t<T>;
   const R size = std::abs(w[0]);
@@ -80,7 +80,7 @@ template <class T> bool FrontFactor<T>::update(const Matrix<T>& C, int sign) {
   std::stable_sort(order.begin(), order.end(), [&](idx a, idx b) { return first[a] < first[b]; });
   const auto begin = std::partition_point(order.begin(), order.end(), [&](idx r) { return first[r] < 0; });
   std::vector<T> vectors((std::size_t)block_of_vectors * tallest_), below(tallest_);
-  std::vector<idx> at(block_of_vectors);  // all memory is there before anything changes
+  std::vector<idx> at(block_of_vectors);  // all memory is allocated before anything changes
   for (auto next = begin; next != order.end();) {
     const idx count = (idx)std::min<std::ptrdiff_t>(block_of_vectors, order.end() - next);
     if (!update_along_paths(C, &*next, count, first, sign, at.data(), vectors.data(), below.data())) return false;
@@ -89,7 +89,7 @@ template <class T> bool FrontFactor<T>::update(const Matrix<T>& C, int sign) {
   return true;
 }
 
-// `at`: the front of each. Vectors that are at one lie next to each other, as fronts of a subtree do.
+// `at`: the current front of each vector. Vectors in one front are adjacent, as fronts of a subtree are.
 template <class T> bool FrontFactor<T>::update_along_paths(const Matrix<T>& C, const idx* which, idx count,
                                                            const std::vector<idx>& first, int sign, idx* at, T* vectors,
                                                            T* below) {
@@ -126,7 +126,7 @@ template <class T> bool FrontFactor<T>::update_along_paths(const Matrix<T>& C, c
   }
 }
 
-// Of a row that the front has, by its place in the order of the fronts.
+// Position of a row in front s, from its position in the order of the fronts.
 template <class T> idx FrontFactor<T>::row_in_front(idx s, idx place) const {
   const idx begin = symbolic_->super_ptr[s], end = symbolic_->super_ptr[s + 1];
   if (place < end) return place - begin;

@@ -1,11 +1,11 @@
-// Works off the tasks of a FrontPlan with several threads, from the leaves up or from the roots down.
+// Runs the tasks of a FrontPlan with several threads, from the leaves up or from the roots down.
 //
-// Up: threads take start tasks in postorder; whoever finishes the last child of a task goes on with that task. Fronts
-// that are marked for the whole team wait in a queue for the leader, who factors them in loops that helpers share
-// (base/loops.hpp); helpers go on with start tasks where no loop is open. Down: whoever finishes a task queues its
-// children.
+// Up: threads take start tasks in postorder; the thread that finishes the last child of a task continues with that
+// task. Fronts that are marked for the whole team wait in a queue for the leader, which factors them in loops that
+// helpers share (base/loops.hpp); helpers continue with start tasks while no loop is open. Down: the thread that
+// finishes a task queues its children.
 //
-// Which thread runs what depends on timing; results must not.
+// Which thread runs which task depends on timing; results do not.
 #pragma once
 #include <atomic>
 #include <vector>
@@ -17,7 +17,7 @@ namespace gs {
 
 class UpwardWalk {
  public:
-  // use_teams: leave the fronts that are marked for it to the whole team.
+  // use_teams: queue the fronts that are marked for the whole team.
   UpwardWalk(const FrontPlan& plan, bool use_teams) : plan_(plan), waiting_(plan.tasks.size()) {
     idx n_roots = 0, n_team = 0;
     for (std::size_t t = 0; t < plan.tasks.size(); t++) {
@@ -32,13 +32,13 @@ class UpwardWalk {
 
   bool needs_team() const { return !team_queue_.empty(); }
 
-  // task(t): one task by this thread. They may still be at it when one of them returns.
+  // Runs tasks on this thread, task(t) for each. Other threads may still be running tasks when it returns.
   template <class Task> void run(Task&& task) {
     while (run_next(task)) {
     }
   }
 
-  // The next start task and what follows from it; false if there is none left.
+  // Runs the next start task and the tasks that it enables; false if none is left.
   template <class Task> bool run_next(Task&& task) {
     const idx n = (idx)plan_.start_tasks.size();
     if (next_.load(std::memory_order_relaxed) >= n) return false;
@@ -53,7 +53,8 @@ class UpwardWalk {
     team.wait([&] { return roots_left_.load(std::memory_order_acquire) == 0; });
   }
 
-  // All tasks by the members of a team. team_task(loops, t): a front that is marked for the whole team, on the leader.
+  // Runs all tasks on the members of a team. team_task(loops, t): a front that is marked for the whole team, on the
+  // leader.
   template <class Task, class TeamTask> void run(const Team& team, Loops& loops, Task&& task, TeamTask&& team_task) {
     if (team.rank > 0) return loops.help(team, [&] { return run_next(task); });
     loops.begin(team);
@@ -70,7 +71,7 @@ class UpwardWalk {
   }
 
  private:
-  // Runs task t and every ancestor whose last child this was.
+  // Runs task t and every ancestor that it enables by finishing its last child.
   template <class Task> void climb(idx t, Task&& task) {
     while (t >= 0) {
       if (needs_team() && plan_.tasks[t].whole_team) {
@@ -81,14 +82,14 @@ class UpwardWalk {
       t = arrive(t);
     }
   }
-  // The parent, if it waited for nothing else.
+  // Returns the parent if this was its last unfinished child, else -1.
   idx arrive(idx t) {
     const idx parent = plan_.tasks[t].parent;
     if (parent < 0) roots_left_.fetch_sub(1, std::memory_order_acq_rel);
     return parent >= 0 && waiting_[parent].fetch_sub(1, std::memory_order_acq_rel) == 1 ? parent : -1;
   }
 
-  // The front for the team that was queued after so many others; -1 if none has been.
+  // Entry `place` of the queue of fronts for the team; -1 if it is not queued yet.
   idx queued(idx place) const {
     return place < (idx)team_queue_.size() ? team_queue_[place].load(std::memory_order_acquire) : -1;
   }
@@ -101,7 +102,7 @@ class UpwardWalk {
 
 class DownwardWalk {
  public:
-  // after_teams: the fronts that are marked for the whole team are done; their ancestors are too.
+  // after_teams: the fronts that are marked for the whole team are done, and so are their ancestors.
   explicit DownwardWalk(const FrontPlan& plan, bool after_teams = false) : plan_(plan) {
     const auto is_done = [&](idx t) { return t < 0 || (after_teams && plan.tasks[t].whole_team); };
     idx n_left = 0;
@@ -112,7 +113,7 @@ class DownwardWalk {
       if (!is_done(t) && is_done(plan.tasks[t].parent)) push(t);
   }
 
-  // Threads take numbers; the task that belongs to a number may still have to be queued by another thread.
+  // Threads take tickets; another thread may still have to queue the task of a ticket.
   template <class Task> void run(const Team& team, Task&& task) {
     for (;;) {
       const idx number = next_.fetch_add(1, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// How entries of an inverse check themselves: (A^-1 A)_jj = 1 = (A A^-1)_ii needs of A^-1 exactly the entries (j, i)
-// for which A has (i, j).
+// Error checks of a selected inverse: (A^-1 A)_jj = 1 = (A A^-1)_ii needs exactly the entries (j, i) of A^-1 for which
+// A has (i, j).
 #pragma once
 #include <cmath>
 #include <complex>
@@ -12,9 +12,9 @@
 
 namespace gs {
 
-// judge(of_row, i, how far) for each column and row: how far these entries of A^-1 on a pattern P, which has all
-// entries of A, are from making ones of the diagonals of A^-1 A and A A^-1, beside the sums of the absolute values of
-// the terms.
+// Calls evaluate(of_row, i, error) for each column and row: the deviation from 1 of the diagonal entry of A^-1 A or A
+// A^-1, computed from the entries of A^-1 on a pattern P that contains the pattern of A, relative to one plus the sum
+// of the absolute values of the terms.
 template <class T, class Evaluate>
 void evaluate_ones(PatternView A, const T* values, PatternView P, const T* inverse, Evaluate&& evaluate) {
   using Wide = std::conditional_t<is_complex<T>, std::complex<double>, double>;
@@ -38,7 +38,7 @@ void evaluate_ones(PatternView A, const T* values, PatternView P, const T* inver
   for (idx i = 0; i < A.n; i++) evaluate(true, i, std::abs(Wide(1) - row_sum[i]) / row_size[i]);
 }
 
-// The farthest.
+// The largest of these errors; infinite if one is NaN.
 template <class T> double identity_error(PatternView A, const T* values, PatternView P, const T* inverse) {
   double worst = 0;
   evaluate_ones(A, values, P, inverse, [&](bool, idx, double error) { worst = max_or_nan(worst, error); });

@@ -1,4 +1,4 @@
-// Solutions of systems that are made to be solved: what a factor finds of them tells whether it can be left to itself.
+// Systems with a known solution: the error of the computed solution decides whether the factor needs checks.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace gs {
 
-// Unknowns all of one size: 1, unless the entries of A, the largest of which is given, are near an end of the range.
-// Their signs have no pattern, so that no sums of entries cancel that do so by the nature of A.
+// Unknowns of equal size: 1, unless the entries of A, with the given largest one, are near an end of the range. Their
+// signs have no pattern, so sums of entries that cancel because of the structure of A do not cancel here.
 template <class T> std::vector<T> known_answer(idx n, double largest_of_A) {
   constexpr int extreme = std::numeric_limits<real_t<T>>::max_exponent / 2;
   const int exponent = largest_of_A > 0 ? std::ilogb(largest_of_A) : 0;

@@ -12,12 +12,12 @@
 namespace gs {
 namespace {
 
-constexpr double serial_ldlt_flops = 8e6;         // smaller fronts are left to one thread [flop]
-constexpr idx widest_block = ldlt_block_columns;  // among which pivots are sought
+constexpr double serial_ldlt_flops = 8e6;         // one thread factors smaller fronts [flop]
+constexpr idx widest_block = ldlt_block_columns;  // for the pivot search
 constexpr double largest_multiplier = 100;        // of a pivot that is not postponed
-constexpr idx stopped = -1;                       // in place of a number of pivots: the call was asked to stop
+constexpr idx stopped = -1;                       // in place of a number of pivots: the call was interrupted
 
-// Of floats.
+// In units of float.
 off size_of_sizes(idx R) { return 2 * off(R / rows_per_task + 2) * widest_block; }
 
 template <class T> class LdltFront {
@@ -63,7 +63,7 @@ template <class T> class LdltFront {
     loops_.run(chunks, [&](int task, int rank) {  // longest rows first
       const idx i = (chunks - 1 - task) * rows_per_task, m = std::min(H - i, rows_per_task);
       const off ldy = m;
-      T* const own = scratch_[rank];  // the leader's has nothing else in it any more
+      T* const own = scratch_[rank];  // the leader's scratch has no other data any more
       kernel_.times_pivots(m, W_, at(W_ + i, 0), front_.ldl, front_.d, front_.e, own, ldy, front_.hermitian);
       update_rows(front_.C, i, m, W_, own, ldy, at(W_, 0), front_.ldl, front_.hermitian);
     });
@@ -78,7 +78,7 @@ template <class T> class LdltFront {
     std::swap(front_.order[p], front_.order[q]);
   }
 
-  // Where nothing better is left, the largest entry of the first column may belong to another block.
+  // If no better pivot is left, the largest entry of the first column may be in another block.
   void fetch_partner(idx k) {
     idx largest = k;
     for (idx i = k + 1; i < W_; i++)
@@ -86,7 +86,8 @@ template <class T> class LdltFront {
     if (largest > k + 1) exchange(k + 1, largest);
   }
 
-  // Pivots of the n columns from k on, and what they do to rows and columns outside of the block. Returns how many.
+  // Finds pivots of the n columns from k on, and applies their exchanges to rows and columns outside of the block.
+  // Returns their number.
   idx find_pivots(idx k, idx n, bool forced) {
     if (must_stop()) return stopped;
     if (forced && n > 1) fetch_partner(k);
@@ -103,12 +104,13 @@ template <class T> class LdltFront {
     return found;
   }
 
-  // Columns whose pivots bound the multipliers in the rows below, and those of the first pivot that does not.
+  // Number of columns with pivots that bound the multipliers in the rows below, and of columns of the first pivot that
+  // does not.
   struct Divided {
     idx accepted, failed;
   };
 
-  // Y = L D in the rows below the block. Where nothing is accepted, the block is what it was.
+  // Y = L D in the rows below the block. If no pivot is accepted, the block is restored.
   Divided divide_rows(idx k, idx n, idx found, bool forced) {
     const idx first = k + n, chunks = chunks_of(R_ - first, rows_per_task);
     loops_.run(chunks, [&](int task, int) {
@@ -152,8 +154,8 @@ template <class T> class LdltFront {
     return j;
   }
 
-  // The pivots k .. k + accepted - 1 of a block of n columns become part of L, and the columns behind them lose what
-  // they leave there.
+  // The pivots k .. k + accepted - 1 of a block of n columns become part of L, and their update is subtracted from the
+  // columns behind them.
   void update(idx k, idx n, idx accepted) {
     const T *d = front_.d + k, *e = front_.e + k;
     const idx next = k + accepted, first = k + n, chunks = chunks_of(R_ - first, rows_per_task);
@@ -175,7 +177,7 @@ template <class T> class LdltFront {
     });
   }
 
-  // Column k as a pivot, whatever it is.
+  // Accepts column k as a pivot unconditionally.
   void force_pivot(idx k) {
     T pivot = front_.hermitian ? T(std::real(*at(k, k))) : *at(k, k);
     const double size = abs1(pivot);
@@ -215,7 +217,7 @@ template <class T> class LdltFront {
   const DenseKernels<T>& kernel_ = kernels<T>();
   const LdltBlocks<T>& front_;
   const idx W_, R_, nb_;
-  double* const sizes_;  // of the columns of Y, for each task
+  double* const sizes_;  // of the columns of Y, per task
   T *const backup_, *const work_, *const Y_;
   T* const* const scratch_;
   const PivotRule& rule_;

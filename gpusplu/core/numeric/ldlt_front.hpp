@@ -1,10 +1,10 @@
-// LDL^T of one front: pivots of order 1 and 2 from its W x W block, as far as their multipliers in the rows below stay
-// bounded. simd/ldlt.hpp says how D is kept.
+// LDL^T of one front: pivots of order 1 and 2 from its W x W block, while their multipliers in the rows below stay
+// bounded. simd/ldlt.hpp describes the storage of D.
 //
-// Pivots are sought in blocks of columns as if there were nothing else; then the rows below are divided by them, and
-// what turns out too small beside its column is postponed, and tried again when all other columns of the front are done
-// (a posteriori threshold pivoting: Duff, Hogg, Lopez, SIAM J. Sci. Comput. 42 (2020)). What never becomes a good pivot
-// is taken as it is or, where it is small, perturbed and counted; analysis/delays.hpp leaves its column to the parent.
+// The pivot search works on blocks of columns without the rows below; then these rows are divided by the pivots. Pivots
+// that prove too small relative to their column are postponed and tried again after all other columns of the front (a
+// posteriori threshold pivoting: Duff, Hogg, Lopez, SIAM J. Sci. Comput. 42 (2020)). A column that never yields a good
+// pivot is used as it is or, if its pivot is small, perturbed and counted; analysis/delays.hpp moves it to the parent.
 //
 // The leader calls. The result depends on the sizes and values only, not on the number of threads.
 #pragma once
@@ -23,14 +23,14 @@ template <class T> struct LdltBlocks {
   bool hermitian;
 };
 
-// Scratch that each thread needs for fronts of up to R rows.
+// Scratch per thread for fronts of up to R rows.
 off ldlt_scratch(idx R);
 
-// scratch, stats: of each thread, by rank.
+// scratch, stats: one per thread, by rank.
 template <class T> void ldlt_front(Loops& loops, const LdltBlocks<T>& front, T* const* scratch, const PivotRule& rule,
                                    PivotStats* const* stats);
 
-// x[k] = x[order[k]] for W rows, or the other way round when `inverse`; `work` has W entries.
+// x[k] = x[order[k]] for W rows, or the inverse permutation with `inverse`; `work` has W entries.
 template <class T> inline void apply_order(idx W, const idx* order, idx nrhs, T* x, off ldx, T* work, bool inverse) {
   for (idx r = 0; r < nrhs; r++, x += ldx) {
     for (idx k = 0; k < W; k++) work[k] = x[k];

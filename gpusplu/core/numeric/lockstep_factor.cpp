@@ -91,13 +91,14 @@ template <class T> off LockstepFactor<T>::bytes() const {
   return bytes;
 }
 
-// Rows of the systems in the lanes of a group, `stride` numbers apart; the last system is in all lanes that are left.
+// Rows of the systems in the lanes of a group, `stride` numbers apart; unused lanes contain the last system.
 template <class T> template <class Row>
 void LockstepFactor<T>::rows_of(idx group, Row* begin, off stride, Row** rows) const {
   for (int l = 0; l < lanes; l++) rows[l] = begin + std::min<off>((off)group * lanes + l, count_ - 1) * stride;
 }
 
-// Runs work(group, memory) with `capacity` numbers of memory. What may throw comes first: nothing is half done.
+// Runs work(group, memory) with `workspace` numbers of memory. Allocations come first, so that an exception leaves
+// nothing half done.
 template <class T> template <class Work> void LockstepFactor<T>::over_groups(off workspace, Work&& work) {
   const int threads = std::min<int>(num_threads(), n_groups());
   if ((int)work_.size() < threads) work_.resize(threads);
@@ -109,7 +110,7 @@ template <class T> template <class Work> void LockstepFactor<T>::over_groups(off
   });
 }
 
-// The same where systems get new values.
+// The same for new values of the systems.
 template <class T> template <class Work> void LockstepFactor<T>::over_new_values(off workspace, Work&& work) {
   begin_phase("factor", n_groups());
   try {
@@ -133,7 +134,7 @@ template <class T> PivotRule LockstepFactor<T>::pivot_rule() const {
   return {perturb_below, tiny_below};
 }
 
-// Returns where they are at hand.
+// Returns the position of the loaded values.
 template <class T>
 const typename LockstepFactor<T>::R* LockstepFactor<T>::load_group(idx group, const Values& values, R* workspace) {
   const T* rows[lanes];
@@ -144,7 +145,7 @@ const typename LockstepFactor<T>::R* LockstepFactor<T>::load_group(idx group, co
   return to;
 }
 
-// The same bits every time.
+// Deterministic: the same bits every time.
 template <class T> void LockstepFactor<T>::factor_group(idx group, const R* values, R* factor, R* blocks) {
   kernels_.factor(program_, values, factor, blocks, pivot_rule(), notes_of(group));
 }
@@ -167,7 +168,7 @@ template <class T> void LockstepFactor<T>::hold_factors() {
   held_ = true;
 }
 
-// A group's solution of some columns while it is measured and refined.
+// Some columns of a group's solution during measurement and refinement.
 template <class T> struct LockstepFactor<T>::Solving {
   LockstepFactor& factor;
   Made made;
@@ -193,7 +194,7 @@ template <class T> struct LockstepFactor<T>::Solving {
 
   off entries() const { return (off)factor.plan_.n * capacity; }
 
-  // to = op(A)^-1 from, where solve(y) does that in the plan's order.
+  // to = op(A)^-1 from, where solve(y) solves in the plan's order.
   template <class Solve> void substitute(const R* from, R* to, Solve&& solve) const {
     const LockstepProgram& P = factor.program_;
     const bool plain = trans == Trans::none;
@@ -229,7 +230,7 @@ template <class T> struct LockstepFactor<T>::Solving {
     }
   }
 
-  // Refines those systems that are not accurate enough. Nothing helps where numbers are not finite.
+  // Refines the systems that are not accurate enough, except those with numbers that are not finite.
   void refine() {
     std::uint8_t chosen[lanes] = {};
     for (int l = 0; l < present; l++) chosen[l] = std::isfinite(errors[l]) && !factor.policy_.is_enough(errors[l]);
@@ -287,8 +288,9 @@ template <class T> void LockstepFactor<T>::solve(Trans trans, idx nrhs, const T*
   });
 }
 
-// A factor that is not kept is made where the thread's one before was, which is in the cache still, and no more of it
-// than solving needs: all of it where refinement does, and from the beginning if most groups came to that before.
+// A temporary factor reuses the memory of the thread's previous one, which is still in the cache, and is computed only
+// as far as the solve needs it. Refinement needs all of it; if most groups were refined before, it is computed
+// completely from the start.
 template <class T> void LockstepFactor<T>::refactor_solve(const T* values, off stride, const off* source, Trans trans,
                                                           idx nrhs, const T* b, T* x) {
   const auto lock = use_.exclusive();
@@ -354,7 +356,7 @@ template <class T> void LockstepFactor<T>::slogdet(T* sign, double* log_modulus)
   }
 }
 
-// `count` entries of the system in a lane.
+// Copies `count` entries of the system in a lane.
 template <class T> void LockstepFactor<T>::take_lane(const R* from, off count, int lane, T* to) const {
   for (off e = 0; e < count; e++) to[e] = kernels_.number(from + e * numbers, lane);
 }

@@ -1,10 +1,10 @@
-// Many systems of one pattern, factored and solved in lockstep: a group of them at a time, one in each lane of the
-// processor's vectors, so that all that is not arithmetic (indices, fronts, tree) is paid once for a group.
+// Factors and solves many systems of one pattern in lockstep: one group at a time, one system in each lane of the
+// processor's vectors, so that the overhead (indices, fronts, tree) is paid once per group.
 //
-// Pivots are fixed, so every system is watched and every solve is measured, and refined where the ladder asks for that;
-// what a system says of itself is in its report, and what is done about it is the caller's business. No system has any
-// influence on another one: its results are the same, bit for bit, alone or in any place of any batch, on one thread or
-// on many. Groups are shared out over the threads.
+// Pivots are fixed, so every system is monitored and every solve is measured and, where the accuracy policy requires
+// it, refined; each system has a status, and the caller decides what to do about it. Systems do not influence each
+// other: the results of a system are the same, bit for bit, for a single system and for any position in any batch, on
+// any number of threads. Threads divide the groups.
 #pragma once
 #include <memory>
 #include <optional>
@@ -25,27 +25,27 @@ using gpu::LockstepReport;
 template <class T> class LockstepFactor {
  public:
   using R = real_t<T>;
-  // What `A` points to must outlive it. Nothing is factored until `refactor` is called. Throws as make_lockstep_plan.
-  // Of Cholesky, values are compared on the pattern `compared`, if there is one.
+  // The arrays of `A` must outlive it. Nothing is factored until `refactor` is called. Throws as make_lockstep_plan
+  // does. Cholesky compares values on the pattern `compared` if there is one.
   LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging,
                  const AccuracyPolicy& policy, const Canonical* compared = nullptr);
 
-  // Entry k of system s is values[s * stride + source[k]]; a null source is the identity. Where a call with new values
-  // was asked to stop, what follows throws std::runtime_error until there are new values again.
+  // Entry k of system s is values[s * stride + source[k]]; a null source is the identity. After a call with new values
+  // was interrupted, later calls throw std::runtime_error until a call sets new values.
   void refactor(const T* values, off stride, const off* source);
   // Solves op(A) X = B: B and X are (count, n, nrhs). X must not overlap B.
   void solve(Trans trans, idx nrhs, const T* b, T* x);
-  // One after the other, group by group, so that a group's factor is still in the cache when it is solved with. As long
-  // as nobody has asked for a factor afterwards, it is not kept: whoever does has it made again, of the values held.
+  // Refactors and solves group by group, so that the factor of a group is still in the cache for its solve. The factor
+  // is not kept until a caller requests one afterwards, which recomputes it from the current values.
   void refactor_solve(const T* values, off stride, const off* source, Trans trans, idx nrhs, const T* b, T* x);
 
   std::vector<LockstepReport> report() const;
-  std::vector<double> errors() const;  // normwise backward errors of the last solve, the largest of its columns
-  std::vector<idx> steps() const;      // of refinement that it took, the most of its columns
+  std::vector<double> errors() const;  // normwise backward errors of the last solve, maximum over its columns
+  std::vector<idx> steps() const;      // refinement steps of that solve, maximum over its columns
   void slogdet(T* sign, double* log_modulus);
-  std::vector<T> values(idx system) const;  // canonical, those factored last
-  // Entry (j, i) of the inverse for each entry (i, j) of A, (count, nnz), by the factors; returns how far the entries
-  // of each system are from being those of its inverse (numeric/identity_error.hpp).
+  std::vector<T> values(idx system) const;  // canonical, of the last factorization
+  // Entry (j, i) of the inverse for each entry (i, j) of A, (count, nnz), from the factors; returns the identity error
+  // of each system (numeric/identity_error.hpp).
   std::vector<double> inverse_on_pattern(T* inverse);
 
   idx count() const { return count_; }
@@ -53,7 +53,7 @@ template <class T> class LockstepFactor {
   off nnz() const { return A_.nnz(); }
   off bytes() const;
   const gpu::LockstepPlan& plan() const { return plan_; }
-  bool abandoned() const { return use_.abandoned(); }  // as Factor has it
+  bool abandoned() const { return use_.abandoned(); }  // as in Factor
 
  private:
   struct Values {
@@ -67,7 +67,7 @@ template <class T> class LockstepFactor {
     const T* b;
     T* x;
   };
-  // Values of a group and their factor, or room for that and for the blocks of its fronts.
+  // Values and factor of a group, or memory for them and for the blocks of its fronts.
   struct Made {
     const R* values;
     R *factor, *blocks = nullptr;
@@ -84,8 +84,8 @@ template <class T> class LockstepFactor {
   PivotRule pivot_rule() const;
   const R* load_group(idx group, const Values& values, R* workspace);
   void factor_group(idx group, const R* values, R* factor, R* blocks);
-  // Values that are larger than a cache are worked with in memory of the thread, and written past it to where they are
-  // held: a group's own lines would be read first, and have to be written back.
+  // If the values exceed the cache, a thread works on a group in its own memory and stores the values past the cache:
+  // ordinary stores would read the lines of the group first and write them back later.
   off values_workspace() const { return values_.size() * sizeof(R) > 8 << 20 ? A_.nnz() * numbers : 0; }
   void solve_group(idx group, const Sides& sides, const Made& made, R* work);
   void hold_factors();
@@ -107,14 +107,14 @@ template <class T> class LockstepFactor {
   LockstepProgram program_;
   const LockstepKernels<T>& kernels_;
   RawVector<R> values_, factor_;
-  std::vector<RawVector<R>> work_;    // of every thread
-  std::vector<LockstepNotes> notes_;  // of every lane
+  std::vector<RawVector<R>> work_;    // per thread
+  std::vector<LockstepNotes> notes_;  // per lane
   std::vector<double> errors_;
   std::vector<idx> steps_;
-  std::vector<std::uint8_t> refined_;  // groups that have been, since the last refactor_solve began
-  bool held_ = true;                   // factor_ is of the values held
-  bool half_ = false;                  // some systems have new values and others the old ones: a call was asked to stop
-  bool factors_requested_ = false;     // for factors, after a refactor_solve
+  std::vector<std::uint8_t> refined_;  // groups refined since the last refactor_solve began
+  bool held_ = true;                   // factor_ belongs to the current values
+  bool half_ = false;                  // some systems have new values and others old ones: a call was interrupted
+  bool factors_requested_ = false;     // a caller requested factors after a refactor_solve
   mutable UseLock use_;
 };
 

@@ -10,8 +10,8 @@
 
 namespace gs {
 
-// Fronts come after all that are above them, and a front's children before the front's next sibling: so the blocks of a
-// front's ancestors are all that has to be there.
+// The traversal visits a front after all its ancestors, and its children before its next sibling, so only the blocks of
+// its ancestors have to be in memory.
 template <class T> LockstepInverse<T>::LockstepInverse(const gpu::LockstepPlan& plan, PatternView A)
     : plan_(plan), A_(A), block_(plan.nf), unchanged_(plan.tallest) {
   std::iota(unchanged_.begin(), unchanged_.end(), 0);
@@ -42,7 +42,7 @@ template <class T> LockstepInverse<T>::LockstepInverse(const gpu::LockstepPlan& 
 
 template <class T> off LockstepInverse<T>::workspace() const { return blocks_size_ + inverse_scratch(plan_.tallest); }
 
-// What is below the pivots, from the parent's block.
+// Copies the block below the pivots from the parent's block.
 template <class T> void LockstepInverse<T>::gather(const gpu::LockstepFront& front, const T* parent, T* Z) const {
   const off R = front.rows, H = R - front.width, R_parent = H ? plan_.fronts[front.parent].rows : 0;
   const std::uint16_t* place = plan_.place.data() + front.below;

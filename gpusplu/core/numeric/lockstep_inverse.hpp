@@ -1,5 +1,5 @@
-// Entries of the inverses of systems in lockstep, by their factors (plan/lockstep/plan.hpp): system by system, front by
-// front from the roots down, as numeric/front_inverse.cpp has it for one.
+// Entries of the inverses of systems in lockstep, from their factors (plan/lockstep/plan.hpp): system by system, front
+// by front from the roots down, as numeric/front_inverse.cpp does for one system.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -11,11 +11,12 @@ namespace gs {
 
 template <class T> class LockstepInverse {
  public:
-  // What these point to must outlive it.
+  // The arguments must outlive it.
   LockstepInverse(const gpu::LockstepPlan& plan, PatternView A);
 
   // Entry (j, i) of the inverse for each entry (i, j) of A, of all systems: `inverse` is (count, nnz). fetch(system,
-  // factor, values) brings what a system has, on any thread. Returns the identity errors (numeric/identity_error.hpp).
+  // factor, values) copies the data of a system, on any thread. Returns the identity errors
+  // (numeric/identity_error.hpp).
   template <class Fetch> std::vector<double> of_all(idx count, Fetch&& fetch, T* inverse) const {
     const int threads = std::min<int>(num_threads(), count);
     std::vector<RawVector<T>> work;
@@ -32,7 +33,7 @@ template <class T> class LockstepInverse {
  private:
   struct Entry {
     off k;      // of A
-    off place;  // of the entry in the transposed place
+    off place;  // of the entry at the transposed position
   };
   off workspace() const;
   double find(const T* values, T* factor, T* work, T* inverse) const;
@@ -42,7 +43,7 @@ template <class T> class LockstepInverse {
   PatternView A_;
   std::vector<off> ptr_;  // of every front into `entries_`
   RawVector<Entry> entries_;
-  std::vector<off> block_;      // where a front's inverse is, behind that of its parent
+  std::vector<off> block_;      // position of a front's inverse, after that of its parent
   std::vector<idx> unchanged_;  // rows are not interchanged
   off blocks_size_ = 0;
 };

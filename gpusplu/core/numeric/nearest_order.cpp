@@ -15,7 +15,7 @@ std::vector<idx> nearest_order(PatternView L, const std::vector<idx>& wanted, co
   const idx n = L.n;
   const auto first_of = [&](idx k) { return k > 0 && joined[k - 1] ? k - 1 : k; };  // of its block
   const auto last_of = [&](idx k) { return joined[k] ? k + 1 : k; };
-  std::vector<idx> waiting(n);  // by the first of a block: entries of its rows in columns that have not come yet
+  std::vector<idx> waiting(n);  // by first pivot of a block: entries of its rows in columns that are not placed yet
   const auto for_rows_behind = [&](idx k, auto&& visit) {
     for (idx j = k; j <= last_of(k); j++)
       for (off p = L.ptr[j]; p < L.ptr[j + 1]; p++)

@@ -1,4 +1,4 @@
-// L in the order of columns that a caller asked for, from the order that fronts eliminate them in.
+// L in the order of columns that a caller requested, from the order in which fronts eliminate them.
 #pragma once
 #include <vector>
 
@@ -7,16 +7,17 @@
 namespace gs {
 
 // The order of pivots nearest to the wanted one in which L stays lower triangular: new pivot k is old pivot order[k].
-// wanted[k] is where old pivot k is wanted, no two alike. Where joined[k], old pivots k and k + 1 are a block of D and
-// stay together, at the first of their places. L is lower triangular with its diagonal, in compressed columns.
+// wanted[k] is the wanted position of old pivot k, all distinct. Where joined[k], old pivots k and k + 1 form a block
+// of D and stay together, at the smaller of their positions. L is lower triangular with its diagonal, in compressed
+// columns.
 //
-// The smallest order by `wanted` of all that L allows, pivot by pivot; so the wanted one itself wherever L is lower
-// triangular in it, as it is without exchanges: fronts are eliminated in a postorder of the elimination tree, which any
-// order of its own columns is equivalent to (Liu, The role of elimination trees in sparse factorization, SIAM J. Matrix
-// Anal. Appl. 11 (1990), section 6). Cost: O(nnz(L) + n log n).
+// Returns the smallest order by `wanted` of all that L allows, pivot by pivot; this is the wanted order itself if L is
+// lower triangular in it, which holds without exchanges: fronts are eliminated in a postorder of the elimination tree,
+// which is equivalent to any order of its own columns (Liu, The role of elimination trees in sparse factorization, SIAM
+// J. Matrix Anal. Appl. 11 (1990), section 6). Cost: O(nnz(L) + n log n).
 std::vector<idx> nearest_order(PatternView L, const std::vector<idx>& wanted, const std::vector<char>& joined);
 
-// P L P^T, of an order as `nearest_order` has it.
+// P L P^T, with an order as returned by `nearest_order`.
 template <class T> Matrix<T> in_order(const Matrix<T>& L, const std::vector<idx>& order);
 
 }  // namespace gs

@@ -41,8 +41,8 @@ template <class T> std::optional<RawVector<T>> PartialFactor<T>::factor(const T*
   return complement;
 }
 
-// Whether a solution whose entries are all of one size is found: by the rows of the interface for what was eliminated,
-// and by those of the interior for the rest.
+// Whether a solve recovers a solution with entries of equal size: the rows of the interface check the eliminated
+// unknowns, and those of the interior the rest.
 template <class T> bool PartialFactor<T>::is_fit(const RawVector<T>& complement) const {
   const idx n = A_.n, m = n_interface(), first = n - m;
   const std::vector<T> known = known_answer<T>(n, largest_part(values_.data(), A_.nnz()));
@@ -81,7 +81,7 @@ template <class T> void PartialFactor<T>::condense(idx nrhs, const T* b, T* half
   front_.condense(nrhs, b, halfway);
 }
 
-// Of the rows of the interior; r gets their residual, and zeros elsewhere.
+// Error in the rows of the interior; r gets their residual, and zeros elsewhere.
 template <class T> SolveError PartialFactor<T>::error_inside(idx nrhs, const T* b, const T* x, T* r) const {
   std::vector<ResidualNorms> norms(nrhs);
   residual(A_, values_.data(), Trans::none, x, b, r, nrhs, norms.data());
@@ -96,7 +96,7 @@ template <class T> SolveError PartialFactor<T>::error_inside(idx nrhs, const T* 
   return error;
 }
 
-// For that residual, with the interface as it is.
+// Refinement step for that residual, with the interface fixed.
 template <class T> void PartialFactor<T>::step_inside(idx nrhs, const T* r, T* step) const {
   std::vector<T> halfway((std::size_t)A_.n * nrhs);
   front_.condense(nrhs, r, halfway.data());

@@ -1,9 +1,9 @@
-// A matrix whose unknowns are eliminated but for an interface, on which that leaves the Schur complement.
+// Elimination of all unknowns except those of an interface, which gives the Schur complement on it.
 //
-// Fronts offer pivots in their own diagonal blocks only, and no later step mends what those lose: pivots are fit where
-// a system with a known answer goes through both halves of a solve with an error that needs no other pivots. Half
-// solves with pivots of LU and LDL^T are then measured in the rows of the interior, and refined by the rules of the
-// ladder.
+// Fronts find pivots in their own diagonal blocks only, and no later step repairs bad ones: pivots are acceptable if a
+// system with a known solution passes through both halves of a solve with an error that does not require other pivots.
+// Half solves with pivots of LU and LDL^T are then measured in the rows of the interior, and refined by the rules of
+// the accuracy policy.
 #pragma once
 #include <memory>
 #include <optional>
@@ -18,15 +18,15 @@ namespace gs {
 
 template <class T> class PartialFactor {
  public:
-  // By an analysis with an interface. What `A` points to must outlive the factor.
+  // From an analysis with an interface. The arrays of `A` must outlive the factor.
   PartialFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const FactorOptions& options);
 
-  // The Schur complement by columns; nothing where fronts offer no pivots that are fit for these values, and then there
-  // is nothing to solve with. Throws NotPositiveDefinite, to the same effect.
+  // The Schur complement by columns; nullopt if the fronts have no acceptable pivots for these values, and solves are
+  // then impossible. They are also impossible after NotPositiveDefinite.
   std::optional<RawVector<T>> factor(const T* values);
 
-  // The halves of a solve with A, as FrontFactor has them; columns of b and x are n apart. Thread-safe. False if what
-  // is finite in `halfway` became an x that is not, or that is all wrong in the rows of the interior.
+  // The halves of a solve with A, as in FrontFactor; columns of b and x are n apart. Thread-safe. False if a finite
+  // `halfway` gave an x that is not finite, or that is all wrong in the rows of the interior.
   void condense(idx nrhs, const T* b, T* halfway) const;
   bool expand(idx nrhs, const T* b, const T* halfway, T* x) const;
 

@@ -1,4 +1,4 @@
-// What a factorization says of itself to the ladder.
+// Pivot quality of a factorization, for the accuracy policy.
 #pragma once
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace gs {
 
-// `restricted_pivoting`: pivots were sought in a part of their column only.
+// `restricted_pivoting`: the pivot search covered only a part of each column.
 inline PivotReport report_of(const FactorInfo& info, bool cholesky, bool restricted_pivoting, double error_bound) {
   PivotReport pivots;
   pivots.failed = info.status != FactorInfo::ok;

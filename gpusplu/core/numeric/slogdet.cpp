@@ -17,7 +17,7 @@ template <class T> struct LogProduct {
   }
 };
 
-// Of blocks of order 1 and 2.
+// From D, with blocks of order 1 and 2.
 template <class T> std::pair<T, double> slogdet_of_pivots(const Factor<T>& f, bool hermitian) {
   const std::vector<T> d = f.diagonal(), e = f.below_diagonal();
   LogProduct<T> all;

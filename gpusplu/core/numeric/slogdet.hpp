@@ -6,7 +6,7 @@
 
 namespace gs {
 
-// Sign, or phase, and the logarithm of the modulus of det A. That of a Hermitian matrix is real.
+// Sign, or phase, and the logarithm of the modulus of det A. The determinant of a Hermitian matrix is real.
 template <class T> std::pair<T, double> slogdet(const Factor<T>& factor);
 
 }  // namespace gs

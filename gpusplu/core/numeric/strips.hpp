@@ -1,4 +1,4 @@
-// Contribution blocks: of LU a square, of the others a lower triangle in strips (simd/dense_kernels.hpp), which takes
+// Contribution blocks: LU uses a square, the others a lower triangle in strips (simd/dense_kernels.hpp), which takes
 // little more than half of the memory.
 #pragma once
 #include <algorithm>
@@ -11,7 +11,8 @@ constexpr idx rows_per_task = 96;  // of a front, for one thread at a time
 
 inline idx chunks_of(idx n, idx size) { return (n + size - 1) / size; }
 
-// Of a contribution block of H rows. Small ones are squares: they stay in the cache, and strips would only take time.
+// Width of the strips of a contribution block of H rows. Small ones are squares: they stay in the cache, and strips
+// would only cost time.
 inline idx strip_width(idx H, bool one_triangle) {
   if (!one_triangle || H <= 96) return std::max<idx>(H, 1);
   return H <= 512 ? 32 : 96;
@@ -35,7 +36,7 @@ template <class T> struct Strip {
   T* at(idx i, idx j) const { return origin + i + j * ld; }
 };
 
-// Rows i .. i + m - 1 of the triangle lose Y L^H (or Y L^T), where Y has these rows, and L those from the first on.
+// Subtracts Y L^H (or Y L^T) from rows i .. i + m - 1 of the triangle; Y has these rows, L the rows from the first on.
 template <class T>
 void update_rows(const Strips<T>& C, idx i, idx m, idx K, const T* Y, off ldy, const T* L, off ldl, bool conj) {
   const DenseKernels<T>& kernel = kernels<T>();

@@ -55,7 +55,7 @@ std::vector<pid_t> threads() {
   return found;
 }
 
-// Reads /proc; false for a thread that has ended or cannot be read.
+// Whether /proc shows the thread as running; false for one that has ended.
 bool is_running(pid_t thread) {
   const std::string text = beginning_of("/proc/self/task/" + std::to_string(thread) + "/stat");
   const std::size_t name_ends = text.rfind(')');  // a thread's name may contain any character

@@ -26,7 +26,7 @@ void register_own_thread(bool begin) noexcept;
 // Called in a forked child, which has one thread.
 void forget_threads() noexcept;
 
-// Pins the workers to one processor from begin() to end(). end() keeps processors that other code has set meanwhile.
+// Pins the workers to one processor from begin() to end(), which restores the processors that they had before.
 class PinnedBlas {
  public:
   PinnedBlas() = default;

@@ -24,7 +24,7 @@ constexpr int small_sizes = 4 * (large_bits - least_bits), sizes = 4 * (most_bit
 
 std::atomic<void*> kept[sizes][of_a_size];
 constexpr std::size_t most_of_space = std::size_t(4) << 20;
-std::atomic<AddressSpace*> kept_space{nullptr};  // at its start address
+std::atomic<AddressSpace*> kept_space{nullptr};  // stored at the start of that space
 
 // Size class for so many bytes; outside of 0 .. sizes-1 if such blocks are not kept.
 int size_number(std::size_t bytes) {

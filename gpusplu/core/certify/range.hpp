@@ -1,4 +1,4 @@
-// Solves whose numbers stay within the range of the type.
+// Solves with numbers that stay within the range of the type.
 #pragma once
 #include <functional>
 #include <vector>

@@ -209,8 +209,7 @@ std::int64_t time_of_blas() noexcept {
     const pid_t thread = first.load(std::memory_order_relaxed);
     if (thread == 0) break;
     timespec time{};
-    const clockid_t clock =
-        clockid_t(~thread) * 8 + 6;  // the thread's CPU clock, encoded like pthread_getcpuclockid does
+    const clockid_t clock = clockid_t(~thread) * 8 + 6;  // the thread's CPU clock, as in pthread_getcpuclockid
     if (clock_gettime(clock, &time) == 0) sum += std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
   }
   return sum;

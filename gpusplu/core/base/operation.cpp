@@ -10,8 +10,7 @@ namespace gs {
 namespace {
 
 constexpr std::int64_t kMost = 150'000'000;  // longest time between polls [ns]
-constexpr int kTimes =
-    20;  // time between polls, in units of the last poll's time: other threads may hold the interpreter for a while
+constexpr int kTimes = 20;  // times the last poll, until the next: other threads may hold the interpreter
 
 // A clock with steps of some milliseconds that the system reads without the processor's clock, where available [ns].
 std::int64_t coarse_clock() {

@@ -156,8 +156,7 @@ struct Pool {
     rates.record(one_thread ? 1 : want, work, elapsed, end);
   }
 
-  static constexpr std::int64_t kWorthLooking =
-      3'000'000;  // jobs with waits are checked for interference above this time [ns]
+  static constexpr std::int64_t kWorthLooking = 3'000'000;  // of a job with waits: check for interference [ns]
 };
 
 // One pool for callers and one for threads in work_apart. Constant-initialized and never destroyed: workers may outlive

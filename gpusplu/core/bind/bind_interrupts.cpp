@@ -99,8 +99,7 @@ void Call::tell_the_end() {
 bool Call::has_listener() const { return main_ || callback; }
 
 bool Call::poll() noexcept {
-  if (!has_listener() || !state_)
-    return true;  // holding the GIL: a handler or callback that poll() runs made this call
+  if (!has_listener() || !state_) return true;  // with the GIL: a handler or callback of poll() made this call
   lock_again();
   if (main_ && PyErr_CheckSignals() < 0) {
     raised_.emplace();

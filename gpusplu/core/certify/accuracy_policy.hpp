@@ -23,8 +23,8 @@ struct PivotReport {
   idx n_perturbed = 0;               // pivots replaced by a larger one
   idx n_tiny = 0;                    // of these, small enough to mean a singular matrix
   double max_multiplier = 0;         // max |L|
-  double growth = 0;                 // of entries relative to the scaled matrix; 0 if not known
-  double error_bound = 0;            // modelled bound of the backward error; 0 if not available
+  double growth = 0;                 // of entries relative to the scaled matrix, if known
+  double error_bound = 0;            // modelled bound of the backward error, or 0
 };
 
 enum class Decision { accept, solve_known_system, choose_pivots };
@@ -66,12 +66,8 @@ enum class Trust { none, samples, one };
 struct SolveHistory {
   // Since the last one that was inaccurate before refinement, including unmeasured ones.
   unsigned n_accurate = 0;
-  enum Known {
-    unsolved,
-    accurate,
-    inaccurate
-  } known = unsolved;  // result for a system with a known solution, before refinement
-  double bound = 0;    // bound of the errors when that system was solved
+  enum Known { unsolved, accurate, inaccurate } known = unsolved;  // the known system, before refinement
+  double bound = 0;                                                // bound of the errors when that system was solved
 };
 
 // Decision after a step of refinement: undo it, stop, or try another one.

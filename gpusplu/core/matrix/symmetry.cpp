@@ -15,7 +15,7 @@ namespace gs {
 namespace {
 
 struct Partial {
-  off matched_pairs = 0, off_diagonal = 0, below = 0, met = 0;  // met: of those below the diagonal, by match_pairs
+  off matched_pairs = 0, off_diagonal = 0, below = 0, met = 0;  // met: those below that match_pairs visited
   double largest = 0, symmetric = 0, hermitian = 0;
   bool positive_diagonal = true, diagonally_dominant = true;
 

@@ -7,7 +7,7 @@
 //   upper values   one row for each of upper_row: the rows eliminated by earlier nodes, segment by segment, and then
 //                  the rows outside the diagonal block (entries of A that nothing is eliminated from)
 // A leaf is a single column that nothing updates, with no entries outside its block or with no others: its lower_row,
-// or its upper_row, is in the order of A's entries, and the values have room for one number more. The diagonal block
+// or its upper_row, is in the order of A's entries, and the values have space for one more number. The diagonal block
 // holds L below its diagonal and U on and above it. A segment is the part of a source node that updates this node: its
 // columns from first_row to the source's last one.
 #pragma once

@@ -42,7 +42,7 @@ template <class T> struct DenseKernels {
   // One front on one thread without BLAS. pivots[k] >= k is the row of A11 exchanged with row k, in order.
   void (*lu_front)(idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots, const PivotRule* rule,
                    PivotStats* stats);
-  // Returns -1, or the first column with a pivot that is not positive (or is NaN). Reads and writes lower triangles only.
+  // Returns -1, or the first column with a nonpositive or NaN pivot. Reads and writes lower triangles only.
   idx (*cholesky_front)(idx W, idx H, T* L, off ldl, Strips<T> C);
 
   // Solves with one front: x is W x nrhs (ldx), y is H x nrhs (ldy), both column-major. conj: with the conjugated
@@ -88,8 +88,7 @@ template <class T> struct DenseKernels {
                     PivotStats* stats);
   void (*swap_symmetric)(idx n, T* A, off lda, idx p, idx q, bool hermitian);  // rows and columns p <= q of A, lower
   void (*solve_unit_h)(idx m, idx n, T* X, off ldx, const T* L, off ldl, bool conj);  // X L^-H or X L^-T, unit
-  void (*column_sizes)(idx m, idx n, const T* X, off ldx,
-                       double* sizes);  // largest magnitudes, including the old value
+  void (*column_sizes)(idx m, idx n, const T* X, off ldx, double* sizes);  // largest magnitudes and old sizes
   void (*divide_by_pivots)(idx m, idx n, const T* Y, off ldy, const T* d, const T* e, T* X, off ldx, bool hermitian,
                            PivotStats* stats);  // X = Y D^-1: multipliers
   void (*times_pivots)(idx m, idx n, const T* X, off ldx, const T* d, const T* e, T* Y, off ldy,

@@ -14,7 +14,7 @@ namespace gs {
 
 class Loops {
  public:
-  // Of one thread, with this rank in its job.
+  // Loops of a single thread with this rank in its job.
   explicit Loops(int rank = 0) : rank_(rank) {}
   Loops(const Loops&) = delete;
   Loops& operator=(const Loops&) = delete;

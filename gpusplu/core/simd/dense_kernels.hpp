@@ -88,7 +88,7 @@ template <class T> struct DenseKernels {
                     PivotStats* stats);
   void (*swap_symmetric)(idx n, T* A, off lda, idx p, idx q, bool hermitian);  // rows and columns p <= q of A, lower
   void (*solve_unit_h)(idx m, idx n, T* X, off ldx, const T* L, off ldl, bool conj);  // X L^-H or X L^-T, unit
-  void (*column_sizes)(idx m, idx n, const T* X, off ldx, double* sizes);  // largest magnitudes and old sizes
+  void (*column_sizes)(idx m, idx n, const T* X, off ldx, double* sizes);  // maxima of magnitudes and old sizes
   void (*divide_by_pivots)(idx m, idx n, const T* Y, off ldy, const T* d, const T* e, T* X, off ldx, bool hermitian,
                            PivotStats* stats);  // X = Y D^-1: multipliers
   void (*times_pivots)(idx m, idx n, const T* X, off ldx, const T* d, const T* e, T* Y, off ldy,

@@ -1,4 +1,4 @@
-// Two things at once, where the system grants a thread for it.
+// Runs two tasks at once if the system grants a thread.
 #pragma once
 #include <exception>
 #include <system_error>
@@ -8,7 +8,7 @@
 
 namespace gs {
 
-// Runs f() on a thread of its own; where none can be had, in join().
+// Runs f() on a new thread, or in join() if no thread can be created.
 template <class F> class BackgroundTask {
  public:
   explicit BackgroundTask(F f) : f_(std::move(f)) {
@@ -27,7 +27,7 @@ template <class F> class BackgroundTask {
   BackgroundTask(const BackgroundTask&) = delete;
   BackgroundTask& operator=(const BackgroundTask&) = delete;
 
-  void join() {  // throws what f threw
+  void join() {  // rethrows what f threw
     const std::int64_t from = wall_clock();
     while (thread_.joinable() && detail::progress_point.caller && !ended_.load(std::memory_order_acquire))
       nap(wall_clock() - from);

@@ -44,7 +44,7 @@ Processors only(int processor) {
 
 bool processors_of(pid_t thread, Processors& set) { return sched_getaffinity(thread, sizeof set, &set) == 0; }
 
-// Of this process, at this moment.
+// Threads of this process at this moment.
 std::vector<pid_t> threads() {
   std::vector<pid_t> found;
   DIR* const tasks = opendir("/proc/self/task");
@@ -55,19 +55,19 @@ std::vector<pid_t> threads() {
   return found;
 }
 
-// As far as can be told; one that has ended is not.
+// Whether /proc shows the thread as running; false for one that has ended.
 bool is_running(pid_t thread) {
   const std::string text = beginning_of("/proc/self/task/" + std::to_string(thread) + "/stat");
-  const std::size_t name_ends = text.rfind(')');  // a name may have anything in it
+  const std::size_t name_ends = text.rfind(')');  // a thread's name may contain any character
   return !text.empty() && (name_ends == text.npos || text.compare(name_ends + 1, 2, " R") == 0);
 }
 
-// Of one OpenBLAS: what it exports, documented but for the first.
+// Exported functions of one OpenBLAS. All but the first are documented.
 struct Library {
-  const int* started;  // 0 while it has no workers, as after a fork
-  int (*count)();      // workers and the thread that calls
+  const int* started;  // 0 without workers, for example after a fork
+  int (*count)();      // workers plus the calling thread
   int (*get_processors)(int worker, std::size_t, Processors*);
-  int (*set_processors)(int worker, std::size_t, Processors*);  // of the last number, of the thread that calls
+  int (*set_processors)(int worker, std::size_t, Processors*);  // the last worker number stands for the calling thread
 };
 
 std::vector<std::string> paths_of_libraries() {
@@ -82,7 +82,7 @@ std::vector<std::string> paths_of_libraries() {
   return paths;
 }
 
-// Without a function where it is another library, or an OpenBLAS of before 2024, which has none for that.
+// Functions are null for another library and for an OpenBLAS older than 2024, which does not export them.
 Library open_library(const std::string& path) {
   Library library{};
   void* const handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
@@ -96,21 +96,21 @@ Library open_library(const std::string& path) {
   for (const char* name : {"scipy_openblas_get_num_threads64_", "scipy_openblas_get_num_threads",
                            "openblas_get_num_threads64_", "openblas_get_num_threads"})
     if (!library.count) find(library.count, name);
-  dlclose(handle);  // whoever loaded it keeps it
+  dlclose(handle);  // the library stays loaded because others hold it
   return library;
 }
 
-// What is known, for all calls. Never destroyed: threads may outlive static destructors.
+// Known workers, shared by all calls. Never destroyed: threads may outlive static destructors.
 struct WorkerTable {
   struct Worker {
     pid_t thread;
-    Processors processors;  // before they were kept to one
+    Processors processors;  // before they were pinned
   };
   std::mutex mutex;
   std::vector<Worker> workers;
   std::vector<pid_t> own_threads;
   int holders = 0, n_forking = 0, n_libraries = 0;
-  std::int64_t looked = 0;  // when somebody looked for workers [ns]
+  std::int64_t looked = 0;  // time of the last search for workers [ns]
 };
 
 union PermanentWorkerTable {
@@ -121,10 +121,10 @@ union PermanentWorkerTable {
 constinit PermanentWorkerTable worker_table;
 
 constexpr int kMostFirst = 4;
-std::atomic<pid_t> firsts[kMostFirst];  // workers of that number in each library
+std::atomic<pid_t> firsts[kMostFirst];  // the first worker of each library
 
-// A library ends its workers before a fork, and nobody must ask for their processors then. Handlers of the last that
-// registers run first, so this is called again when a library is met.
+// An OpenBLAS ends its workers before a fork; no thread may query their processors then. The handlers registered last
+// run first, so this is called again when a new library is found.
 void wait_at_forks() {
   pthread_atfork(
       [] {
@@ -136,15 +136,15 @@ void wait_at_forks() {
       nullptr);
 }
 
-// Of a set, the one after some other, round about.
+// The next processor of the set after `after`, cyclically.
 int next_processor(const Processors& set, int after) {
   for (int k = 1; k <= CPU_SETSIZE; k++)
     if (const int processor = (after + k) % CPU_SETSIZE; CPU_ISSET(processor, &set)) return processor;
   return after;
 }
 
-// Numbers of workers are the library's, and only that says what thread one is: that whose processors change when it is
-// asked to change them.
+// OpenBLAS numbers its workers but does not give their thread ids. The thread of a worker is the one with a processor
+// mask that changes when the library is asked to change it.
 pid_t thread_of(const Library& library, int worker, const std::vector<WorkerTable::Worker>& before) {
   Processors own, one = only(sched_getcpu()), now;
   if (library.get_processors(worker, sizeof own, &own) != 0) return 0;
@@ -159,7 +159,7 @@ pid_t thread_of(const Library& library, int worker, const std::vector<WorkerTabl
 
 void find_workers(WorkerTable& all, const std::vector<std::string>& paths) {
   if ((int)paths.size() > all.n_libraries) wait_at_forks(), all.n_libraries = (int)paths.size();
-  std::vector<WorkerTable::Worker> present;  // the first of the process first
+  std::vector<WorkerTable::Worker> present;  // the first thread of the process comes first
   for (const pid_t thread : threads())
     if (Processors set; processors_of(thread, set)) present.push_back({thread, set});
   int n_first = 0;
@@ -193,7 +193,7 @@ bool others_are_running(const WorkerTable& all) {
          });
 }
 
-// Not the caller's, where there is another.
+// Avoids the caller's processor if the set has another one.
 int processor_for_all(const Processors& allowed) {
   const int current = sched_getcpu();
   for (int k = CPU_SETSIZE; k-- > 0;)
@@ -209,7 +209,7 @@ std::int64_t time_of_blas() noexcept {
     const pid_t thread = first.load(std::memory_order_relaxed);
     if (thread == 0) break;
     timespec time{};
-    const clockid_t clock = clockid_t(~thread) * 8 + 6;  // as pthread_getcpuclockid makes it: the thread's CPU time
+    const clockid_t clock = clockid_t(~thread) * 8 + 6;  // the thread's CPU clock, as in pthread_getcpuclockid
     if (clock_gettime(clock, &time) == 0) sum += std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
   }
   return sum;
@@ -240,12 +240,12 @@ void register_own_thread(bool begin) noexcept {
   try {
     if (begin) all.own_threads.push_back(self);
     else std::erase(all.own_threads, self);
-  } catch (const std::bad_alloc&) {  // then it is a thread that may be in a product
+  } catch (const std::bad_alloc&) {  // the thread then counts as one that may be in a product
   }
 }
 
 void forget_threads() noexcept {
-  new (&worker_table.all) WorkerTable;  // without giving back what there was: others may have been changing it
+  new (&worker_table.all) WorkerTable;  // the old memory is leaked: other threads may have been changing it at the fork
   for (auto& first : firsts) first = 0;
 }
 
@@ -270,11 +270,11 @@ void PinnedBlas::release() noexcept {
   WorkerTable& all = worker_table.all;
   std::lock_guard lock(all.mutex);
   left_ = 0;
-  if (all.holders == 0 || --all.holders > 0) return;  // 0: begun by the parent of this process
+  if (all.holders == 0 || --all.holders > 0) return;  // 0: begin() ran in the parent process
   int processor = sched_getcpu();
   for (const auto& [thread, processors] : all.workers) {
     if (CPU_COUNT(&processors) == 0) continue;
-    // The system leaves them where they are for milliseconds, and a product that comes now would wait for all of them.
+    // The system does not migrate them for milliseconds, and a product that starts now would wait for all of them.
     processor = next_processor(processors, processor);
     const Processors its_own = only(processor);
     sched_setaffinity(thread, sizeof its_own, &its_own);
@@ -282,7 +282,7 @@ void PinnedBlas::release() noexcept {
   }
 }
 
-#else  // threads are not kept to processors by others
+#else  // other systems do not let a process pin the threads of a library
 
 std::int64_t time_of_blas() noexcept { return 0; }
 void find_blas_threads(std::int64_t) noexcept {}

@@ -9,7 +9,7 @@ namespace gs {
 
 void copy_bytes(void* to, const void* from, std::size_t bytes) {
   constexpr std::size_t chunk = 1 << 15, least = 1 << 18;
-  const int most = bytes < (1 << 22) ? 4 : 8;  // what is large comes from memory, not from a cache
+  const int most = bytes < (1 << 22) ? 4 : 8;  // large arrays come from memory, not from a cache
   if (bytes < least) {
     std::memcpy(to, from, bytes);
     return;

@@ -1,4 +1,4 @@
-// Results that are too small for a normal number as zeros: processors take some hundred cycles for each of the others.
+// Flushes subnormal results to zero: processors take some hundred cycles for each subnormal number.
 #pragma once
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -6,7 +6,7 @@
 
 namespace gs {
 
-// Of this thread, while it lives; elsewhere than on x86-64 nothing.
+// In the calling thread, for the lifetime of the object; no effect except on x86-64.
 class FlushToZero {
  public:
 #if defined(__x86_64__)
@@ -14,7 +14,7 @@ class FlushToZero {
     if (wanted) _mm_setcsr((before_ & ~_MM_EXCEPT_UNDERFLOW) | _MM_FLUSH_ZERO_ON);
   }
   ~FlushToZero() { _mm_setcsr(before_ | (_mm_getcsr() & _MM_EXCEPT_MASK)); }
-  bool flushed() const { return _mm_getcsr() & _MM_EXCEPT_UNDERFLOW; }  // where it was wanted
+  bool flushed() const { return _mm_getcsr() & _MM_EXCEPT_UNDERFLOW; }  // whether a result has underflowed
 
  private:
   unsigned before_;

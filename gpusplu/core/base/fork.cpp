@@ -8,7 +8,7 @@
 
 namespace gs {
 
-// All objects to be renewed. Held while the process forks, so that the child finds it whole.
+// All objects to reset. The lock is held while the process forks, so that the child finds a consistent list.
 struct Register {
   std::mutex mutex;
   ResetAfterFork* first = nullptr;
@@ -47,7 +47,7 @@ ResetAfterFork::~ResetAfterFork() { all.remove(this); }
 
 namespace {
 
-// What this thread holds; those beyond the last place are not looked for. Initial-exec as in threads.cpp.
+// Locks that this thread holds; further ones are not detected. Initial-exec as in threads.cpp.
 struct Holding {
   static constexpr int most = 8;
   const UseLock* lock[most];

@@ -1,7 +1,7 @@
-// What a fork leaves behind: the child has one thread, and what others were at stays as they had it at that moment.
+// State after a fork: the child has one thread, and what other threads were changing stays as it was at that moment.
 //
-// The core has no lock that is held across a fork. Locks live in objects that are renewed in the child (here), or on
-// the stacks of the threads that use them, which the child never sees; the pool of threads starts anew (threads.cpp).
+// The core holds no lock across a fork. Locks live in objects that are reset in the child (here), or on the stacks of
+// the threads that use them, which the child never sees; the thread pool starts again (threads.cpp).
 #pragma once
 #include <mutex>
 #include <shared_mutex>
@@ -9,7 +9,7 @@
 
 namespace gs {
 
-// An object whose renew() a forked child calls before anything else.
+// Base of objects with a reset function that a forked child calls before anything else.
 class ResetAfterFork {
  public:
   ResetAfterFork();
@@ -38,11 +38,11 @@ struct BusyError : std::runtime_error {
             "the call that this handler interrupts is using the factor; it can be asked once that call has returned") {}
 };
 
-// Of an object that many read and one changes. A child finds all locks free; what another thread was changing at the
-// fork is of no use there, and whoever asks for it gets an AbandonedError.
+// A lock for an object with many readers and one writer. A child finds all locks free; an object that another thread
+// was changing at the fork is unusable in the child, and locking it raises AbandonedError.
 //
-// A call that holds the lock may be interrupted by a handler (operation.hpp), which would wait for its own thread if it
-// asked for the object: that is a BusyError.
+// A handler may interrupt the call that holds the lock (operation.hpp). If the handler uses the object, it would wait
+// for its own thread, so it gets a BusyError instead.
 class UseLock : ResetAfterFork {
  public:
   class Exclusive {
@@ -73,14 +73,14 @@ class UseLock : ResetAfterFork {
   Shared together() { return Shared(*this); }
   Exclusive exclusive() { return Exclusive(*this); }
   bool abandoned() const { return abandoned_; }
-  std::mutex counts;  // for those who share, about what they count
+  std::mutex counts;  // protects the count of readers
 
  private:
   void reset_after_fork() noexcept override;
   void check() const;
 
   std::shared_mutex use_;
-  std::mutex turn_;  // taken before use_, so that those who read cannot starve one who changes
+  std::mutex turn_;  // taken before use_, so that readers cannot starve a writer
   bool changing_ = false, abandoned_ = false;
 };
 

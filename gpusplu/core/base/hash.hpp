@@ -6,7 +6,7 @@
 
 namespace gs {
 
-// Four independent lanes of multiply and rotate, 8 bytes a step.
+// Four independent chains of multiply and rotate, 8 bytes per step.
 struct Hash {
   std::uint64_t lane[4] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0x2545f4914f6cdd1d};
 

@@ -1,4 +1,4 @@
-// Large arrays meet memory in pages of 2 MiB where the system has them: one page fault in place of 512.
+// Requests pages of 2 MiB for large arrays, if the system has them: one page fault instead of 512.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gs {
 
-// For an array that has been allocated and not been written yet. Small ones are left alone.
+// For an array that has been allocated and not written yet. No effect on small arrays.
 template <class Vector> void prefer_huge_pages(Vector& v) {
 #ifdef __linux__
   constexpr std::uintptr_t page = 4096, least = std::uintptr_t(4) << 20;

@@ -9,13 +9,14 @@
 namespace gs {
 namespace {
 
-constexpr std::int64_t kBlasHold = 10'000'000'000;  // that they are put aside, where they have run again [ns]
-constexpr double kRecent = 25'000'000;              // of jobs that a mean is taken of [ns]
-constexpr double kFaster = 1.1;                     // times the rate of all that one thread must have
-constexpr int kTrials = 20;                         // times as long as a trial took, until the next
-constexpr std::int64_t kValid = 1'000'000'000;      // how long the rate of one thread need not be measured again [ns]
+constexpr std::int64_t kBlasHold = 10'000'000'000;  // how long workers stay pinned after they ran again [ns]
+constexpr double kRecent = 25'000'000;              // averaging time of the mean over recent jobs [ns]
+constexpr double kFaster = 1.1;                     // the rate of one thread must exceed the rate of all by this factor
+constexpr int kTrials = 20;                         // time until the next trial, in units of the last trial's time
+constexpr std::int64_t kValid = 1'000'000'000;      // how long the measured rate of one thread stays valid [ns]
 
-// Part of the best rate of so many threads below which one thread is tried: it cannot be worth it at much more.
+// One thread is tried if the rate falls below this fraction of the best rate of all threads; above it, one thread
+// cannot win.
 double suspicious(int threads) { return std::max(0.3, 1.2 / threads); }
 
 double get(const std::atomic<double>& x) { return x.load(std::memory_order_relaxed); }
@@ -46,7 +47,7 @@ bool RateComparison::wants_one_thread(std::int64_t now) const {
   return trial_.load(std::memory_order_relaxed) || now < get(until_);
 }
 
-// Threads that run jobs of one size at once may overwrite what others have found, which costs a trial.
+// Threads that run jobs of one size concurrently may overwrite each other's results, which costs one trial.
 void RateComparison::record(int threads, double work, std::int64_t elapsed, std::int64_t now) {
   if (work <= 0 || elapsed <= 0) return;
   if (threads == 1) {
@@ -68,7 +69,7 @@ void RateComparison::compare(std::int64_t now) {
     set(until_, now + kHold);
     all_.forget();
   } else {
-    set(best_, std::max(0.9 * get(best_), all_.rate()));  // it may have been that of another matrix
+    set(best_, std::max(0.9 * get(best_), all_.rate()));  // the best rate may come from another matrix
   }
 }
 

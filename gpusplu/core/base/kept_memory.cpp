@@ -16,17 +16,17 @@ namespace gs {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t(16) << 20;
-// Smaller blocks are the C library's business, which keeps them anyway. Of large ones the system may take the pages,
-// whenever it needs them.
+// The C library keeps smaller blocks by itself. Of large blocks the system may reclaim the pages whenever it needs
+// them.
 constexpr int least_bits = 14, large_bits = 22, most_bits = 29;
-// Four sizes from a power of two to the next: what is handed out may be a quarter too much, which nobody writes to.
+// Four sizes per power of two: a block may be a quarter larger than requested; that part is never written.
 constexpr int small_sizes = 4 * (large_bits - least_bits), sizes = 4 * (most_bits - least_bits), of_a_size = 8;
 
 std::atomic<void*> kept[sizes][of_a_size];
 constexpr std::size_t most_of_space = std::size_t(4) << 20;
-std::atomic<AddressSpace*> kept_space{nullptr};  // at its own start
+std::atomic<AddressSpace*> kept_space{nullptr};  // stored at the start of that space
 
-// Of blocks for so many bytes; outside of 0 .. sizes-1 where none are kept.
+// Size class for so many bytes; outside of 0 .. sizes-1 if such blocks are not kept.
 int size_number(std::size_t bytes) {
   if (bytes <= std::size_t(1) << least_bits) return -1;
   const int bits = std::bit_width(bytes - 1) - 1;  // 2^bits < bytes <= 2^(bits + 1)
@@ -39,14 +39,14 @@ template <class T> T* take(std::atomic<T*>& place) {
   return place.load(std::memory_order_relaxed) ? place.exchange(nullptr, std::memory_order_acquire) : nullptr;
 }
 
-// As for patterns that are remembered (gpusplu/dispatch/patterns.py): 512 MiB, or a sixteenth of the memory if that is less.
+// The bound of the pattern cache (gpusplu/dispatch/patterns.py): 512 MiB, or a sixteenth of the memory if that is less.
 std::size_t most_large_bytes() {
   static const std::size_t most = std::min<std::size_t>(
       std::size_t(1) << most_bits, (std::size_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 16);
   return most;
 }
 
-// Whether the system may take the pages of a block, which is kept as it is until then.
+// Lets the system reclaim the pages of a block. The contents stay until then.
 bool offer_pages(void* memory, std::size_t bytes) {
 #ifdef MADV_FREE
   static const std::uintptr_t page = sysconf(_SC_PAGESIZE);
@@ -58,7 +58,7 @@ bool offer_pages(void* memory, std::size_t bytes) {
 #endif
 }
 
-// What is kept of small arrays and of address space, or of large arrays.
+// Accounts of kept memory: small arrays and address space, or large arrays.
 struct Account {
   std::atomic<std::size_t> bytes{0};
 
@@ -70,7 +70,7 @@ Account small, large;
 
 Account& account_of(int number) { return number < small_sizes ? small : large; }
 
-// Where there is too much, all goes: what was of use to others before this matrix is of none to it.
+// Above the bound everything is freed: memory that fitted earlier matrices is of no use for this one.
 void keep_within_bounds() {
   if (small.is_above(most_bytes) || large.is_above(most_large_bytes())) drop_kept_memory();
 }

@@ -1,15 +1,14 @@
-// Memory that arrays have left, kept for the next ones.
+// Keeps freed arrays for later allocations.
 //
-// A factorization of a few milliseconds spends half of them on the system's work on fresh pages: what the one before it
-// has freed went back to the system. So some of it is kept, no more than anybody notices, and large arrays of which the
-// system may take the pages.
+// A factorization of a few milliseconds spends half of its time on page faults if the previous one returned its memory
+// to the system. So gpusplu keeps a small amount of memory, plus large arrays with pages that the system may reclaim.
 #pragma once
 #include <cstddef>
 
 namespace gs {
 
-// As std::malloc and std::free, but that whoever gives memory back says how much he asked for. For any thread, and
-// without a lock: nothing can be held across a fork.
+// Like std::malloc and std::free, but give_memory needs the requested size. Callable from any thread; lock-free,
+// because no lock may be held across a fork.
 void* take_memory(std::size_t bytes);
 void give_memory(void* memory, std::size_t bytes);
 

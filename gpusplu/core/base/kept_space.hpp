@@ -1,20 +1,20 @@
-// Address space that contribution blocks have left, kept for the next ones as arrays are (base/kept_memory.hpp), within
-// the same bound: one piece, of which the first pages.
+// Keeps the address space of freed contribution blocks for later ones, like kept arrays (base/kept_memory.hpp) and
+// within the same bound: one block, and the first pages of it.
 #pragma once
 #include <cstddef>
 
 namespace gs {
 
-// Pages are met from its start on, up to `touched` at most.
+// Pages are used from the start on, up to `touched` at most.
 struct AddressSpace {
   std::byte* start = nullptr;
   std::size_t size = 0, touched = 0;  // [bytes]
 };
 
-AddressSpace take_space(std::size_t bytes);  // so many at least; nowhere if there are none
+AddressSpace take_space(std::size_t bytes);  // at least so many bytes; null if none are kept
 void give_space(AddressSpace space);
 
-// Those from `touched` on go back to the system.
+// Returns the pages from `touched` on to the system.
 void give_pages_from(AddressSpace& space, std::size_t touched);
 
 }  // namespace gs

@@ -33,7 +33,7 @@ void Loops::leave() {
 }
 
 void Loops::wait_while(int number) const {
-  WaitRecord idle;  // says nothing about how well members work together
+  WaitRecord idle;  // not recorded for the job: an idle wait does not show contention
   wait_until([&] { return number_.load(std::memory_order_acquire) != number; },
              [&](std::int64_t) { number_.wait(number, std::memory_order_acquire); }, idle);
 }

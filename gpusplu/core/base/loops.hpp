@@ -1,8 +1,8 @@
 // Parallel loops inside a job: one thread, the leader, runs the program; others help with the loops in it.
 //
-// Iterations are handed out one by one, and a loop ends when all of them are done, not when all threads have come. So a
-// thread that the system does not run delays the others only by the iteration that it is at, and a helper may come
-// and go at any time. Beside busy neighbours the leader alone does what one thread would do; the others add to it.
+// Iterations are handed out one by one, and a loop ends when all of them are done, not when all threads have arrived.
+// So a thread that the system has suspended delays the others only by its current iteration, and a helper may join and
+// leave at any time. On a busy machine the leader does what one thread would do; the helpers add to it.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -14,18 +14,18 @@ namespace gs {
 
 class Loops {
  public:
-  // Of one thread, with this rank in its job.
+  // Loops of a single thread with this rank in its job.
   explicit Loops(int rank = 0) : rank_(rank) {}
   Loops(const Loops&) = delete;
   Loops& operator=(const Loops&) = delete;
 
-  int rank() const { return rank_; }  // of the leader
+  int rank() const { return rank_; }  // rank of the leader
   int size() const { return size_; }  // threads that may share loops
-  // Parts to cut n rows or columns into, of at least `least` each.
+  // Number of ranges to divide n rows or columns into, of at least `least` each.
   int parts(int n, int least) const { return size_ == 1 ? 1 : std::clamp(n / least, 1, 2 * size_); }
 
-  // Runs body(k, rank) for k = 0 .. count - 1, and first() on the leader beside them. Neither may throw. What is left
-  // when the call was asked to stop is not done.
+  // Runs body(k, rank) for k = 0 .. count - 1, and first() on the leader at the same time. Neither may throw. After a
+  // stop request the remaining iterations are skipped.
   template <class F, class First> void run(int count, F&& body, First&& first) {
     using Body = std::remove_reference_t<F>;
     const bool shared = size_ > 1 && count > 0;
@@ -41,11 +41,12 @@ class Loops {
     if (count > 1) run(count, body, [] {});
   }
 
-  // The leader is this member of a team.
+  // Makes the calling member of a team the leader.
   void begin(const Team& team) { rank_ = team.rank, size_ = team.size, team_ = &team; }
   void end();  // helpers return
 
-  // Another member, until end(). Between loops it calls other(), which returns false when there is nothing else to do.
+  // Called by the other members; returns after end(). Between loops it calls other(), which returns false if it has no
+  // work.
   template <class Other> void help(const Team& team, Other&& other) {
     for (int seen = -1;;) {
       const int now = number_.load(std::memory_order_acquire);
@@ -77,9 +78,9 @@ class Loops {
   int count_ = 0;
   void (*body_)(void*, int, int) = nullptr;
   void* context_ = nullptr;
-  // Apart from each other: idle helpers read the first again and again.
-  alignas(64) std::atomic<int> number_{0};  // of the loop that began last
-  // kOpen while threads may enter, plus how many are inside. What a loop consists of changes only at 0.
+  // On separate cache lines: idle helpers poll the first.
+  alignas(64) std::atomic<int> number_{0};  // number of the last loop that began
+  // kOpen while threads may enter, plus the number of threads inside. The loop's data change only at 0.
   alignas(64) std::atomic<int> gate_{0};
   std::atomic<int> next_{0};
 };

@@ -9,10 +9,10 @@
 namespace gs {
 namespace {
 
-constexpr std::int64_t kMost = 150'000'000;  // between looks [ns]
-constexpr int kTimes = 20;  // as long as a look took, before the next: others may keep the interpreter for a while
+constexpr std::int64_t kMost = 150'000'000;  // longest time between polls [ns]
+constexpr int kTimes = 20;  // times the last poll, until the next: other threads may hold the interpreter
 
-// Steps of some milliseconds, without asking the processor's clock where the system has such a one [ns].
+// A clock with steps of some milliseconds that the system reads without the processor's clock, where available [ns].
 std::int64_t coarse_clock() {
 #ifdef CLOCK_MONOTONIC_COARSE
   constexpr clockid_t clock = CLOCK_MONOTONIC_COARSE;
@@ -45,7 +45,7 @@ void Operation::poll_if_due() {
   const std::int64_t now = coarse_clock();
   if (now < due_) return;
   std::int64_t took = 0;
-  if (due_ != 0) {  // else the operation has just begun
+  if (due_ != 0) {  // otherwise the operation has just begun
     blas_.end();
     if (!poll()) stopped_.store(true, std::memory_order_relaxed);
     took = coarse_clock() - now;

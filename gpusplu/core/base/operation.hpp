@@ -1,11 +1,11 @@
-// What a call of the core and all threads that work for it have in common: whether it has to stop, and how far it is.
+// State that a call of the core shares with all threads that work for it: the stop request and the progress.
 //
-// Work looks at it wherever a few milliseconds have passed: go_on() throws Interrupted; must_stop() is for members of
-// teams, who must not throw and are waited for. They leave their work undone, and run_helpers throws when everybody
-// has come to the end. So all memory is given back on the way out, no thread stays
-// behind, and what half changed is for whoever holds it to say (numeric/factor.hpp).
+// Threads check for a stop request every few milliseconds: go_on() throws Interrupted; must_stop() is for members of
+// teams, which must not throw because other members wait for them. They leave their work undone, and run_helpers throws
+// when all members have finished. So all memory is freed on the way out and no thread is left behind; the owner of a
+// half-changed object marks it as such (numeric/factor.hpp).
 //
-// The thread that called looks around by itself, now and then (bind/call.hpp); the others only see what it saw.
+// The calling thread polls regularly (bind/call.hpp); the others only read the result.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,25 +15,25 @@
 
 namespace gs {
 
-// The call was asked to stop. No std::exception: nobody shall take it for a failure, and go on in another way.
+// The call was asked to stop. Not a std::exception: no handler may treat it as a failure and try another method.
 struct Interrupted {};
 
 class Operation;
 
 namespace detail {
-// Whom a thread works for, and whether it is the one that called.
+// The operation that a thread works for, and whether the thread made the call.
 struct ProgressPoint {
   Operation* operation = nullptr;
   bool caller = false;
 };
-// In the block that a thread begins with, as in threads.cpp.
+// In the static TLS block, as in threads.cpp.
 extern __attribute__((tls_model("initial-exec"))) constinit thread_local ProgressPoint progress_point;
 }  // namespace detail
 
-// While it lives, the thread that made it and its helpers work for it.
+// While it exists, the thread that constructed it and its helpers work for it.
 class Operation {
  public:
-  static constexpr std::int64_t kBetween = 50'000'000;  // looks [ns]
+  static constexpr std::int64_t kBetween = 50'000'000;  // time between polls [ns]
 
   explicit Operation(std::int64_t between = kBetween) : between_(between), before_(detail::progress_point) {
     detail::progress_point = {this, true};
@@ -41,10 +41,10 @@ class Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  void poll_if_due();                   // of the thread that called
-  PinnedBlas& blas() { return blas_; }  // until it ends or looks: they sleep by then
+  void poll_if_due();                   // for the calling thread
+  PinnedBlas& blas() { return blas_; }  // pinned until the operation ends or polls: the workers sleep by then
 
-  // For whoever watches: what is done, and how much work it will be; 0 where that is not known.
+  // Progress for monitors: work done and total work; 0 if the total is not known.
   void begin(const char* phase, double work) {
     phase_ = phase, total_ = work;
     done_.store(0, std::memory_order_relaxed);
@@ -53,7 +53,7 @@ class Operation {
 
  protected:
   ~Operation() { detail::progress_point = before_; }
-  virtual bool poll() noexcept = 0;  // whether to go on
+  virtual bool poll() noexcept = 0;  // false: stop
   const char* phase() const { return phase_; }
   double total() const { return total_; }
   double done() const { return done_.load(std::memory_order_relaxed); }
@@ -69,7 +69,7 @@ class Operation {
   std::atomic<double> done_{0};
 };
 
-// A thread that works for the operation of another.
+// Makes a thread work for the operation of another thread.
 class Helping {
  public:
   explicit Helping(Operation* operation) : before_(detail::progress_point) {
@@ -94,12 +94,13 @@ inline void go_on() {
   if (must_stop()) throw Interrupted();
 }
 
-// Part of a wait that has lasted this long, for the thread that looks whether to stop, which therefore cannot sleep
-// until it is woken: not much longer than it takes to be woken, nor than a small part of the wait [ns].
+// One sleep in a wait that has lasted this long, for the thread that polls for stop requests and so cannot sleep until
+// it is woken: not much longer than a wake-up takes, nor than a small part of the wait [ns].
 void nap(std::int64_t waited) noexcept;
 void sleep_for(std::int64_t time) noexcept;  // [ns]
 
-// What begins is the next phase of the operation, so much work in some unit; and so much of it was done.
+// begin_phase starts the next phase of the operation, with `work` in some unit; the function below adds to the work
+// done.
 inline void begin_phase(const char* phase, double work = 0) {
   if (detail::progress_point.caller) detail::progress_point.operation->begin(phase, work);
 }
@@ -107,7 +108,7 @@ inline void have_done(double work) {
   if (detail::progress_point.operation) detail::progress_point.operation->add(work);
 }
 
-// For loops of short steps: looks after every so many entries that were visited, which is some 50 microseconds.
+// For loops of short steps: polls each time so many entries were visited, which takes some 50 microseconds.
 class Pace {
  public:
   bool must_stop(off entries = 1) noexcept {

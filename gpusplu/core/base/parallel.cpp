@@ -7,7 +7,7 @@
 namespace gs::detail {
 
 void run_pass(int want, void (*body)(void*, const Team&), void* context) {
-  constexpr int kClosed = 1 << 20;         // whoever comes after that is late
+  constexpr int kClosed = 1 << 20;         // threads that arrive after that do not take part
   constexpr std::int64_t kSoon = 100'000;  // [ns] that a thread takes to wake up
   std::atomic<int> come{0}, size{0};
   const auto in_team = [&](const Team& team) {

@@ -1,4 +1,4 @@
-// Loops that several threads share: the one way to hand out work, and ranges of it.
+// Loops that several threads share, and ranges of a loop.
 #pragma once
 #include <algorithm>
 #include <type_traits>
@@ -10,35 +10,36 @@
 
 namespace gs {
 
-// Of passes over the entries of a matrix: all of one kind, as each is over too soon to find out by itself.
+// Passes over the entries of a matrix. They share one kind, because one pass is too short for statistics of its own.
 inline constinit JobKind of_passes;
 
-// What is below is compiled once, not for every body.
+// Compiled once, not for every body.
 namespace detail {
 void run_pass(int want, void (*body)(void*, const Team&), void* context);
 void share_out(int threads, std::size_t count, void (*body)(void*, std::size_t, int), void* context, JobKind* kind);
 }  // namespace detail
 
-// Runs body(const Team&), which has no barrier, on up to want threads: the team is who has come before long, each with
-// a slice, and nobody waits for the others. Most passes read everything for each slice, so a slice is one member's.
+// Runs body(const Team&), which has no barrier, on up to want threads: the team is the threads that arrive soon, each
+// with a slice, and no thread waits for the others. Most passes read everything for each slice, so each slice has one
+// thread.
 template <class F> void run_pass(int want, F&& body) {
   using Body = std::remove_reference_t<F>;
   detail::run_pass(
       want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team); }, (void*)&body);
 }
 
-// Runs body(k, rank) for k = 0 .. count-1, whoever is free the next one, and nobody waits for a thread that the system
-// has not run in time; throws what a body threw. `kind`, if given, is that of this kind of job.
+// Runs body(k, rank) for k = 0 .. count-1; each free thread takes the next k, and none waits for a thread that the
+// system has not started in time. Rethrows what a body threw. `kind`, if given, is the kind of job.
 template <class F> void share_out(int threads, std::size_t count, F&& body, JobKind* kind = nullptr) {
   using Body = std::remove_reference_t<F>;
   detail::share_out(
       threads, count, [](void* p, std::size_t k, int rank) { (*static_cast<Body*>(p))(k, rank); }, (void*)&body, kind);
 }
 
-constexpr off kLongRange = 2'000'000;  // entries, some milliseconds: how long nobody looks whether to stop
+constexpr off kLongRange = 2'000'000;  // entries, some milliseconds: the longest time without a poll
 
-// Runs body(begin, end) over ranges of 0 .. n-1, on as many threads as `entries` matrix entries are worth. What body
-// does must not depend on how they are cut.
+// Runs body(begin, end) over ranges of 0 .. n-1, on as many threads as `entries` matrix entries are worth. The result
+// of body must not depend on the ranges.
 template <class Int, class Body> void over_range(Int n, off entries, Body&& body) {
   const int threads = threads_for(entries);
   const int n_ranges = (int)std::max<off>(threads == 1 ? 1 : 4 * threads, entries / kLongRange);

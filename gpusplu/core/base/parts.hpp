@@ -1,4 +1,4 @@
-// Parts of a range that lie one behind the other, by where they begin.
+// Consecutive parts of a range, given by their first indices.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace gs {
 
-// Of each of the indices below n the part that it is in; part k is begin[k] .. begin[k + 1] - 1.
+// The part of each index below n; part k is begin[k] .. begin[k + 1] - 1.
 inline std::vector<idx> part_of_each(const std::vector<idx>& begin, idx n) {
   std::vector<idx> part(n);
   for (std::size_t k = 0; k + 1 < begin.size(); k++)

@@ -12,7 +12,7 @@
 namespace gs {
 namespace {
 
-// Processors that "QUOTA PERIOD" is worth; 0 for "max PERIOD" and anything else.
+// Number of processors in "QUOTA PERIOD"; 0 for "max PERIOD" and anything else.
 double quota_in(const std::string& text) {
   long long quota = 0, period = 0;
   const char* end = text.data() + text.size();
@@ -24,8 +24,7 @@ double quota_in(const std::string& text) {
 
 }  // namespace
 
-// By C's library: streams of the C++ library crashed in a process that had loaded another version of that library
-// before.
+// Uses C's library: C++ streams crashed in a process that had loaded another version of the C++ library before.
 std::string beginning_of(const std::string& path) {
   char text[4096];
   std::FILE* file = std::fopen(path.c_str(), "r");
@@ -40,7 +39,7 @@ int quota_of(const std::string& membership, const std::string& root) {
   if (found == std::string::npos) return 0;
   std::string group = membership.substr(found + 3, membership.find('\n', found) - found - 3);
   double least = 0;
-  for (;;) {  // from the group up: each of its ancestors may have a quota too
+  for (;;) {  // from the group upwards: each ancestor may have a quota too
     const double quota = quota_in(beginning_of(root + (group == "/" ? "" : group) + "/cpu.max"));
     if (quota > 0) least = least > 0 ? std::min(least, quota) : quota;
     if (group.size() <= 1) break;

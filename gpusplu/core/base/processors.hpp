@@ -6,12 +6,12 @@ namespace gs {
 
 int usable_processors();
 
-// As many as a control group's quota is worth, a part of one counted whole; 0 without a quota (Linux kernel
-// documentation, Control Group v2, "CPU Interface Files": cpu.max). `membership` is what /proc/self/cgroup says,
-// `root` where the hierarchy is mounted.
+// The quota of a control group in processors, rounded up; 0 without a quota (Linux kernel documentation, Control Group
+// v2, "CPU Interface Files": cpu.max). `membership` is the text of /proc/self/cgroup, `root` the directory where the
+// hierarchy is mounted.
 int quota_of(const std::string& membership, const std::string& root);
 
-// Of a file, up to 4 KiB; empty where there is none.
+// The first 4 KiB of a file; empty if it cannot be read.
 std::string beginning_of(const std::string& path);
 
 }  // namespace gs

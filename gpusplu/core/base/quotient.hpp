@@ -1,6 +1,6 @@
-// Quotients of complex numbers that are all but correctly rounded, and exact where they can be, as those of real
-// numbers are: (x d) / d is x again, so that what cancels in a solve with a triangular matrix does cancel. Nothing
-// leaves the range on the way. Local to each object file: kernels of different instruction sets share no code.
+// Quotients of complex numbers that are almost correctly rounded, and exact where possible, like those of real numbers:
+// (x d) / d is x again, so terms of a solve with a triangular matrix that cancel exactly still cancel. No intermediate
+// result leaves the range. Local to each object file: kernels of different instruction sets share no code.
 #pragma once
 
 namespace gs {
@@ -18,7 +18,7 @@ GS_LOCAL double difference_of_products(double a, double b, double c, double d) {
   return __builtin_fma(a, b, -product) + __builtin_fma(-c, d, product);
 }
 
-// a - x c + y d, where that is as small as the rounding errors of x and y: by exact products and sums.
+// a - x c + y d, if the result is as small as the rounding errors of x and y: by exact products and sums.
 GS_LOCAL double remainder_of(double a, double x, double c, double y, double d) {
   const double p = x * c, q = y * d, of_products = __builtin_fma(y, d, -q) - __builtin_fma(x, c, -p);
   const double s = a - p, back = s - a, of_s = (a - (s - back)) + (-p - back);
@@ -31,9 +31,9 @@ GS_LOCAL double larger_size(double a, double b) {
   return a > b ? a : b;
 }
 
-// (a + i b) / (c + i d), of a divisor that is finite and not zero.
+// (a + i b) / (c + i d), for a divisor that is finite and not zero.
 GS_LOCAL DoublePair quotient_of(double a, double b, double c, double d) {
-  constexpr double far = 0x1p250;  // between here and 1 / far no scales are needed
+  constexpr double far = 0x1p250;  // between this and 1 / far no scaling is needed
   const double given = larger_size(a, b), divisor = larger_size(c, d);
   int exponent = 0;
   if (!(given > 1 / far && given < far && divisor > 1 / far && divisor < far)) {

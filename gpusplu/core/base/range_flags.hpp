@@ -1,4 +1,4 @@
-// Whether numbers left the range of their type, as the processor notes it in this thread at no cost.
+// Whether numbers left the range of their type, from the processor's status flags of this thread, at no cost.
 #pragma once
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -8,7 +8,7 @@
 
 namespace gs {
 
-// Counts from its construction on. What is said to have happened may be an operation whose result nobody used.
+// Counts from construction on. A flag may come from an operation with an unused result.
 class RangeFlags {
  public:
 #if defined(__x86_64__)  // <cfenv> has the old registers saved and loaded too, which takes longer than a small solve

@@ -1,5 +1,5 @@
-// Vectors whose elements are not cleared before they are written: large arrays meet memory first in the threads that
-// fill them.
+// Vectors with elements that are not cleared before they are written: the threads that fill a large array touch its
+// pages first.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace gs {
 
-// Memory starts with a cache line, so that a row of 8 doubles never straddles two. It is aligned by hand: what
-// aligned_alloc returns goes back to the system when it is freed, and its pages would have to be met again.
+// Memory starts at a cache line, so that a row of 8 doubles never straddles two. It is aligned by hand: blocks of
+// aligned_alloc return to the system when they are freed, and their pages would fault again.
 template <class T> struct RawAllocator {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
   using value_type = T;
@@ -22,7 +22,7 @@ template <class T> struct RawAllocator {
   template <class U> RawAllocator(const RawAllocator<U>&) {}
 
   T* allocate(std::size_t n) {
-    void* start = take_memory(n * sizeof(T) + line);  // aligned for any scalar: there is room for a pointer before p
+    void* start = take_memory(n * sizeof(T) + line);  // aligned for any scalar; a pointer fits before p
     if (!start) throw std::bad_alloc();
     auto** p = reinterpret_cast<void**>(((std::uintptr_t)start + line) / line * line);
     p[-1] = start;

@@ -1,4 +1,4 @@
-// Checks of what comes from outside; what is wrong is a ValueError in Python.
+// Checks of arguments from outside; a failed one is a ValueError in Python.
 #pragma once
 #include <stdexcept>
 

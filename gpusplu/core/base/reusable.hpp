@@ -1,11 +1,11 @@
-// An object that is kept for the next who needs one.
+// An object that is kept for reuse.
 #pragma once
 #include <atomic>
 #include <memory>
 
 namespace gs {
 
-// Whoever comes while it is taken makes one himself. Without a lock: nothing can be held across a fork.
+// A caller that finds it in use makes a new object. Lock-free: no lock may be held across a fork.
 template <class T> class Reusable {
  public:
   Reusable() = default;

@@ -1,4 +1,4 @@
-// Whether kernels are there that this processor can run: a copy may have been made for another one
+// Whether this build has kernels that this processor can run: it may have been built for another one
 // (cmake/levels.cmake).
 #pragma once
 

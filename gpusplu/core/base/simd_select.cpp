@@ -40,7 +40,7 @@ struct Level {
    {&level::dense_d, &level::lockstep_d}, \
    {&level::dense_c, &level::lockstep_c}, \
    {&level::dense_z, &level::lockstep_z}},
-constinit const Level levels[] = {GS_LEVELS(GS_LEVEL)};  // from the lowest on, without which there is no import
+constinit const Level levels[] = {GS_LEVELS(GS_LEVEL)};  // ascending; an import requires the lowest
 
 bool can_run(const Level& level) {
 #if defined(__x86_64__)

@@ -7,9 +7,9 @@
 
 namespace gs {
 
-// Threads worth waking for `entries` matrix entries of a memory-bound pass, as far as there are so many: below a few
-// hundred microseconds of work a second thread costs more than it brings. Passes that jump about take several times as
-// long for an entry.
+// Number of threads worth waking for `entries` matrix entries of a memory-bound pass, within the limit: below a few
+// hundred microseconds of work a second thread costs more than it gains. Passes with random access take several times
+// as long per entry.
 inline int threads_for(off entries) { return (int)std::min<off>({num_threads(), 1 + entries / 200000, 64}); }
 
 template <class Int> struct Slice { Int begin, end; };

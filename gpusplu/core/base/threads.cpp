@@ -34,13 +34,13 @@ int default_threads() {
 }
 
 std::atomic<int> limit{0};
-// In the block that a thread begins with: another is allocated at the first use, and where that fails glibc ends the
+// In the static TLS block of the thread: dynamic TLS is allocated at the first use, and if that fails glibc ends the
 // process.
 __attribute__((tls_model("initial-exec"))) thread_local bool inside_team = false, apart = false;
 
-std::atomic<int> n_apart{0};  // threads that work apart
+std::atomic<int> n_apart{0};  // threads in work_apart
 
-// Of n threads those that this one may use: each side has half of them, or barriers wait for whoever is not running.
+// How many of n threads this thread may use: each side has half of them, otherwise barriers wait for suspended threads.
 int fair_share(int n) {
   if (apart) return n / 2;
   return n_apart.load(std::memory_order_relaxed) > 0 ? n - n / 2 : n;
@@ -54,14 +54,14 @@ int wait_while(const std::atomic<int>& word, int value, WaitRecord& waits) {
   return now;
 }
 
-// Workers sleep on `epoch`. A job is published by writing its fields, then its seats, then raising the epoch; a worker
-// that gets a seat is the member with the seat's number. No seat is left when the next job is published, and whoever
-// had one has finished. Idle workers spin for a moment first: refactor and solve of a simulator follow each other
-// within microseconds, and waking a sleeping thread costs tens of them.
+// Workers sleep on `epoch`. The caller publishes a job by writing its fields, then its seats, then raising the epoch; a
+// worker that gets a seat is the member with the seat's number. No seat is left when the next job is published, and
+// each worker that had one has finished. Idle workers spin for a moment first: refactor and solve of a simulator follow
+// each other within microseconds, and waking a sleeping thread takes tens of them.
 struct Pool {
   std::mutex busy;
   int n_workers = 0;
-  std::atomic<int> handshake{0};  // of a worker that starts: 1, or -1 if it cannot
+  std::atomic<int> handshake{0};  // set by a starting worker: 1, or -1 if it cannot run
   std::atomic<int> epoch{0};
   std::atomic<int> seats{0};
   std::atomic<int> finished{0};
@@ -88,7 +88,7 @@ struct Pool {
     }
   }
 
-  // A worker counts once it has what it needs.
+  // A worker counts once its resources are allocated.
   bool start_worker() {
     handshake.store(0, std::memory_order_relaxed);
     const int seen = epoch.load();  // jobs published before are not for this worker
@@ -108,13 +108,13 @@ struct Pool {
     return wait_while(handshake, 0, start) > 0;
   }
 
-  // Wakes as many workers as there are seats: more would look for one in vain, and waking each takes microseconds.
+  // Wakes as many workers as there are seats: others would find none, and waking each takes microseconds.
   void wake(int n_seats) {
     if (n_seats == n_workers) return epoch.notify_all();
     for (int k = 0; k < n_seats; k++) epoch.notify_one();
   }
 
-  // Returns how many threads the job had.
+  // Returns the number of threads that the job had.
   int run(int want, void (*f)(void*, const Team&), void* c, WaitRecord& of_job) {
     while (n_workers < want - 1 && start_worker()) n_workers++;
     const int team_size = std::min(want, n_workers + 1);
@@ -133,11 +133,11 @@ struct Pool {
     return team_size;
   }
 
-  // The same for a job of some kind, by the number of threads that is best at the moment.
+  // The same for a job of some kind, with the number of threads that is currently fastest.
   void run(int want, void (*f)(void*, const Team&), void* c, JobKind& kind, double work) {
     PinnedBlas for_this;
     PinnedBlas& blas = detail::progress_point.caller ? detail::progress_point.operation->blas() : for_this;
-    // To put them aside takes up to 30 us for each processor, which small jobs do not gain.
+    // Pinning takes up to 30 us per processor, too long for small jobs.
     const bool with_blas = blas.left() == 0 && 2 * want > fair_share(num_threads()) && kind.blas.interferes();
     if (with_blas) blas.begin();
     if (blas.left() > 0) want = std::min(want, blas.left());
@@ -156,11 +156,11 @@ struct Pool {
     rates.record(one_thread ? 1 : want, work, elapsed, end);
   }
 
-  static constexpr std::int64_t kWorthLooking = 3'000'000;  // who is in the way, of a job in which somebody waited [ns]
+  static constexpr std::int64_t kWorthLooking = 3'000'000;  // of a job with waits: check for interference [ns]
 };
 
-// The callers', and that of threads which work apart. Constant when the library is loaded and never destroyed: workers
-// may outlive static destructors. A forked child starts with pools of its own.
+// One pool for callers and one for threads in work_apart. Constant-initialized and never destroyed: workers may outlive
+// static destructors. A forked child starts with its own pools.
 constinit Pool pools[2];
 
 [[maybe_unused]] const int registered_threads = pthread_atfork(nullptr, nullptr, [] {
@@ -174,8 +174,7 @@ constinit Pool pools[2];
 int num_threads() {
   const int n = limit.load(std::memory_order_relaxed);
   if (n >= 1) return n;
-  static std::atomic<int> fallback{
-      0};  // not a constant of this function: its guard is a lock that a fork may find held
+  static std::atomic<int> fallback{0};  // not a constant of this function: a fork may find the lock of its guard held
   int found = fallback.load(std::memory_order_relaxed);
   if (found == 0) fallback.store(found = default_threads(), std::memory_order_relaxed);
   return found;

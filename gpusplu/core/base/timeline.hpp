@@ -1,5 +1,5 @@
-// Which thread was at which front, and when: kept of factorizations whose calling thread asks for it, at no cost to
-// others but a test of a pointer for each front.
+// Records which thread worked on which front, and when, for factorizations with a calling thread that requests it;
+// other factorizations only test a pointer per front.
 #pragma once
 #include <vector>
 
@@ -8,11 +8,11 @@
 namespace gs {
 
 struct FrontSpan {
-  idx rank, front;    // of the thread in its team, of the supernode
+  idx rank, front;    // rank of the thread in its team, number of the supernode
   double begin, end;  // since the factorization began [s]
 };
 
-// Where factorizations that this thread calls leave them; null: nowhere.
+// Destination of records for factorizations that this thread calls; null: none.
 inline thread_local std::vector<FrontSpan>* recorded_fronts = nullptr;
 
 }  // namespace gs

@@ -50,7 +50,7 @@ template <class T> inline real_t<T> abs1(T v) {
   else return std::abs(v);
 }
 
-// v * by, a power of two that may be out of the range of the type where the product is not.
+// v * by, where the power of two `by` may be out of range although the product is not.
 template <class T> inline T scaled(T v, double by) {
   if constexpr (is_complex<T>) return T(real_t<T>(v.real() * by), real_t<T>(v.imag() * by));
   else return T(v * by);

@@ -1,4 +1,4 @@
-// Clocks, and how threads of one job wait for each other without being in anybody's way.
+// Clocks, and waits of the threads of one job that do not block other threads.
 #pragma once
 #include <sched.h>
 
@@ -11,7 +11,7 @@ namespace gs {
 
 std::int64_t wall_clock();  // since some fixed moment [ns]
 
-// Between two reads of a word that another thread writes.
+// Executed between two reads of a word that another thread writes.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -20,13 +20,13 @@ inline void relax() {
 
 constexpr int kSpins = 200;  // a few microseconds
 
-// Offers the processor to other threads. Where one takes it, this thread gets it back after milliseconds only.
+// Yields the processor. If another thread takes it, the caller resumes only after milliseconds.
 void offer_processor();
 
-// The same, in a loop: the thread that is waited for may have no processor, and others may need ours.
+// The same, in a loop: the awaited thread may have no processor and need this one.
 inline void relax(int spin) { spin < kSpins ? relax() : offer_processor(); }
 
-// What the threads of a job note while they wait.
+// Records the waits of the threads of a job.
 struct WaitRecord {
   static constexpr std::int64_t kLong = 200'000;  // [ns]
   std::atomic<bool> long_wait{false};
@@ -35,8 +35,8 @@ struct WaitRecord {
   }
 };
 
-// Until ready(): spins, then offers the processor to other threads, and after a while sleeps, by sleep(waited) where
-// the thread need not look whether to stop.
+// Waits until ready(): spins, then yields the processor, and after a while sleeps; a thread that need not poll for stop
+// requests sleeps in sleep(waited).
 template <class Ready, class Sleep> void wait_until(const Ready& ready, const Sleep& sleep, WaitRecord& record) {
   constexpr std::int64_t kOffering = 300'000;  // [ns]
   for (int spin = 0; spin < kSpins; spin++) {

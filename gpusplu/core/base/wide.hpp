@@ -1,4 +1,4 @@
-// Numbers of double precision whose exponents have no limit.
+// Numbers of double precision with exponents of unlimited range.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -18,9 +18,9 @@ template <class R> inline std::complex<R> quotient(std::complex<R> a, std::compl
   return {(R)q.re, (R)q.im};
 }
 
-// mantissa times 2^exponent, S a double or a complex of it. The larger part of a mantissa that is not zero is in
-// [1, 2): no operation on two mantissas leaves the range of a double, and a part that underflows beside the other, or
-// a term beside another, is far below the precision. Some ten times slower than S.
+// mantissa times 2^exponent, S a double or a complex of it. The larger part of a nonzero mantissa is in [1, 2): no
+// operation on two mantissas leaves the range of a double, and a part that underflows relative to the other, or a term
+// relative to another, is far below the precision. Some ten times slower than S.
 template <class S> struct Wide {
   S mantissa;
   std::int64_t exponent;
@@ -28,7 +28,7 @@ template <class S> struct Wide {
   Wide() = default;
   explicit Wide(S v) {
     const double size = largest_part(v);
-    const int shift = size < 0x1p-900 ? -100 : size > 0x1p900 ? 100 : 0;  // what can be normalized in one step
+    const int shift = size < 0x1p-900 ? -100 : size > 0x1p900 ? 100 : 0;  // as far as one step can normalize
     *this = Wide(scaled(v, power(-shift)), shift);
   }
   Wide(S v, std::int64_t e) : mantissa(v), exponent(e) {
@@ -52,18 +52,18 @@ template <class S> struct Wide {
   friend Wide operator*(Wide a, Wide b) { return Wide(a.mantissa * b.mantissa, a.exponent + b.exponent); }
   friend Wide operator/(Wide a, Wide b) { return Wide(quotient(a.mantissa, b.mantissa), a.exponent - b.exponent); }
   friend Wide quotient(Wide a, Wide b) { return a / b; }
-  friend Wide operator*(double a, Wide b) { return Wide(scaled(b.mantissa, a), b.exponent); }  // a moderate
+  friend Wide operator*(double a, Wide b) { return Wide(scaled(b.mantissa, a), b.exponent); }  // `a` of moderate size
   Wide& operator-=(Wide b) { return *this = *this - b; }
   Wide& operator*=(Wide b) { return *this = *this * b; }
   friend bool operator==(Wide a, Wide b) { return a.mantissa == b.mantissa && a.exponent == b.exponent; }
 
-  // Of real ones.
+  // For real numbers.
   friend bool operator<(Wide a, Wide b) { return (a - b).mantissa < 0; }
   friend bool operator>(Wide a, Wide b) { return b < a; }
   friend bool operator<=(Wide a, Wide b) { return !(b < a); }
   friend bool operator>=(Wide a, Wide b) { return !(a < b); }
 
-  // Out of range it is zero or infinite. In two steps, so that a subnormal result is rounded once.
+  // Zero or infinite if out of range. In two steps, so that a subnormal result is rounded once.
   explicit operator S() const {
     const int e = (int)std::clamp<std::int64_t>(exponent, -1200, 1200), half = e < -1000 ? -600 : e / 2;
     return scaled(scaled(mantissa, std::ldexp(1.0, half)), std::ldexp(1.0, e - half));

@@ -1,4 +1,4 @@
-// Options of the ladder by the names that callers give, and what it warns of.
+// Options of the accuracy policy by the names that callers pass, and its warnings.
 #pragma once
 #include <stdexcept>
 #include <string>

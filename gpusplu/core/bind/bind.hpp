@@ -1,4 +1,4 @@
-// What the binding files share: array types and moving vectors to NumPy without a copy.
+// Shared by the binding files: array types, and conversion of vectors to NumPy arrays without a copy.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -19,9 +19,9 @@ template <class T> using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb
 template <class T> using InOut = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using NumPy = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
-// Python objects that say in the stub what is in them.
+// Python objects with element types that appear in the stub.
 template <class... T> using Tuple = nb::typed<nb::tuple, T...>;
-using State = Tuple<nb::any, nb::ellipsis>;  // of pickle
+using State = Tuple<nb::any, nb::ellipsis>;  // pickle state
 using Dict = nb::typed<nb::dict, nb::str, nb::any>;
 
 // Hands a vector to NumPy; the array owns it.
@@ -31,7 +31,7 @@ template <class T, class Allocator> NumPy<T> to_numpy(std::vector<T, Allocator>&
   nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<Vector*>(p); });
   return NumPy<T>(heap->data(), {heap->size()}, owner);
 }
-// An array (count, size) that fill(rows) fills, without the lock of the interpreter.
+// An array (count, size) that fill(rows) fills without the GIL.
 template <class T, class Fill> nb::ndarray<nb::numpy, T> numpy_rows(std::size_t count, std::size_t size, Fill&& fill) {
   T* rows = new T[count * size + 1];
   nb::capsule owner(rows, [](void* p) noexcept { delete[] static_cast<T*>(p); });
@@ -45,12 +45,12 @@ nb::ndarray<nb::numpy, const T, nb::ndim<1>> view_numpy(const std::vector<T, All
   return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(v.data(), {v.size()}, owner);
 }
 
-// What members lead to, from the Python object of the class that has the first.
+// The member that a chain of member pointers designates, starting from the Python object of the first member's class.
 template <class Class, class Value> Class class_of(Value Class::*);
 template <auto first, auto... rest> const auto& member_of(nb::handle self) {
   return ((nb::cast<const decltype(class_of(first))&>(self).*first).*....*rest);
 }
-// For properties: a vector, and one of structs as bytes, to which Python gives a type.
+// For properties: a view of a vector, and of a vector of structs as bytes, to which Python gives a dtype.
 template <auto... members> auto view_of(nb::handle self) { return view_numpy(member_of<members...>(self), self); }
 template <auto... members> nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>> bytes_of(nb::handle self) {
   const auto& v = member_of<members...>(self);
@@ -67,7 +67,7 @@ template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> matrix_tuple(Matrix<T
                         to_numpy(std::move(A.values)));
 }
 
-// Calls bind<T>(character of its dtype) for all number types; overloads are tried in this order.
+// Calls bind<T>(dtype character) for all number types; overloads are tried in this order.
 template <class Bind> void for_scalars(Bind&& bind) {
   bind.template operator()<double>("d");
   bind.template operator()<float>("f");
@@ -75,7 +75,7 @@ template <class Bind> void for_scalars(Bind&& bind) {
   bind.template operator()<std::complex<double>>("D");
 }
 
-bool find_main_thread();  // runs Python code; false: that raised
+bool find_main_thread();  // runs Python code; false if that raised
 void bind_interrupts(nb::module_&);
 void bind_held_signals(nb::module_&);
 void bind_threads(nb::module_&);

@@ -1,4 +1,4 @@
-// The ladder for engines whose factors are not the core's own.
+// The accuracy policy for engines with factors from outside the core.
 #include <nanobind/stl/complex.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/pair.h>

@@ -42,7 +42,7 @@ AnalyzeOptions options_of(PatternView A, const Costs& costs, bool cholesky, cons
 
 using Candidates = std::vector<std::shared_ptr<Symbolic>>;
 
-// What `analyze` finds, and how long it took, without the GIL.
+// Runs `analyze` without the GIL and returns its result with the time that it took.
 template <class Analyze> Candidates timed(Analyze&& analyze) {
   return without_gil([&] {
     const Stopwatch watch;
@@ -150,7 +150,7 @@ void bind_analyze(nb::module_& m) {
   m.attr("BOTH_ORDERINGS_FROM") = both_orderings_from;
   m.attr("NEIGHBOURS_IN_SPACE") = neighbours_in_space;
   for_scalars([&]<class T>(const char*) { bind_analyze_of<T>(m); });
-  // Of arrays of other numbers, or that lie otherwise: nothing has to be asked before.
+  // Arrays with other number types or memory layouts: this overload makes checks by the caller unnecessary.
   m.def("analyze_matrix",
         [](nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle) { return nb::none(); });
 }

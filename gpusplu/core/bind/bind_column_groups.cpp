@@ -9,7 +9,7 @@
 namespace gs {
 namespace {
 
-// Structs of 32-bit numbers as these.
+// Structs of 32-bit numbers as arrays of 32-bit numbers.
 template <class T> auto flat(const std::vector<T>& structs) {
   const auto* numbers = reinterpret_cast<const std::int32_t*>(structs.data());
   return to_numpy(std::vector<std::int32_t>(numbers, numbers + structs.size() * (sizeof(T) / 4)));

@@ -21,7 +21,7 @@ nb::object map_of(nb::handle self) {
   return nb::cast(view_of<&ColumnPlan::map32>(self));
 }
 
-// Columns of L + U that somebody else found: (pointers, rows, places of the diagonal).
+// Columns of L + U from an external factorization: (pointers, rows, positions of the diagonal).
 using Columns = std::tuple<In<off>, In<idx>, In<off>>;
 
 gpu::ColumnPattern checked_columns(const Columns& columns, idx n) {

@@ -20,19 +20,19 @@ namespace {
 
 template <class T> using InFortran = nb::ndarray<const T, nb::f_contig, nb::device::cpu>;
 
-// What Python holds: the canonical pattern stays alive with the factor that points into it.
+// Python's object: it keeps the canonical pattern alive that the factor points into.
 template <class T> struct FactorBinding {
   nb::object canonical;
   std::unique_ptr<Factor<T>> factor;
-  off nnz, nvalues;  // of the canonical matrix, and what the caller has
+  off nnz, nvalues;  // entries of the canonical matrix, and values of the caller
 
   ~FactorBinding() {
     if (factor && factor->abandoned()) (void)factor.release();
   }
 };
 
-// What the factor says of itself. Never with the lock of the interpreter: whoever changes the factor holds its lock,
-// and asks for the interpreter's now and then.
+// Queries the factor. Runs without the GIL: a thread that changes the factor holds its lock and takes the GIL now and
+// then.
 template <class T, class Query> auto queried(const FactorBinding<T>& self, Query&& query) {
   return without_gil([&] { return query(*self.factor); });
 }
@@ -62,8 +62,8 @@ template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbol
   return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), nvalues};
 }
 
-// Of a caller's values, with the options that an analysis for LU of any values has. Null, which is None, if there are
-// not as many values as the matrix had, or one is not finite.
+// Factors the caller's values with the options of an LU analysis for any values. Null, which becomes None, if the
+// number of values differs from the matrix's or one is not finite.
 template <class T>
 FactorBinding<T>* factor_of_given(std::shared_ptr<const Symbolic> symbolic, nb::object canonical, In<T> values) {
   const Canonical& given = nb::cast<const Canonical&>(canonical);
@@ -79,15 +79,16 @@ FactorBinding<T>* factor_of_given(std::shared_ptr<const Symbolic> symbolic, nb::
   return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), given.nvalues};
 }
 
-// (canonical, symbolic, factor, seconds of the first two, the pattern that was known or None)
-// The last: the call whose analysis was remembered and of no use, or 0.
+// (canonical, symbolic, factor, seconds of the first two, the cached pattern or None, cached call)
+//
+// The last is the call with a cached analysis that was not usable, or 0.
 template <class T> using Made =
     Tuple<Canonical, Symbolic, FactorBinding<T>, double, double, std::optional<Known>, std::int64_t>;
 
 const FactorOptions of_any_values{.any_values = true};
 
-// What a factorization by LDL^T in place of LU has led to, for those to come: with columns that it delayed, or of LU.
-// Null where it is what there was, or nothing to begin with.
+// The analysis that later factorizations should use after LDL^T in place of LU: with the columns that were delayed, or
+// the analysis of the LU that replaced it. Null if it did not change or did not begin as LDL^T.
 template <class T>
 std::shared_ptr<Symbolic> analysis_to_keep(const Factor<T>& factor, const std::shared_ptr<Symbolic>& before) {
   const auto now = factor.summary().symbolic;
@@ -95,8 +96,8 @@ std::shared_ptr<Symbolic> analysis_to_keep(const Factor<T>& factor, const std::s
   return std::const_pointer_cast<Symbolic>(now);
 }
 
-// A factor of the values with the analysis that is known of their pattern: the one that was left there, refactored, or
-// a new one. Nothing if the analysis does not suit the values, or leads to no factor.
+// A factor of the values with the cached analysis of their pattern: the cached factor, refactored, or a new one. Empty
+// if the analysis is not compatible with the values or factorization fails.
 template <class T>
 std::optional<Made<T>> with_known(const std::shared_ptr<Known>& known, const T* values, bool borrow) {
   const Stopwatch watch;
@@ -133,7 +134,7 @@ std::optional<Made<T>> with_known(const std::shared_ptr<Known>& known, const T* 
 }
 
 // Canonicalization, analysis and factorization with default options. None if a value is not finite. Without `patterns`
-// nothing is remembered.
+// nothing is cached.
 template <class T, class I> std::optional<Made<T>> lu_binding(Patterns* patterns, idx n, In<I> ptr, In<I> ind,
                                                               In<T> values, const Costs& costs, bool borrow) {
   require_pointers(ptr, n);
@@ -222,7 +223,7 @@ template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> inverse_on_factors_bi
   return matrix_tuple(Matrix<T>{std::move(entries.pattern), std::move(entries.values)});
 }
 
-// Entries (rows[k], columns[k]) of the inverse, and which of them, by k, the factors do not give.
+// Entries (rows[k], columns[k]) of the inverse, and the k of those that the factors cannot give.
 template <class T>
 Tuple<NumPy<T>, NumPy<off>> inverse_at_binding(FactorBinding<T>& self, In<idx> rows, In<idx> columns) {
   const off count = (off)rows.shape(0);
@@ -357,7 +358,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
 void bind_factor(nb::module_& m) {
   nb::exception<SingularError>(m, "SingularError", PyExc_RuntimeError);
   nb::exception<NotSymmetric>(m, "NotSymmetric", PyExc_ValueError);
-  nb::dict attributes;  // of one that is raised: the column and the pivot
+  nb::dict attributes;  // of a raised error: the column and the pivot
   attributes["column"] = -1, attributes["pivot"] = 0.0;
   static PyObject* not_positive_definite =
       PyErr_NewException("gpusplu._core.NotPositiveDefinite", PyExc_ArithmeticError, attributes.ptr());
@@ -376,7 +377,7 @@ void bind_factor(nb::module_& m) {
   bind_factor_of<float>(m, "FactorF32");
   bind_factor_of<std::complex<float>>(m, "FactorC64");
   bind_factor_of<std::complex<double>>(m, "FactorC128");
-  // Of what is none of these, nothing has to be asked before.
+  // For all other argument types: these overloads make checks by the caller unnecessary.
   m.def("factor_given", [](nb::handle, nb::handle, nb::handle) { return nb::none(); });
   m.def("splu",
         [](nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle) { return nb::none(); });

@@ -11,7 +11,7 @@
 namespace gs {
 namespace {
 
-// Of the main thread, which alone writes it; the handler and a forked child read it.
+// Only the main thread writes it; the signal handler and a forked child read it.
 struct {
   bool holding = false;
   bool held[NSIG] = {};
@@ -25,7 +25,7 @@ bool register_own_thread(const struct sigaction& action) {
   return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == note_down;
 }
 
-// Whoever put another handler in our place meanwhile keeps it.
+// Keeps a handler that other code has installed meanwhile.
 void give_back(int number) noexcept {
   struct sigaction now;
   if (signals.held[number] && sigaction(number, nullptr, &now) == 0 && register_own_thread(now))
@@ -33,13 +33,13 @@ void give_back(int number) noexcept {
   signals.held[number] = false;
 }
 
-// In a forked child, where the thread that holds them may not be. What arrived is for the parent.
+// In a forked child, which may lack the thread that holds the signals. Signals that arrived belong to the parent.
 [[maybe_unused]] const int reset_after_fork = pthread_atfork(nullptr, nullptr, [] {
   for (int number = 1; number < NSIG; number++) give_back(number), signals.arrived[number] = 0;
   signals.holding = false;
 });
 
-// Whether signal.getsignal(number) is something to call. Numbers that this system does not know raise.
+// Whether signal.getsignal(number) is callable. Numbers that this system does not know raise.
 bool has_handler(PyObject* getsignal, int number) {
   PyObject* handler = PyObject_CallFunction(getsignal, "i", number);
   if (!handler) PyErr_Clear();
@@ -50,10 +50,10 @@ bool has_handler(PyObject* getsignal, int number) {
 
 }  // namespace
 
-// C code only: a line of Python would let handlers run.
+// C code only: Python code would let handlers run.
 HeldSignals::HeldSignals() {
   if (signals.holding || !runs_signal_handlers()) return;
-  PyObject* module = PyImport_AddModule("_signal");  // borrowed; there since the interpreter began
+  PyObject* module = PyImport_AddModule("_signal");  // borrowed; exists since the interpreter started
   PyObject* getsignal = module ? PyObject_GetAttrString(module, "getsignal") : nullptr;
   if (!getsignal) {
     PyErr_Clear();
@@ -88,21 +88,21 @@ nb::object call(nb::handle function, nb::handle arguments) {
   return result;
 }
 
-// Handlers of what arrived before run first.
+// Runs the handlers of earlier signals first.
 nb::object uninterrupted(nb::callable work, nb::args arguments) {
   const HeldSignals held;
   if (PyErr_CheckSignals() < 0) throw nb::python_error();
   return call(work, arguments);
 }
 
-// Base of context managers. What `dropped` holds is called if one is deleted that has begun and not ended.
+// Base of context managers. Calls `dropped` if an instance is deleted that has begun and not ended.
 struct Uninterrupted {
   Uninterrupted() = default;
   Uninterrupted(const Uninterrupted&) = delete;
   Uninterrupted& operator=(const Uninterrupted&) = delete;
   ~Uninterrupted() {
     if (!dropped.is_valid() || dropped.is_none()) return;
-    PyObject *type, *value, *traceback;  // of what makes the program drop it
+    PyObject *type, *value, *traceback;  // the exception that made the program drop the instance
     PyErr_Fetch(&type, &value, &traceback);
     const HeldSignals held;
     if (PyErr_CheckSignals() < 0) PyErr_WriteUnraisable(dropped.ptr());
@@ -121,7 +121,7 @@ nb::object enter(nb::handle self) {
   return call(self.attr("begin"), nb::tuple());
 }
 
-// end() is called whatever handlers raise, which is raised then.
+// Calls end() even if handlers raise; their error is rethrown afterwards.
 void leave(nb::handle self, nb::args) {
   const HeldSignals held;
   std::optional<nb::python_error> raised;

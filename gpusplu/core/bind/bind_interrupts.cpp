@@ -15,12 +15,12 @@
 namespace gs {
 namespace {
 
-// Python's main thread; in a forked child the one that forked.
+// Python's main thread; in a forked child the thread that forked.
 unsigned long main_thread = 0;
 [[maybe_unused]] const int registered =
     pthread_atfork(nullptr, nullptr, [] { main_thread = PyThread_get_thread_ident(); });
 
-// Of this thread; a reference, or null. Initial-exec as in base/threads.cpp.
+// The callback of this thread: a reference, or null. Initial-exec as in base/threads.cpp.
 __attribute__((tls_model("initial-exec"))) constinit thread_local PyObject* callback = nullptr;
 __attribute__((tls_model("initial-exec"))) constinit thread_local std::int64_t between = Operation::kBetween;
 
@@ -32,9 +32,9 @@ nb::object watch(nb::object next, double seconds) {
   return before;
 }
 
-// Asks, as `query` of some driver has it, whether what `handle` stands for is still under way. Waits that are short
-// must not take longer than if the driver itself was asked to wait, which spins: so does this for two milliseconds.
-// What is slept then is a small part of what has been waited.
+// Calls a driver's `query` until the operation behind `handle` has finished. Short waits must not take longer than the
+// driver's own wait, which spins; so this function spins for two milliseconds too. Later sleeps are a small part of the
+// time waited so far.
 constexpr std::int64_t kClosely = 200'000, kSpin = 2'000'000, kLongestNap = 1'000'000;  // [ns]
 
 int poll(std::uintptr_t query, std::uintptr_t handle, int pending) {
@@ -89,7 +89,7 @@ void Call::lock_again() {
   enter_python([&] { PyEval_RestoreThread(state); });
 }
 
-// A signal that came after the last look has its handler run here, in the callback. What that raises is not lost.
+// The final callback; handlers of signals that came after the last poll run in it. Its errors are kept.
 void Call::tell_the_end() {
   if (!reported_ || !callback) return;
   reported_ = false;
@@ -99,7 +99,7 @@ void Call::tell_the_end() {
 bool Call::has_listener() const { return main_ || callback; }
 
 bool Call::poll() noexcept {
-  if (!has_listener() || !state_) return true;  // with the lock: called by a handler or callback that a look has called
+  if (!has_listener() || !state_) return true;  // with the GIL: a handler or callback of poll() made this call
   lock_again();
   if (main_ && PyErr_CheckSignals() < 0) {
     raised_.emplace();
@@ -111,9 +111,9 @@ bool Call::poll() noexcept {
   return !raised_;
 }
 
-// What it raises is kept, unless something was raised before.
+// Keeps an error of the callback unless an earlier error is kept.
 void Call::call_back(const char* phase, double done, double total) {
-  PyObject* const called = callback;  // which may replace itself
+  PyObject* const called = callback;  // the callback may replace itself
   Py_INCREF(called);
   PyObject* const result = enter_python([&] { return PyObject_CallFunction(called, "sdd", phase, done, total); });
   if (result) {

@@ -16,11 +16,11 @@ namespace {
 
 template <class T> using InRows = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 
-// What Python holds: the canonical pattern stays alive with the factor that points into it.
+// Python's object: it keeps the canonical pattern alive that the factor points into.
 template <class T> struct LockstepBinding {
   nb::object canonical;
   std::unique_ptr<LockstepFactor<T>> factor;
-  off nvalues;  // that the caller has of a system
+  off nvalues;  // number of the caller's values per system
 
   ~LockstepBinding() {
     if (factor && factor->abandoned()) (void)factor.release();
@@ -43,7 +43,7 @@ template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, n
   return new LockstepBinding<T>{std::move(canonical), std::move(factor), nvalues};
 }
 
-// Values of all systems in canonical order, or with `source` the caller's.
+// Values of all systems: in canonical order, or the caller's if `source` is given.
 template <class T>
 void require_values(const LockstepBinding<T>& self, const InRows<T>& values, const std::optional<In<off>>& source) {
   const LockstepFactor<T>& factor = *self.factor;
@@ -59,7 +59,7 @@ void refactor_lockstep(LockstepBinding<T>& self, InRows<T> values, const std::op
   without_gil([&] { self.factor->refactor(values.data(), (off)values.shape(1), source ? source->data() : nullptr); });
 }
 
-// Room for what solve(nrhs, x) finds for `b`.
+// Allocates the result of solve(nrhs, x) for `b`.
 template <class T, class Solve>
 nb::ndarray<nb::numpy, T> solution(const LockstepBinding<T>& self, const InRows<T>& b, int trans, Solve&& solve) {
   const LockstepFactor<T>& factor = *self.factor;

@@ -17,7 +17,7 @@ LockstepPlan plan_lockstep(const Symbolic& symbolic, In<off> ptr, In<idx> ind, c
 
 template <class T> using InMatrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// By factors that somebody else has made, a system a row.
+// Inverts with factors that were computed elsewhere, one system per row.
 template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> invert_planned(const LockstepPlan& plan, In<off> ptr,
                                                                                   In<idx> ind, InMatrix<T> factors,
                                                                                   InMatrix<T> values) {

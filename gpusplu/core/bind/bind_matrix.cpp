@@ -120,7 +120,7 @@ void solve_triangle_array(bool lower, In<off> ptr, In<idx> ind, In<T> values, st
   });
 }
 
-// What Python holds: the canonical pattern stays alive with its pairs.
+// Python's object: it keeps the canonical pattern alive along with its pairs.
 struct PairsBinding {
   nb::object canonical;
   SymmetricPairs pairs;

@@ -18,7 +18,7 @@ template <class T> using Complement = std::optional<NumPy<T>>;
 template <class T> using InColumns = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 template <class T> using OutColumns = nb::ndarray<T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 
-// What Python holds: the canonical pattern stays alive with the factor that points into it.
+// Python's object: it keeps the canonical pattern alive that the factor points into.
 template <class T> struct PartialBinding {
   nb::object canonical;
   std::unique_ptr<PartialFactor<T>> factor;

@@ -15,7 +15,7 @@
 namespace gs {
 namespace {
 
-constexpr std::size_t worth_the_gil = 1 << 16;  // bytes below which letting other threads in costs more than it gives
+constexpr std::size_t worth_the_gil = 1 << 16;  // bytes; for fewer, releasing the GIL costs more than it gains
 
 template <class Work> auto reading(std::size_t bytes, Work&& work) {
   return bytes < worth_the_gil ? work() : without_gil(std::forward<Work>(work));
@@ -52,7 +52,7 @@ void Patterns::hash(PatternKey& key) const {
   key.hash = hash_bits_ >= 64 ? hash : hash & ((std::uint64_t(1) << hash_bits_) - 1);
 }
 
-// The one used last is mostly the one again, and another one differs early: it is compared before there is a hash.
+// The pattern used last is usually used again, and a different one differs early: compare it before hashing.
 std::shared_ptr<Known> Patterns::search(PatternKey& key) const {
   const std::shared_ptr<Known> last = entries_.empty() ? nullptr : entries_.front();
   if (last && last->has_tag_of(key) && last->is_of(key)) return last;
@@ -77,7 +77,7 @@ void Patterns::keep(PatternKey& key, nb::object value, off bytes) {
   const std::shared_ptr<Known> before = search(key);
   if (before) forget(before);
   const off size = bytes + (off)key.arrays.bytes();
-  if (size > max_bytes_ || max_entries_ < 1) return;  // rather the others than this one
+  if (size > max_bytes_ || max_entries_ < 1) return;  // rather keep the other patterns than this one
   hash(key);
   auto known = std::make_shared<Known>(key, std::move(value), bytes, hits + misses);
   known->listed_ = true;

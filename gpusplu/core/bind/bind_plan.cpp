@@ -15,12 +15,12 @@ namespace {
 using gpu::Plan;
 using gpu::PlanParameters;
 
-// Right-hand sides that the kernels take together where there are `nrhs`.
+// Number of right-hand sides that the kernels process together, of `nrhs`.
 int solve_columns(const Plan& plan, int nrhs) {
   return nrhs == 1 ? 1 : gpu::solve_rhs_group(plan.parameters.scalar_bytes());
 }
 
-// Blocks on a multiprocessor and shared memory of a block, of a solve with that many right-hand sides at a time.
+// Blocks per multiprocessor and shared memory per block of a solve with that many right-hand sides at a time.
 std::pair<int, int> solve_shape(const Plan& plan, int columns) {
   const int bytes = plan.parameters.scalar_bytes();
   return {gpu::solve_blocks(bytes), gpu::SOLVE_TICKET_BYTES + gpu::solve_scalars(columns) * bytes};
@@ -85,7 +85,7 @@ Tuple<double, double> predict_plan_binding(const Symbolic& symbolic, const Costs
   return nb::make_tuple(p.factor_seconds, p.solve_seconds);
 }
 
-// Of every front, asked with its width, its height, and whether it is large.
+// Calls query(width, height, is large) for every front.
 template <class Int, class Query> NumPy<Int> of_fronts(const Plan& plan, Query&& query) {
   std::vector<Int> found(plan.nf);
   for (idx f = 0; f < plan.nf; f++) found[f] = query(plan.width[f], plan.height(f), plan.phase[f] == gpu::LARGE_PHASE);

@@ -21,8 +21,8 @@ std::shared_ptr<const Symbolic> with_scales_of_dtype(std::shared_ptr<Symbolic> s
   return single ? with_scales_of<float>(std::move(symbolic)) : with_scales_of<double>(std::move(symbolic));
 }
 
-// The analysis with the pivots of LDL^T that a factorization chose: their order, and where in it those of order 2
-// begin.
+// The analysis with the LDL^T pivots that a factorization chose: their order, and the positions in it at which pivots
+// of order 2 begin.
 std::shared_ptr<Symbolic> with_pivots(const Symbolic& symbolic, const In<idx>& order, const In<idx>& pairs) {
   require(symbolic.ldlt, "pivots are those of an analysis for LDL^T");
   require_permutation(order, symbolic.n, "order");
@@ -30,7 +30,7 @@ std::shared_ptr<Symbolic> with_pivots(const Symbolic& symbolic, const In<idx>& o
   out->pivot_order.assign(order.data(), order.data() + symbolic.n);
   out->partner.resize(symbolic.n);
   std::iota(out->partner.begin(), out->partner.end(), 0);
-  idx end = 0;  // of the pair before
+  idx end = 0;  // end of the previous pair
   for (std::size_t p = 0; p < pairs.shape(0); p++) {
     const idx k = pairs.data()[p];
     require(k >= end && k + 1 < symbolic.n, "pairs must ascend and not overlap");

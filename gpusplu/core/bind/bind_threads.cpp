@@ -15,7 +15,7 @@ namespace {
 using Spans = std::vector<FrontSpan>;
 using Make = nb::typed<nb::callable, nb::any()>;
 
-// Factors by a callable, and what threads did meanwhile.
+// Calls `make` and returns its result with the fronts that threads worked on meanwhile.
 Tuple<nb::object, NumPy<idx>, NumPy<idx>, NumPy<double>, NumPy<double>> with_fronts_recorded(Make make) {
   Spans spans;
   struct Recording {
@@ -64,11 +64,11 @@ void bind_threads(nb::module_& m) {
 
 }  // namespace gs
 
-// What threadpoolctl looks for (gpusplu/common/threads.py registers a controller).
+// threadpoolctl calls this (gpusplu/common/threads.py registers a controller).
 extern "C" __attribute__((visibility("default"))) int gpusplu_get_num_threads() {
   try {
     return gs::num_threads();
-  } catch (const std::invalid_argument&) {  // of GPUSPLU_NUM_THREADS; a caller from C takes no exceptions
+  } catch (const std::invalid_argument&) {  // from an invalid GPUSPLU_NUM_THREADS; a C caller cannot catch exceptions
     return 1;
   }
 }

@@ -1,4 +1,4 @@
-// Calls of the core without the lock of the interpreter, which Python can interrupt all the same.
+// Calls of the core without the GIL that Python can still interrupt.
 #pragma once
 #include <cxxabi.h>
 #include <nanobind/nanobind.h>
@@ -14,11 +14,11 @@ namespace nb = nanobind;
 
 [[noreturn]] void sleep_forever() noexcept;
 
-// Runs work that waits for the interpreter's lock: work that takes it, or that runs Python code, which may release it
-// and take it again. Before version 3.14 Python calls pthread_exit in a thread that does so while the interpreter
-// ends. glibc then unwinds the stack of the thread, and std::terminate is called at the first function that is
-// noexcept, which destructors are. So the thread sleeps here instead, until the process has ended; Python 3.14 does the
-// same. Objects with destructors must not be made in `work`: these would run without the lock.
+// Runs work that takes the GIL, or runs Python code, which may release it and take it again. Before version 3.14 Python
+// calls pthread_exit in a thread that does so while the interpreter ends. glibc then unwinds the stack of the thread,
+// and std::terminate is called at the first function that is noexcept, which destructors are. So the thread sleeps here
+// instead, until the process has ended; Python 3.14 does the same. Objects with destructors must not be made in `work`:
+// the destructors would run without the GIL.
 template <class F> auto enter_python(F&& work) {
 #ifdef __GLIBCXX__
   try {
@@ -33,10 +33,10 @@ template <class F> auto enter_python(F&& work) {
 
 void warn(const char* message);  // a RuntimeWarning
 
-// Looks around every 50 ms of a call, or as `watch` was told: in Python's main thread it lets handlers of signals run,
-// as the interpreter does between any two lines of Python, and in every thread the callback that `watch` was given.
-// What they raise stops the work and leaves the call. Other threads see no signals, as in Python: they stop by their
-// callback alone.
+// Polls every 50 ms of a call, or as often as `watch` was set to: in Python's main thread it runs signal handlers, as
+// the interpreter does between any two lines of Python, and in every thread the callback given to `watch`. An error
+// that they raise stops the work and leaves the call. Other threads see no signals, as in Python: only their callback
+// stops them.
 class Call : public Operation {
  public:
   Call() : Operation(time_between()) {}
@@ -53,13 +53,13 @@ class Call : public Operation {
     }
   }
 
-  // Whether anybody can stop it, or wants to be told of it: in the main thread, or by a callback.
+  // Whether the call can be stopped or reports progress: it runs in the main thread, or has a callback.
   bool has_listener() const;
 
  private:
   void released(void (*work)(void*), void* context);  // compiled once, not for every call
   bool poll() noexcept override;
-  void tell_the_end();  // the callback, where it was called
+  void tell_the_end();  // a last call of the callback, if it was called before
 
   void lock_again();
   void call_back(const char* phase, double done, double total);
@@ -69,7 +69,7 @@ class Call : public Operation {
   bool reported_ = false;
   std::optional<nb::python_error> raised_;
   static bool in_main_thread();
-  static std::int64_t time_between();  // looks of this thread [ns]
+  static std::int64_t time_between();  // time between polls of this thread [ns]
 };
 
 template <class F> auto without_gil(F&& work) {

@@ -1,4 +1,4 @@
-// What bindings check before the core reads an array: every length that it relies on. What is wrong is a ValueError.
+// Checks of arrays before the core reads them: every length that it relies on. A failed check is a ValueError.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace gs {
 
-// `least` entries of an array called `name`.
+// At least `least` entries in an array called `name`.
 template <class Array> void require_entries(const Array& array, off least, const char* name) {
   if ((off)array.shape(0) < least)
     throw std::invalid_argument(std::string("too few ") + name + ": " + std::to_string(array.shape(0)) + ", and " +
@@ -28,8 +28,8 @@ template <class Array> void require_length(const Array& array, off length, const
                                 std::to_string(length));
 }
 
-// Constants of predictions, structs of numbers only, as arrays. False where an array is none: other numbers of them, or
-// any that is not finite or is negative.
+// Reads constants of predictions, structs of numbers only, from arrays. False if an array has another number of them,
+// or one that is not finite or is negative.
 template <class Constants> bool take_numbers(const In<double>& numbers, Constants& constants) {
   const double *begin = numbers.data(), *end = begin + numbers.shape(0);
   if (numbers.shape(0) != sizeof(Constants) / sizeof(double) ||
@@ -58,7 +58,7 @@ template <class T> PatternView matrix_view(const In<off>& ptr, const In<idx>& in
   return A;
 }
 
-// The columns of L + U that have a diagonal in `diag`: all, or the first.
+// The columns of L + U with a diagonal in `diag`: all, or the first ones.
 inline gpu::ColumnPattern column_pattern(const In<off>& col_ptr, const In<idx>& row, const In<off>& diag) {
   const idx n = (idx)diag.shape(0);
   require_entries(col_ptr, (off)n + 1, "col_ptr");
@@ -78,20 +78,20 @@ inline void require_permutation(const In<idx>& perm, idx n, const char* name) {
     throw std::invalid_argument(std::string(name) + " is not a permutation of 0 .. " + std::to_string((off)n - 1));
 }
 
-// Neither an analysis of another matrix, nor one that only tests make, without permutations.
+// Rejects an analysis of another matrix, and one without permutations, which only tests make.
 inline void require_structure_of(PatternView A, const Symbolic& symbolic) {
   require(symbolic.n == A.n, "the analysis is of a matrix of another order");
   const bool complete = (off)symbolic.row_perm.size() == A.n && (off)symbolic.col_perm.size() == A.n;
   require(complete || symbolic.structural_rank < symbolic.n, "the analysis has no permutations");
 }
 
-// The same of one that all is eliminated by.
+// The same, for an analysis that eliminates all columns.
 inline void require_analysis_of(PatternView A, const Symbolic& symbolic) {
   require_structure_of(A, symbolic);
   require(symbolic.n_interface == 0, "the analysis leaves an interface");
 }
 
-// Pointers of n compressed columns or rows; more are not looked at, as SciPy does it.
+// Pointers of n compressed columns or rows; like SciPy, this ignores further ones.
 template <class I> void require_pointers(const In<I>& ptr, off n) {
   require(n >= 0 && (off)ptr.shape(0) > n, "indptr must have n + 1 entries");
 }
@@ -103,7 +103,7 @@ inline Trans trans_of(const std::string& name) {
   throw std::invalid_argument("trans must be N, T, or H");
 }
 
-// How many right-hand sides of n rows each there are, one after the other.
+// Number of consecutive right-hand sides of n rows each.
 template <class Array> idx columns_of(const Array& x, idx n, const char* name) {
   if (n ? x.shape(0) % (std::size_t)n != 0 : x.shape(0) != 0)
     throw std::invalid_argument(std::string(name) + " has " + std::to_string(x.shape(0)) +

@@ -1,5 +1,5 @@
-// What a factorization with default options begins with, in one call: of a small matrix the calls cost more than the
-// work.
+// The first steps of a factorization with default options in one call: for a small matrix separate calls cost more than
+// the work.
 #pragma once
 #include <memory>
 #include <vector>
@@ -28,9 +28,9 @@ template <class T> struct Begun {
   std::shared_ptr<Symbolic> symbolic;
   std::vector<T> gathered;
   const T* values = nullptr;  // canonical ones
-  double seconds = 0;         // before the analysis
+  double seconds = 0;         // seconds before the analysis
 
-  // False if a value is not finite. Without the GIL; the arrays are those of a matrix whose pointers were required.
+  // False if a value is not finite. Runs without the GIL; require_pointers must have checked the matrix.
   template <class I>
   bool begin(idx n, const In<I>& ptr, const In<I>& ind, const In<T>& given, const AnalyzeOptions& options) {
     const Stopwatch watch;

@@ -1,15 +1,16 @@
-// Signals whose handlers are written in Python, kept for later.
+// Holds back signals with handlers written in Python.
 #pragma once
 #include <Python.h>
 
 namespace gs {
 
-// Whether this is Python's main thread.
+// Whether the calling thread is Python's main thread.
 bool runs_signal_handlers();
 
-// While it lives, such signals are only noted down; when it ends, they are raised. An import that a handler interrupts
-// leaves modules behind that cannot be imported again (NumPy's, this one), and what the handler itself imports then is
-// half there. Does nothing in threads where no handlers run, which are all but the main one, and inside of another.
+// While it exists, such signals are only recorded; its destructor raises them. If a handler interrupts an import, the
+// import leaves modules behind that cannot be imported again (NumPy's, this one), and imports in the handler itself see
+// half-initialized modules. No effect in threads that run no handlers, which are all but the main one, and inside
+// another HeldSignals.
 class HeldSignals {
  public:
   HeldSignals();

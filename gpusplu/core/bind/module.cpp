@@ -4,7 +4,7 @@
 
 // Defines PyInit__core_bindings, which PyInit__core calls.
 NB_MODULE(_core_bindings, m) {
-  // Factors that a script keeps in globals are alive when the interpreter ends: no reason for a report on stderr.
+  // Factors in a script's globals are alive when the interpreter ends, which needs no report on stderr.
   nb::set_leak_warnings(false);
   m.doc() = "C++ core of gpusplu: analysis and the CPU engine.";
   gs::bind_interrupts(m);
@@ -30,24 +30,24 @@ NB_MODULE(_core_bindings, m) {
 namespace gs {
 namespace {
 
-int (*register_bindings)(PyObject*) = nullptr;  // nanobind's
+int (*register_bindings)(PyObject*) = nullptr;  // nanobind's function
 bool begun = false;                             // types can be registered once in a process
-PyObject* finished = nullptr;                   // what is in the module then
+PyObject* finished = nullptr;                   // the module's contents after that
 
 int fail(const char* message) {
   PyErr_SetString(PyExc_ImportError, message);
   return -1;
 }
 
-// An import may fail or be undone when this has succeeded: a handler of a signal raises in importlib, or somebody takes
-// the module out of sys.modules. The next one gets another module with the same objects. What may raise comes first,
-// when nothing is registered. nanobind would replace the state of the main interpreter by that of another.
+// An import may fail or be undone after this has succeeded: a signal handler raises in importlib, or code removes the
+// module from sys.modules. The next import gets another module with the same objects. Steps that may raise come first,
+// before any type is registered. In a subinterpreter nanobind would replace the main interpreter's state.
 int fill(PyObject* module) {
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0)
     return fail("gpusplu can be imported in the main interpreter only, not in subinterpreters");
   if (finished) {
     PyObject* const names = PyModule_GetDict(module);
-    PyDict_DelItemString(names, "__doc__");  // None; what importlib has set stays
+    PyDict_DelItemString(names, "__doc__");  // removes None, so that importlib's value stays
     return PyDict_Merge(names, finished, 0);
   }
   if (begun)

@@ -1,7 +1,7 @@
-// Patterns that were analysed, found again by the content of their index arrays.
+// Cache of analysed patterns, found by the contents of their index arrays.
 //
-// All of it is touched with the GIL only, but for reading arrays: so there is no lock, and nothing to mend in a forked
-// child. What is dropped is destroyed last, because that may run any code.
+// Everything but reading arrays needs the GIL, so there is no lock, and nothing to repair in a forked child. Dropped
+// entries are destroyed last, because that may run any code.
 #pragma once
 #include <cstdint>
 #include <list>
@@ -14,21 +14,21 @@
 
 namespace gs {
 
-// Index arrays with what else a pattern is known by: `tag` is compared as Python does it.
+// Index arrays plus further parts of the key: `tag` is compared as Python does it.
 struct PatternKey {
   nb::object tag;
   IndexArrays arrays;
-  std::optional<std::uint64_t> hash = {};  // once it was needed
+  std::optional<std::uint64_t> hash = {};  // computed at first use
 };
 
-// One that is remembered.
+// A cached pattern.
 class Known {
  public:
   Known(const PatternKey& key, nb::object value, off bytes, std::int64_t call);
 
-  nb::object value;         // what was found about the pattern
-  const std::int64_t call;  // that found it, from 1 on
-  // A factor on the pattern whose memory may be used, or None. Whoever takes it has it alone.
+  nb::object value;         // the cached result for the pattern
+  const std::int64_t call;  // number of the call that made it, from 1 on
+  // Takes out a factor on the pattern for reuse of its memory, or None. The caller then is its only owner.
   nb::object take();
 
  private:
@@ -49,19 +49,19 @@ class Known {
 // The most recently used ones within bounds of number and of bytes.
 class Patterns {
  public:
-  // Fewer bits than 64 of a hash: for tests, of patterns with the same.
+  // Tests use fewer hash bits than 64 to get patterns with equal hashes.
   explicit Patterns(int hash_bits) : hash_bits_(hash_bits) {}
 
   std::int64_t hits = 0, misses = 0;
-  // Null if it is not there; counted.
+  // Null if it is not cached; counts hits and misses.
   std::shared_ptr<Known> find(PatternKey& key);
-  // Counts what was found last as missed: it was of no use.
+  // Counts the last hit as a miss because it was not usable.
   void miss() { hits--, misses++; }
-  // What was found last was of no use, and the same call is going to look again: it counts once.
+  // Undoes the last hit because it was not usable; the same call searches again, so that it counts once.
   void retract_hit() { hits--; }
-  // Remembers `value`, in the place of an older one; `bytes` is its size.
+  // Caches `value`, replacing an older one; `bytes` is its size.
   void keep(PatternKey& key, nb::object value, off bytes);
-  // Leaves a factor to the next who takes it, unless there is one or the pattern has been dropped.
+  // Stores a factor for the next take(), unless there is one or the pattern has been dropped.
   void give(Known& known, nb::object idle, off bytes);
   void clear();
 
@@ -76,20 +76,20 @@ class Patterns {
   void hash(PatternKey& key) const;
   std::shared_ptr<Known> search(PatternKey& key) const;
   void forget(const std::shared_ptr<Known>& known);
-  Entries cut();  // takes the least recently used ones out, for the caller to destroy, until the rest is in bounds
+  Entries cut();  // removes the least recently used entries until the rest is in bounds; the caller destroys them
 
-  Entries entries_;  // the last used first
+  Entries entries_;  // the most recently used first
   off max_entries_ = 64, max_bytes_ = off(1) << 28;
   const int hash_bits_;
 };
 
-// Of what a pattern's analysis holds [bytes].
+// Memory of a pattern's analysis [bytes].
 struct Canonical;
 struct Symbolic;
 off bytes_of(const Canonical& canonical);
 off bytes_of(const Symbolic& symbolic);
 
-// The number types of values and indices, as one number.
+// The number types of values and indices, encoded as one number.
 template <class T, class I>
 constexpr int form_of = (is_complex<T> ? 8 : 0) + (int)sizeof(real_t<T>) / 2 + (sizeof(I) == 8);
 

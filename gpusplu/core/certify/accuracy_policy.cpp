@@ -10,11 +10,11 @@ namespace {
 
 constexpr double accept_below = 100;               // errors, in units of the precision
 constexpr double trusted_below = 16;               // bound of errors, in the same
-constexpr double sampled_below = 2. / 3;           // the same, as a power of the precision
+constexpr double sampled_below = 2. / 3;           // bound of errors, in the same units
 constexpr unsigned first_samples = 4, every = 16;  // solves
-constexpr double other_bound = 2;                  // factor from one that tells of other errors
+constexpr double other_bound = 2;                  // a bound larger by this factor means that other errors are possible
 constexpr double helpful = 0.5;                    // a step leaves at most this part of the error
-constexpr double first_digit = 0.1;  // of the solution that the last step of a factor in doubt must leave as it is
+constexpr double first_digit = 0.1;  // the last step of a suspect factor must not change this digit of the solution
 constexpr double growth_allowance = 100;
 constexpr double least_threshold = 1e-3, fallback_threshold = 0.5;
 
@@ -22,12 +22,12 @@ constexpr double least_threshold = 1e-3, fallback_threshold = 0.5;
 
 double AccuracyPolicy::half_precision() const { return std::sqrt(eps_); }
 
-// Over what need not be refined; NaN where a norm is.
+// Error relative to the level that needs no refinement; NaN if a norm is NaN.
 double AccuracyPolicy::excess(const SolveError& error) const {
   return max_or_nan(error.normwise, error.rowwise) / (refine_above * eps_);
 }
 
-// Residuals may be small where the solution is all wrong, so steps are taken until they are small.
+// Residuals may be small although the solution is wrong, so refinement continues until the steps are small.
 bool AccuracyPolicy::must_converge(const PivotReport& pivots) const {
   return pivots.n_perturbed > 0 || !(eps_ * pivots.max_multiplier < half_precision());
 }
@@ -36,7 +36,7 @@ bool AccuracyPolicy::is_suspect(const PivotReport& pivots) const {
   return must_converge(pivots) || !(eps_ * pivots.growth < half_precision());
 }
 
-// A tiny pivot of a front may mean that A is singular, which only pivoting over whole columns can tell.
+// A tiny pivot of a front may mean that A is singular, which only pivoting over whole columns can detect.
 Decision AccuracyPolicy::after_factorization(const PivotReport& pivots, bool measured) const {
   if (pivots.failed) return Decision::choose_pivots;
   if (pivoting_ == Pivoting::fixed) return Decision::accept;
@@ -46,8 +46,8 @@ Decision AccuracyPolicy::after_factorization(const PivotReport& pivots, bool mea
   return is_suspect(pivots) || !bounded ? Decision::solve_known_system : Decision::accept;
 }
 
-// The bound leaves out how rounding errors add up in long sums, so a first solve is measured even where it is good.
-// Most bounds are hundreds of times what errors are: where first solves were accurate, samples may be enough.
+// The bound ignores how rounding errors accumulate in long sums, so the first solve is measured even if the bound is
+// good. Most bounds are hundreds of times the actual errors: if the first solves were accurate, samples may be enough.
 Trust AccuracyPolicy::trust(const PivotReport& pivots) const {
   if (pivots.n_perturbed > 0) return Trust::none;
   if (pivots.error_bound <= trusted_below * eps_) return Trust::one;
@@ -60,8 +60,8 @@ bool AccuracyPolicy::must_measure(Trust trust, const SolveHistory& seen) const {
   return trust == Trust::none || seen.known != SolveHistory::accurate || seen.n_accurate % every == 0;
 }
 
-// One large unknown hides the errors of all others from a norm, and a right-hand side as it comes often makes one.
-// Unknowns of one size hide none.
+// In a norm, one large unknown hides the errors of all others, and typical right-hand sides often produce one. Unknowns
+// of equal size hide nothing.
 bool AccuracyPolicy::needs_known_system(Trust trust, const SolveHistory& seen) const {
   const bool sampled = refine_ == Refine::automatic && trust == Trust::samples;
   return sampled && seen.known == SolveHistory::unsolved && seen.n_accurate >= first_samples;
@@ -74,7 +74,7 @@ bool AccuracyPolicy::is_outdated(const SolveHistory& seen, double error_bound) c
 
 bool AccuracyPolicy::is_enough(double error) const { return excess({error}) <= 1; }
 
-// Row by row partial pivoting alone is not always more accurate than to half the digits (3e-7 for sherman2).
+// Partial pivoting by rows alone does not always reach more than half the digits (3e-7 for sherman2).
 bool AccuracyPolicy::is_accurate(const SolveError& error) const {
   return error.normwise <= accept_below * eps_ && error.rowwise <= half_precision();
 }

@@ -11,7 +11,7 @@
 namespace gs {
 namespace {
 
-// Of v, not all zero, times powers of two: the largest binary exponent.
+// The largest binary exponent of v, not all zero, times powers of two.
 template <class T> int largest_exponent(const T* v, idx n, const std::vector<double>& scale) {
   int largest = std::numeric_limits<int>::min();
   for (idx i = 0; i < n; i++)
@@ -34,7 +34,7 @@ template <class T> void scale_by_power(const T* v, idx n, int exponent, T* out) 
 template <class T> bool stays_in_range(idx n, const T* b, const T* x, ScaleRange scales_of_b, ScaleRange scales_of_x) {
   if (!all_finite(x, n)) return false;
   constexpr double least = std::numeric_limits<real_t<T>>::min() / eps<T>;
-  const auto reaches = [n](const T* v, double size) {  // mostly at once
+  const auto reaches = [n](const T* v, double size) {  // usually returns early
     return std::any_of(v, v + n, [size](const T& entry) { return abs1(entry) >= size; });
   };
   if (reaches(b, least / std::min(1.0, scales_of_b.least)))

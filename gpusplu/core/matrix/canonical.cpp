@@ -13,7 +13,7 @@
 namespace gs {
 namespace {
 
-// Entries grouped by one index (`major`), holding the other one (`minor`) and where the value comes from.
+// Entries grouped by one index (`major`), with the other one (`minor`) and the source of the value.
 struct Grouped {
   std::vector<off> ptr;
   RawVector<idx> minor;
@@ -113,12 +113,12 @@ template <class I> void check_indices(idx n, const I* ind, off nnz, const char* 
                               std::to_string(p) + " is outside of 0 .. " + std::to_string((off)n - 1));
 }
 
-// Where an index is not above the one before it, a column has to begin: both are counted, the first without a look at
-// the columns.
+// Wherever an index is not above the previous one, a column must begin: both are counted, descents without reading the
+// columns.
 template <class I> bool is_canonical(idx n, const I* ptr, const I* ind) {
   std::atomic<bool> canonical{true};
   over_range(n, ptr[n], [&](idx begin, idx end) {
-    constexpr off longest = 1 << 30;  // that a sum of 32 bits has room for
+    constexpr off longest = 1 << 30;  // so that a sum of 32 bits cannot overflow
     off descents = 0;
     for (off p = (off)ptr[begin] + 1; p < (off)ptr[end]; p += longest) {
       std::int32_t some = 0;
@@ -196,7 +196,7 @@ Triangle stored_triangle(PatternView A) {
 }
 
 // Column j of the full matrix is column j of the upper triangle followed by column j of the lower one, the diagonal
-// once; one of them is given and the other is its transpose.
+// once; one triangle is given and the other is its transpose.
 Canonical mirror_triangle(const Canonical& given, Triangle triangle, bool hermitian) {
   if (triangle == Triangle::full) return given;
   const PatternView half = given.pattern.view();

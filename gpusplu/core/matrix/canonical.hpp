@@ -1,4 +1,4 @@
-// Whatever arrays a caller has -> canonical compressed columns, and the map from the caller's values to canonical ones.
+// Arrays in any supported form -> canonical compressed columns, and the map from the caller's values to canonical ones.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace gs {
 struct Canonical {
   Pattern pattern;
   std::vector<off> source, source_ptr;
-  off nvalues = 0;  // how many values the caller has
+  off nvalues = 0;  // number of the caller's values
   bool identity = false;
 };
 
@@ -31,10 +31,10 @@ template <class I> Canonical canonical_from_coordinates(idx n, const I* row, con
 
 enum class Triangle { full, lower, upper };
 
-// Which triangle holds all entries; `full` when neither does, or when both do (a diagonal matrix).
+// The triangle that holds all entries; `full` when neither does, or when both do (a diagonal matrix).
 Triangle stored_triangle(PatternView A);
 
-// The Hermitian matrix, or the symmetric one, of which `given` holds one triangle.
+// The Hermitian or symmetric matrix with one triangle `given`.
 Canonical mirror_triangle(const Canonical& given, Triangle triangle, bool hermitian = true);
 
 // A 64-bit hash of n, ptr and ind.

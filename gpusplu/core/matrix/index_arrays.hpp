@@ -1,4 +1,4 @@
-// Index arrays of a matrix as a caller has them, and copies of them, by which the same pattern is recognised again.
+// Index arrays of a matrix as the caller has them, and copies that identify the same pattern later.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gs {
 
-// The bytes of two arrays: pointers and indices, or rows and columns. `form` says what they are of: number types.
+// The bytes of two arrays: pointers and indices, or rows and columns. `form` encodes the number types.
 struct IndexArrays {
   off n = 0;
   int form = 0;
@@ -39,7 +39,7 @@ class IndexCopy {
   std::size_t bytes() const { return bytes_.size(); }
 
  private:
-  IndexArrays of_;  // but for the pointers, which are the caller's
+  IndexArrays of_;  // its pointers, which are the caller's, are not used
   RawVector<char> bytes_;
 };
 

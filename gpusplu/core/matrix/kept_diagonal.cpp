@@ -12,8 +12,9 @@
 namespace gs {
 namespace {
 
-// Of real matrices that are better off with their diagonal at most 0.03% of it is below this share of the largest of
-// its column, of meshes of lines the sources at their corners; of others 0.9% and more. Those few are left to pivoting.
+// In real matrices that are better off with their diagonal, at most 0.03% of it is below this fraction of the largest
+// entry of its column (in meshes of lines, the sources at the corners); in others 0.9% and more. Pivoting handles those
+// few.
 constexpr double least_pivot = 0.01, few = 0.005;
 
 }  // namespace
@@ -25,7 +26,7 @@ template <class T> std::vector<double> scales_of_rows(PatternView A, const T* va
     largest_of[A.ind[p]] = std::max(largest_of[A.ind[p]], modulus(values[p]));
   constexpr int largest = std::numeric_limits<real_t<T>>::max_exponent - 2;
   for (double& s : scale) {
-    const int exponent = (int)(std::bit_cast<std::uint64_t>(s) >> 52) - 1023;  // of a denormal number -1023
+    const int exponent = (int)(std::bit_cast<std::uint64_t>(s) >> 52) - 1023;  // -1023 for a subnormal number
     const int opposite = s > 0 ? std::clamp(-exponent, -largest, largest) : 0;
     s = std::bit_cast<double>((std::uint64_t)(opposite + 1023) << 52);
   }

@@ -23,7 +23,7 @@ template <class T, bool scaled> bool columns_fit(PatternView A, const T* values,
       if (A.ind[p] == row_of_col[j]) matched = size;
     }
     const double size = matched * (scaled ? col_scale[j] : 1);
-    // not the negation: NaN, of an infinity times 0, fits nowhere
+    // not the negation: NaN, from infinity times 0, must not fit
     if (!(matched >= least_matched * largest && is_about_1(size))) return false;
   }
   return true;

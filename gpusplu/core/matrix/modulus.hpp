@@ -24,8 +24,8 @@ template <class T> inline double modulus(T v) {
 // The larger one, NaN if either is NaN.
 inline double max_or_nan(double largest, double v) { return v > largest || std::isnan(v) ? v : largest; }
 
-// The largest |v[k]| of n; NaN if there is one. By vectors of the language, as compilers make none of a loop whose
-// comparisons mean something for NaN; several of them, as each operation takes a few cycles.
+// The largest |v[k]| of n; NaN if there is one. Uses vector types, because compilers do not vectorize a loop with
+// comparisons that must handle NaN; several of them, because each operation takes a few cycles.
 template <class R> R largest_real(const R* v, off n) {
   constexpr int lanes = 16 / sizeof(R), chains = 4;
   using Bits = std::conditional_t<sizeof(R) == 4, std::int32_t, std::int64_t>;

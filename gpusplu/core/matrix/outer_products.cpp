@@ -9,7 +9,7 @@ namespace gs {
 
 template <class T> std::optional<std::vector<EntryChange<T>>> outer_products(PatternView A, const T* values,
                                                                              const Matrix<T>& C, int sign) {
-  std::vector<EntryChange<T>> changes;  // `after`: what is added
+  std::vector<EntryChange<T>> changes;  // `after` holds the summand
   Pace pace;
   for (idx r = 0; r < C.pattern.n; r++)
     for (off q = C.pattern.ptr[r]; q < C.pattern.ptr[r + 1]; q++) {

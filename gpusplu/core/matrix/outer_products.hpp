@@ -1,4 +1,4 @@
-// What C C^H, of low rank, adds to the values of a matrix.
+// Changes of a matrix's values by a low-rank term C C^H.
 #pragma once
 #include <optional>
 #include <vector>
@@ -8,13 +8,13 @@
 namespace gs {
 
 template <class T> struct EntryChange {
-  off place;  // canonical
+  off place;  // in canonical order
   T before, after;
 };
 
-// Entries of A + sign C C^H where it differs from A, each once; nothing where A's pattern has no place for one. C has
-// as many columns as its pattern's n says, of A's rows, each at most once in a column.
-// Cost: a search for every pair of entries of a column.
+// Entries of A + sign C C^H that differ from A, each once; empty if A's pattern lacks one of them. C has as many
+// columns as its pattern's n, with rows of A, each at most once per column. Cost: a search for every pair of entries of
+// a column.
 template <class T>
 std::optional<std::vector<EntryChange<T>>> outer_products(PatternView A, const T* values, const Matrix<T>& C, int sign);
 

@@ -12,8 +12,8 @@
 namespace gs {
 namespace {
 
-// Visits the entries of rows [begin, end) column by column. A thread that owns a slice of the rows skips the columns
-// that do not meet it by looking at their first and last row.
+// Visits the entries of rows [begin, end) column by column. A thread with a slice of the rows skips the columns outside
+// it by their first and last row.
 template <class F> void for_rows(PatternView A, idx begin, idx end, F&& visit) {
   const bool all = begin == 0 && end == A.n;
   for (idx j = 0; j < A.n; j++) {
@@ -121,7 +121,7 @@ template <class T> double rowwise_error(PatternView A, const T* values, Trans op
     row_sizes(A, values, op, x, b, size.data());
     double largest = 0;
     for (idx i = 0; i < A.n; i++) largest = max_or_nan(largest, scale ? size[i] *= scale[i] : size[i]);
-    if (largest == std::numeric_limits<double>::infinity()) return largest;  // nothing can be said
+    if (largest == std::numeric_limits<double>::infinity()) return largest;  // no error can be computed
     const double noise = 100 * (double)std::numeric_limits<real_t<T>>::epsilon() * largest;
     for (idx i = 0; i < A.n; i++) {
       const double residual = scale ? modulus(r[i]) * scale[i] : modulus(r[i]);

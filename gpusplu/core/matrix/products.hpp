@@ -1,7 +1,7 @@
 // Products with a sparse matrix and its transposes, residuals, and the norms a backward error needs.
 //
-// Right-hand sides are columns of n consecutive entries. All sums run in a fixed order whatever the number of threads,
-// in the working precision. Threaded above some 200 thousand entries.
+// Right-hand sides are columns of n consecutive entries. All sums run in a fixed order for any number of threads, in
+// the working precision. Threaded above some 200 thousand entries.
 #pragma once
 #include "base/types.hpp"
 
@@ -10,8 +10,8 @@ namespace gs {
 // y = op(A) x, for nrhs columns.
 template <class T> void multiply(PatternView A, const T* values, Trans op, const T* x, T* y, idx nrhs);
 
-// The entries on A's pattern of the sum of `count` outer products right_k left_k^T: of entry (i, j) the sum of
-// right_k[i] left_k[j], without conjugation. Throws std::invalid_argument where a row is outside of A.
+// The entries on A's pattern of the sum of `count` outer products right_k left_k^T: entry (i, j) is the sum of
+// right_k[i] left_k[j], without conjugation. Throws std::invalid_argument if a row is outside of A.
 template <class T> void outer_entries(PatternView A, const T* left, const T* right, idx count, T* entries);
 
 // Largest entries by modulus of one right-hand side; NaN where there is a NaN.
@@ -23,17 +23,18 @@ struct ResidualNorms {
 template <class T>
 void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, T* r, idx nrhs, ResidualNorms* norms);
 
-// size_i = (|op(A)| |x| + |b|)_i for one column: what the residual of a row is compared with.
+// size_i = (|op(A)| |x| + |b|)_i for one column: the reference size for the residual of a row.
 template <class T> void row_sizes(PatternView A, const T* values, Trans op, const T* x, const T* b, double* size);
 
-// The largest |r_i| / (|op(A)| |x| + |b|)_i, for nrhs columns (Oettli and Prager, Numer. Math. 6 (1964)): what a row
-// does not see in a norm, because other rows or unknowns are much larger. Rows that only hold rounding errors, where
-// the denominator times scale[i] is below 100 eps of the largest, are divided by that one, as Arioli, Demmel and Duff
-// (SIAM J. Matrix Anal. Appl. 10 (1989), section 2) do. `scale` may be null; NaN where anything is.
+// The largest |r_i| / (|op(A)| |x| + |b|)_i, for nrhs columns (Oettli and Prager, Numer. Math. 6 (1964)): it shows
+// errors of a row that a norm hides because other rows or unknowns are much larger. Rows with nothing but rounding
+// errors, where the denominator times scale[i] is below 100 eps of the largest, are divided by that largest one, as
+// Arioli, Demmel and Duff (SIAM J. Matrix Anal. Appl. 10 (1989), section 2) do. `scale` may be null; NaN if anything is
+// NaN.
 template <class T> double rowwise_error(PatternView A, const T* values, Trans op, const T* x, const T* b, const T* r,
                                         const double* scale, idx nrhs);
 
-// Largest entry of a step by modulus beside that of the solution it led to, the largest over nrhs columns of n.
+// Largest entry of a step by modulus relative to that of the solution after it, the largest over nrhs columns of n.
 template <class T> double relative_size(const T* step, const T* x, idx n, idx nrhs);
 
 // The largest row sum of |op(A)|: the infinity norm of op(A), the one-norm of op(A)^T.

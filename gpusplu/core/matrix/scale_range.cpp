@@ -7,7 +7,7 @@ namespace gs {
 
 ScaleRange range_of(const std::vector<double>& scale) {
   if (scale.empty()) return {};
-  constexpr std::size_t chains = 8;  // as each comparison takes a few cycles
+  constexpr std::size_t chains = 8;  // independent chains, because each comparison takes a few cycles
   double least[chains], largest[chains];
   std::fill_n(least, chains, scale[0]), std::fill_n(largest, chains, scale[0]);
   std::size_t k = 0;

@@ -1,4 +1,4 @@
-// The least and the largest of the factors that rows or columns are multiplied by.
+// The smallest and the largest scale of rows or columns.
 #pragma once
 #include <vector>
 

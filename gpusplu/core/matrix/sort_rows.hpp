@@ -1,4 +1,4 @@
-// Rows of compressed columns in order.
+// Sorts the rows within compressed columns.
 #pragma once
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-// How far the rows of a matrix are apart in size, as it is scaled.
+// Differences in size between the rows of a scaled matrix.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace gs {
 
-// How much larger the largest entry is, scaled, than the largest of the row that has only smaller ones; no scales: all
-// ones. Scales that were made for other values leave such rows, and pivots that are good beside the large entries swamp
-// them. Infinite where a row has no entry but zeros.
+// The largest scaled entry divided by the largest entry of the row that has only smaller ones; no scales: all ones.
+// Scales that were made for other values leave such rows, and pivots that are good relative to the large entries swamp
+// them. Infinite if a row has only zeros.
 template <class T> double spread_of_rows(PatternView A, const T* values, const std::vector<double>& row_scale,
                                          const std::vector<double>& col_scale) {
   std::vector<double> largest(A.n, 0.0);

@@ -16,7 +16,7 @@ namespace {
 
 template <class T> constexpr double tolerance = gpu::SYMMETRY_UNITS* std::numeric_limits<real_t<T>>::epsilon();
 
-// Entries that stand for the conjugate, or the same, of another are marked like this by mirror_triangle.
+// mirror_triangle marks entries that are the conjugate of another entry, or equal to it, like this.
 bool is_mirrored(const Canonical& canonical) {
   return std::any_of(canonical.source.begin(), canonical.source.end(), [](off source) { return source < 0; });
 }
@@ -67,11 +67,11 @@ template <class T> bool are_symmetric(PatternView A, const T* values, bool hermi
   return (hermitian ? traits.hermitian_error : traits.symmetric_error) <= tolerance<T>;
 }
 
-// The sum of the parts is an upper bound of the modulus, and the largest part a lower bound of the largest one; so what
-// this pass finds near enough is so.
+// The sum of the parts is an upper bound of the modulus, and the largest part a lower bound of the largest one; so
+// differences that this pass accepts are small enough.
 template <class T>
 bool are_symmetric(const SymmetricPairs& pairs, PatternView A, const T* values, double largest_part) {
-  constexpr double rounding = 1 - 1e-9;  // of this comparison and of the one in doubt
+  constexpr double rounding = 1 - 1e-9;  // of this comparison and of the exact one
   const real_t<T> bound = (real_t<T>)(tolerance<T> * rounding * largest_part);
   const std::size_t count = pairs.first.size();
   const std::uint32_t *first = pairs.first.data(), *second = pairs.second.data();

@@ -15,7 +15,7 @@ namespace gs {
 namespace {
 
 struct Partial {
-  off matched_pairs = 0, off_diagonal = 0, below = 0, met = 0;  // met: of those below the diagonal, by match_pairs
+  off matched_pairs = 0, off_diagonal = 0, below = 0, met = 0;  // met: those below that match_pairs visited
   double largest = 0, symmetric = 0, hermitian = 0;
   bool positive_diagonal = true, diagonally_dominant = true;
 
@@ -50,8 +50,8 @@ template <class T> void visit_column(PatternView A, const T* values, idx j, Part
   else out.positive_diagonal &= diagonal > 0;
 }
 
-// Meets the entries (i, j) below the diagonal, i in [begin, end), with the entries (j, i) above it: columns j come in
-// order, so a cursor in each column i suffices. Columns before `first` are not looked at.
+// Compares the entries (i, j) below the diagonal, i in [begin, end), with the entries (j, i) above it: columns j come
+// in order, so a cursor in each column i suffices. Skips columns before `first`.
 template <class T>
 void match_pairs(PatternView A, const T* values, idx begin, idx end, idx first, off* next, Partial& out) {
   const auto differ = [&](T a, T b) {
@@ -78,7 +78,7 @@ void match_pairs(PatternView A, const T* values, idx begin, idx end, idx first, 
     for (off q = next[i]; q < A.ptr[i + 1] && A.ind[q] < i; q++) differ(values[q], T(0));
 }
 
-// Where entries of a symmetric matrix begin in the rows [begin, end): the first row of these columns.
+// The first column with entries of a symmetric matrix in the rows [begin, end): the first row of these columns.
 idx first_column(PatternView A, idx begin, idx end) {
   idx first = begin;
   for (idx i = begin; i < end; i++)
@@ -92,7 +92,7 @@ off count_diagonal(PatternView A) {
   return count;
 }
 
-// Everything; `narrow`: as if the pattern were symmetric, which saves every thread most columns.
+// Visits all entries; `narrow`: assumes a symmetric pattern, which saves every thread most columns.
 template <class T> Partial visit_all(PatternView A, const T* values, bool narrow) {
   const int want = threads_for(A.nnz());
   std::vector<off> next(A.n);
@@ -162,7 +162,7 @@ template <class T> bool is_mirrored(const Mirror& mirror, const T* values, bool 
   return !is_complex<T> || !hermitian || std::all_of(mirror.diagonal.begin(), mirror.diagonal.end(), is_real);
 }
 
-// Whether the first entries above the diagonal have others below it: most other matrices are found out here.
+// Whether the first entries above the diagonal have counterparts below it: rejects most unsymmetric matrices early.
 template <class T> bool seems_mirrored(PatternView A, const T* values) {
   constexpr off few = 64;
   off seen = 0;

@@ -1,4 +1,4 @@
-// How symmetric, and how likely positive definite, a matrix is.
+// Degree of symmetry of a matrix, and indications of positive definiteness.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,7 @@
 namespace gs {
 
 struct SymmetryTraits {
-  double pattern_symmetry = 1;      // fraction of the off-diagonal entries whose transpose is stored too
+  double pattern_symmetry = 1;      // fraction of the off-diagonal entries with a stored transpose
   double symmetric_error = 0;       // largest |a_ij - a_ji| over the largest |a_ij|; entries not stored count as zero
   double hermitian_error = 0;       // largest |a_ij - conj(a_ji)| over the largest |a_ij|
   bool positive_diagonal = true;    // every diagonal entry is real and positive (entries not stored are not)
@@ -18,21 +18,22 @@ struct SymmetryTraits {
 // A is canonical. Cost: one pass over A plus one cursor per column.
 template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values);
 
-// What one triangle of a matrix says of the other. Of real matrices there is one symmetry, the first.
+// How one triangle of a matrix determines the other. A real matrix has one kind of symmetry: the first.
 enum class Symmetry { none, hermitian, complex_symmetric };
 
-// Places of the entries (i, j) and (j, i) of a canonical pattern. Cost: a pass over A up to an entry that has no other.
+// Positions of the entries (i, j) and (j, i) of a canonical pattern. Cost: a pass over A up to an entry without
+// counterpart.
 struct Mirror {
   explicit Mirror(PatternView A);
   off bytes() const { return (off)sizeof(std::uint32_t) * (off)(above.size() + below.size() + diagonal.size()); }
 
-  bool whole = false;  // the pattern is symmetric; else the rest means nothing
+  bool whole = false;  // the pattern is symmetric; otherwise the rest is invalid
   std::vector<std::uint32_t> above, below, diagonal;
 };
 
-// By every pair of entries beside its own size, up to the last few bits, so that taking one for the other is what
-// rounding does to any matrix. Cost: a pass over the values; without a mirror as much as to make one, but only up to
-// the first pair that differs.
+// Compares every pair of entries relative to its own size, up to the last few bits, so that replacing one by the other
+// changes the matrix no more than rounding does. Cost: a pass over the values; without a mirror as much as to make one,
+// but only up to the first pair that differs.
 template <class T> Symmetry symmetry_of(const Mirror& mirror, const T* values);
 template <class T> Symmetry symmetry_of(PatternView A, const T* values);
 

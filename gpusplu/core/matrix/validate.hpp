@@ -1,4 +1,4 @@
-// Checks of arrays that were pickled: everything that the core later relies on. They throw std::invalid_argument.
+// Checks of unpickled arrays: every property that the core later relies on. They throw std::invalid_argument.
 #pragma once
 #include "base/types.hpp"
 #include "matrix/canonical.hpp"

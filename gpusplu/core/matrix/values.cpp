@@ -18,7 +18,7 @@ template <class T> T value_of(const T* values, off source) {
   return conj_if(v, source < 0);
 }
 
-// Products of finite numbers with 0 add up to 0. By vectors of the language, several sums at a time.
+// Products of finite numbers with 0 add up to 0. Uses vector types, with several sums at a time.
 template <class R> bool all_finite_real(const R* values, off n) {
   constexpr int lanes = 16 / sizeof(R), chains = 4;
   typedef R Vector __attribute__((vector_size(16)));

@@ -5,8 +5,8 @@
 
 namespace gs {
 
-// out[k] = the canonical value k from the caller's `values`; out has canonical.pattern.nnz() entries. Threaded when
-// large; the order of summation is fixed.
+// out[k] = canonical value k from the caller's `values`; out has canonical.pattern.nnz() entries. Threaded when large;
+// the order of summation is fixed.
 template <class T> void gather_values(const Canonical& canonical, const T* values, T* out);
 
 // Whether no value is NaN or infinite. Runs at the speed of memory.

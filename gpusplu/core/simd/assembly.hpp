@@ -1,11 +1,11 @@
-// A child's contribution block is added to its parent. Rows that are neighbours in the parent too are a run, which is
-// found once for many columns and added by vectors: rows of a child come in a few runs, of 4 to 9 rows on average.
+// Adds a child's contribution block to its parent. Rows that are neighbours in the parent too form a run. Runs are
+// found once for many columns and added by vectors: rows of a child form a few runs, of 4 to 9 rows on average.
 #pragma once
 #include "simd/vec.hpp"
 
 namespace gs::GS_SIMD {
 
-constexpr idx columns_per_search = 32;  // for which runs are sought: both blocks' columns stay in the nearest caches
+constexpr idx columns_per_search = 32;  // columns per search for runs: both blocks' columns stay in the nearest caches
 
 template <class S, bool assign> GS_INLINE void add_rows(idx count, const real<S>* from, real<S>* to) {
   using R = real<S>;
@@ -17,7 +17,7 @@ template <class S, bool assign> GS_INLINE void add_rows(idx count, const real<S>
   store(to + i, assign ? load(from + i, last) : load(to + i, last) + load(from + i, last), last);
 }
 
-// Columns [begin, end) of a run of `count` real numbers, which begins at `from` and `to` in column 0.
+// Columns [begin, end) of a run of `count` real numbers that begins at `from` and `to` in column 0.
 template <class S, bool assign> GS_INLINE void add_run(idx begin, idx end, idx count, const idx* rel,
                                                        const real<S>* from, off ld, real<S>* to, off ldto) {
   using R = real<S>;

@@ -1,5 +1,5 @@
 // Triangular solves with the nodes of a column LU by the arithmetic of SciPy: for factors without rounding errors.
-// Compiled without fused multiply-adds: what two rounded products cancel to is zero.
+// Compiled without fused multiply-adds: the difference of two equal rounded products is then exactly zero.
 #include "simd/column_solve.hpp"
 
 namespace gs {

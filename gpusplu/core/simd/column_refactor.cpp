@@ -35,7 +35,7 @@ template <class Real, bool Complex> class Worker {
 
  private:
   static constexpr int numbers = Complex ? 2 : 1;
-  // In entries of U, each of which is some column of L to be added; a node for itself is as much work as some.
+  // In entries of U, each of which adds a column of L; a node itself counts as `kOfNode` entries.
   static constexpr off kBetweenPolls = 1 << 13, kOfNode = 64;
   const ColumnProgram<Real>& P;
   const ColumnTask<Real>& task_;
@@ -61,8 +61,8 @@ template <class Real, bool Complex> class Worker {
     monitor_.column = column;
   }
 
-  // A leaf is its column of A, below the diagonal divided by the pivot: no work array, and no branch on where the pivot
-  // stands.
+  // A leaf is its column of A, below the diagonal divided by the pivot: no work array, and no branch on the pivot's
+  // position.
   bool leaf(const ColumnNode* node) {
     const idx k = node->first;
     const off count = P.a_ptr[k + 1] - P.a_ptr[k];
@@ -235,7 +235,7 @@ template <class Real, bool Complex> class Worker {
       }
       upper += count * R::size;
     }
-    // Rows outside the diagonal block: A's entries as they are.
+    // Rows outside the diagonal block: A's entries unchanged.
     const idx* row = P.upper_row + node[1].upper_row - node->n_outer;
     for (const idx* last = row + node->n_outer; row < last; row++, upper += R::size) {
       Real* x = work_ + (off)*row * R::size;
@@ -261,7 +261,7 @@ template <class Real, bool Complex> class Worker {
     out[0] = inverse[0];
     if constexpr (Complex) out[1] = inverse[1];
     const Real finite = absolute(inverse[0]) * size + (Complex ? absolute(inverse[numbers - 1]) * size : Real(0));
-    if (finite * 0 == 0 && finite >= std::numeric_limits<Real>::min()) return true;  // else it has lost digits
+    if (finite * 0 == 0 && finite >= std::numeric_limits<Real>::min()) return true;  // otherwise it has lost digits
     fail(size * 0 == 0 ? 1 : 3, k);
     return false;
   }
@@ -311,7 +311,7 @@ template <class Real, bool Complex> class Worker {
     return multipliers_fit(outer > inner ? outer : inner, first);
   }
 
-  // One row of L: its number c divided by the pivot, and that multiple of U's row c subtracted from the rest.
+  // One row of L: divides its number c by the pivot, and subtracts that multiple of U's row c from the rest.
   template <int Width> GS_INLINE_ROW auto divide_out(typename Row<Real, Complex, Width>::Vector x, int c,
                                                      const Real* inverse, typename Row<Real, Complex, Width>::Vector u,
                                                      typename Row<Real, Complex, Width>::Vector turned) {

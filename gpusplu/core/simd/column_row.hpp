@@ -1,5 +1,4 @@
-// Rows of a few numbers side by side, as vectors: the arithmetic of the column LU kernels. Local to one instruction
-// set.
+// Rows of a few adjacent numbers as vectors: the arithmetic of the column LU kernels. Local to one instruction set.
 #pragma once
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors never cross a call: everything here is inlined
@@ -23,7 +22,7 @@ template <class Real> struct Lanes<Real, 1> { typedef Real type; };
 GS_INLINE_ROW float absolute(float v) { return __builtin_fabsf(v); }
 GS_INLINE_ROW double absolute(double v) { return __builtin_fabs(v); }
 
-// `width` numbers side by side: what one row of a node holds.
+// `width` adjacent numbers: one row of a node.
 template <class Real, bool Complex, int Width> struct Row {
   static constexpr int size = Width * (Complex ? 2 : 1);  // in Reals
   using Vector = typename Lanes<Real, size>::type;
@@ -58,7 +57,7 @@ template <class Real, bool Complex, int Width> struct Row {
     if constexpr (Complex) acc -= l[1] * turned;
     return acc;
   }
-  GS_INLINE_ROW Vector larger(Vector a, Vector b) {  // max(|a|, |b|), number by number; |re|, |im| apart
+  GS_INLINE_ROW Vector larger(Vector a, Vector b) {  // max(|a|, |b|), number by number; |re|, |im| separately
     if constexpr (size == 1) {
       b = absolute(b);
       return a > b ? a : b;

@@ -1,10 +1,10 @@
 // Triangular solves with the nodes of a column LU, for 1, 2, 4 or 8 interleaved right-hand sides.
 //
-// Diagonal blocks from the last to the first: L forwards, U backwards, and the entries above the blocks on the way
-// (they are stored with U). Transposed: from the first to the last, U^T forwards, L^T backwards, by dot products.
+// Diagonal blocks from the last to the first: L forward, U backward, applying the entries above the blocks in between
+// (they are stored with U). Transposed: from the first to the last, U^T forward, L^T backward, by dot products.
 //
-// Divide: by pivots in place of products with their reciprocals, and products are rounded before they are subtracted,
-// where the file that includes this is compiled without fused multiply-adds (column_division.cpp).
+// Divide: divides by pivots instead of multiplying by their reciprocals, and rounds products before subtracting them if
+// the including file is compiled without fused multiply-adds (column_division.cpp).
 #pragma once
 #include "base/quotient.hpp"
 #include "simd/column_kernels.hpp"

@@ -12,8 +12,8 @@
 
 namespace gs {
 
-// What to do with small pivots. The matrix is scaled to about 1, so the bounds are absolute. A complex pivot is
-// measured by |re| + |im|.
+// Treatment of small pivots. The matrix is scaled to about 1, so the bounds are absolute. The size of a complex pivot
+// is |re| + |im|.
 struct PivotRule {
   double perturb_below = 0;  // smaller pivots are replaced by a value of this size and the same sign or phase
   double tiny_below = 0;     // smaller pivots (before the replacement) are counted as tiny: possibly singular
@@ -23,27 +23,26 @@ struct PivotRule {
 struct PivotStats {
   idx n_perturbed = 0, n_tiny = 0;
   double min_pivot = 1e300;   // smallest |pivot| before the replacement
-  double max_multiplier = 0;  // largest |L21|; inside L11 pivoting keeps it at 1
+  double max_multiplier = 0;  // largest |L21|; pivoting limits multipliers within L11 to 1
   double max_upper = 0;       // largest |U|
   bool finite = true;         // false after an Inf, a NaN or a zero pivot
 };
 
-// The lower triangle of a square block in strips of `width` columns each, one behind the other. A strip has the rows
-// from its first column j on, and so ld - j entries a column; it begins j ld - j (j - width) / 2 entries from the
-// first.
+// The lower triangle of a square block in consecutive strips of `width` columns each. A strip has the rows from its
+// first column j on, and so ld - j entries per column; it begins j ld - j (j - width) / 2 entries from the first.
 template <class T> struct Strips {
   T* data;
   off ld;
   idx width;
 };
 
-constexpr idx ldlt_small_columns = 32, ldlt_block_columns = 64;  // most, of a small front and of a block
+constexpr idx ldlt_small_columns = 32, ldlt_block_columns = 64;  // most columns of a small front and of a block
 
 template <class T> struct DenseKernels {
-  // One front on one thread without BLAS. pivots[k] >= k is the row of A11 that row k was exchanged with, in turn.
+  // One front on one thread without BLAS. pivots[k] >= k is the row of A11 exchanged with row k, in order.
   void (*lu_front)(idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots, const PivotRule* rule,
                    PivotStats* stats);
-  // Returns -1, or the first column whose pivot is not positive (or is NaN). Reads and writes lower triangles only.
+  // Returns -1, or the first column with a nonpositive or NaN pivot. Reads and writes lower triangles only.
   idx (*cholesky_front)(idx W, idx H, T* L, off ldl, Strips<T> C);
 
   // Solves with one front: x is W x nrhs (ldx), y is H x nrhs (ldy), both column-major. conj: with the conjugated
@@ -62,7 +61,7 @@ template <class T> struct DenseKernels {
   // Backward A = L L^H: x = L11^-H (x - L21^H y)
   void (*cholesky_backward)(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, const T* y, off ldy, bool conj);
 
-  // Pieces from which a team builds one large front (numeric/dense_front.cpp). Every entry is computed by the same
+  // Kernels from which a team builds one large front (numeric/dense_front.cpp). Every entry is computed by the same
   // operations in the same order however rows and columns are split over calls.
   void (*lu_panel)(idx m, idx n, T* A, off lda, idx* pivots, const PivotRule* rule,
                    PivotStats* stats);                                         // m x n, m >= n
@@ -78,18 +77,18 @@ template <class T> struct DenseKernels {
   void (*largest_upper)(idx j0, idx j1, const T* L, off ldl, PivotStats* stats);  // entries on and above the diagonal
   idx (*cholesky_square)(idx n, T* A, off lda);                                   // as cholesky_front
 
-  // An LDL^T front of W <= ldlt_small_columns columns at once: simd/ldlt_small.hpp. Row and column order[k] became
+  // An LDL^T front of W <= ldlt_small_columns columns in one call: simd/ldlt_small.hpp. Row and column order[k] became
   // number k.
   bool (*ldlt_small_front)(idx W, idx H, T* L, off ldl, Strips<T> C, T* d, T* e, idx* order, T* Y, double stop,
                            double most, bool hermitian, PivotStats* stats);
-  // Pieces of others (numeric/ldlt_front.cpp), where D is kept in two arrays: simd/ldlt.hpp.
-  // Pivots are sought in the whole block as long as an entry is above `stop`; returns how many. Row and column k were
-  // exchanged with swaps[k], in turn; work has 2 n entries.
+  // Kernels for other LDL^T fronts (numeric/ldlt_front.cpp), with D in two arrays: simd/ldlt.hpp. Searches the whole
+  // block for pivots as long as an entry is above `stop`; returns their number. Row and column k were exchanged with
+  // swaps[k], in order; work has 2 n entries.
   idx (*ldlt_block)(idx n, T* A, off lda, T* d, T* e, idx* swaps, T* work, double stop, bool hermitian,
                     PivotStats* stats);
   void (*swap_symmetric)(idx n, T* A, off lda, idx p, idx q, bool hermitian);  // rows and columns p <= q of A, lower
   void (*solve_unit_h)(idx m, idx n, T* X, off ldx, const T* L, off ldl, bool conj);  // X L^-H or X L^-T, unit
-  void (*column_sizes)(idx m, idx n, const T* X, off ldx, double* sizes);  // largest magnitudes, and what was there
+  void (*column_sizes)(idx m, idx n, const T* X, off ldx, double* sizes);  // maxima of magnitudes and old sizes
   void (*divide_by_pivots)(idx m, idx n, const T* Y, off ldy, const T* d, const T* e, T* X, off ldx, bool hermitian,
                            PivotStats* stats);  // X = Y D^-1: multipliers
   void (*times_pivots)(idx m, idx n, const T* X, off ldx, const T* d, const T* e, T* Y, off ldy,

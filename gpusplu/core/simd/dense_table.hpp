@@ -1,4 +1,4 @@
-// Defines the table of one scalar type; one file each, so that they compile side by side.
+// Defines the table of one scalar type; one file each, so that they compile in parallel.
 #pragma once
 #include "simd/assembly.hpp"
 #include "simd/cholesky.hpp"
@@ -9,7 +9,7 @@
 
 namespace gs::GS_SIMD {
 
-// The entries of the table that only change types.
+// Entries of the table that only convert types.
 template <class T> struct Routines {
   using S = std::remove_pointer_t<decltype(native((T*)nullptr))>;
   using R = real<S>;

@@ -1,6 +1,6 @@
-// Values of many systems in lockstep: every entry of a system is 64 bytes of real numbers, one for each lane, and for
-// complex numbers as much again. An instruction set with shorter vectors works off an entry in parts, one after the
-// other: an entry is the values of its parts, V each, next to each other.
+// Values of many systems in lockstep: an entry consists of 64 bytes of real numbers, one number for each system, and
+// for complex numbers twice as much. An instruction set with shorter vectors processes an entry in consecutive parts:
+// an entry is the adjacent values of its parts, V each.
 #pragma once
 #include <utility>
 
@@ -41,14 +41,14 @@ template <class R> GS_INLINE ComplexLanes<R> mul_sub(ComplexLanes<R> a, ComplexL
   return {c.re - a.re * b.re + a.im * b.im, c.im - a.re * b.im - a.im * b.re};
 }
 
-// The part of an array that one part of the lanes has.
+// The elements of an array that belong to one part of the lanes.
 template <class V> struct Entries {
   V* p;
   GS_INLINE_MEMBER V& operator[](int i) const { return p[(off)i * parts]; }
   GS_INLINE_MEMBER Entries operator+(off k) const { return {p + k * parts}; }
 };
 
-// Past the caches, to aligned memory; other threads see it after `stream_end`.
+// Stores that bypass the caches, to aligned memory; other threads see them after `stream_end`.
 #if defined(GS_MASK_REGISTERS)
 template <class R> GS_INLINE void stream(R* p, Vec<R> v) { _mm512_stream_si512((__m512i*)p, (__m512i)v); }
 GS_INLINE void stream_end() { _mm_sfence(); }
@@ -60,7 +60,7 @@ template <class R> GS_INLINE void stream(R* p, Vec<R> v) { store(p, v); }
 GS_INLINE void stream_end() {}
 #endif
 
-// Tiles in registers: 32 of them with AVX-512, else 16.
+// Register tiles: 32 registers with AVX-512, else 16.
 template <class V> constexpr int TILE_ROWS = (vector_bytes == 64 ? 4 : 2) / (has_pairs<V> ? 2 : 1);
 template <class V> constexpr int TILE_COLUMNS = 4;
 
@@ -118,7 +118,7 @@ GS_INLINE Vec<float> size1(Vec<float> v) { return absolute<float>(v); }
 GS_INLINE Vec<double> size1(Vec<double> v) { return absolute<double>(v); }
 template <class R> GS_INLINE Vec<R> size1(ComplexLanes<R> v) { return absolute<R>(v.re) + absolute<R>(v.im); }
 
-// The modulus, without leaving the range on the way.
+// The modulus, without intermediate overflow or underflow.
 GS_INLINE Vec<float> modulus(Vec<float> v) { return absolute<float>(v); }
 GS_INLINE Vec<double> modulus(Vec<double> v) { return absolute<double>(v); }
 template <class R> GS_INLINE Vec<R> modulus(ComplexLanes<R> v) {
@@ -127,7 +127,7 @@ template <class R> GS_INLINE Vec<R> modulus(ComplexLanes<R> v) {
   return large * root(one + share * share);
 }
 
-// Reciprocals. Of complex numbers: what is squared is scaled to about 1.
+// Reciprocals. Complex numbers are scaled to about 1 before they are squared.
 GS_INLINE Vec<float> reciprocal(Vec<float> v) { return broadcast<float>(1) / v; }
 GS_INLINE Vec<double> reciprocal(Vec<double> v) { return broadcast<double>(1) / v; }
 template <class R> GS_INLINE ComplexLanes<R> reciprocal(ComplexLanes<R> v) {
@@ -156,7 +156,7 @@ GS_INLINE ComplexLanes<double> choose(LaneMask<double> where, ComplexLanes<doubl
   return {where ? yes.re : no.re, where ? yes.im : no.im};
 }
 
-// Exchanges numbers `step` apart of rows `step` apart. Numbers of the lanes are a pack so that orders are constants.
+// Exchanges numbers `step` apart of rows `step` apart. The lane numbers are a pack so that orders are constants.
 template <class R, int step, int... lane>
 GS_INLINE void turn_step(Vec<R> (&v)[sizeof...(lane)], std::integer_sequence<int, lane...>) {
   constexpr int w = sizeof...(lane);
@@ -169,7 +169,7 @@ GS_INLINE void turn_step(Vec<R> (&v)[sizeof...(lane)], std::integer_sequence<int
   }
 }
 
-// Turns as many rows of as many numbers as a vector has into columns.
+// Transposes a square of as many rows as a vector has numbers.
 template <class R, int step = 1> GS_INLINE void turn(Vec<R> (&v)[lanes<R>]) {
   if constexpr (step < lanes<R>) {
     turn_step<R, step>(v, std::make_integer_sequence<int, lanes<R>>());

@@ -1,11 +1,10 @@
-// LDL^T of a block with pivots of order 1 and 2 that are sought in all of what is left of it (Bunch and Parlett, Direct
+// LDL^T of a block with pivots of order 1 and 2, searched for in the whole remaining block (Bunch and Parlett, Direct
 // methods for solving symmetric indefinite systems of linear equations, SIAM J. Numer. Anal. 8 (1971); the test for
 // pivots of order 2 is algorithm 4.1 of Duff, Hogg, Lopez, A new sparse LDL^T solver using a posteriori threshold
 // pivoting, SIAM J. Sci. Comput. 42 (2020)), and products with D and its inverse.
 //
-// D is kept apart from L: d is its diagonal, and e[k] below d[k] is zero unless d[k] and d[k + 1] are a pivot of order
-// 2. Below the diagonal L then is that of a unit triangle. Everything is for Hermitian matrices if `hermitian`, else
-// for symmetric ones.
+// D is stored apart from L: d is its diagonal, and e[k] below d[k] is zero unless d[k] and d[k + 1] form a pivot of
+// order 2. L is then a unit triangle. Everything is for Hermitian matrices if `hermitian`, else for symmetric ones.
 #pragma once
 #include "simd/dense_kernels.hpp"
 #include "simd/lu.hpp"
@@ -61,7 +60,7 @@ template <class S> struct LargestEntry {
   }
 };
 
-// Of the magnitudes of m entries.
+// The largest magnitude of m entries.
 template <class S> GS_INLINE Bits<real<S>> largest_magnitude(idx m, const S* x_) {
   using R = real<S>;
   const R* x = (const R*)x_;
@@ -73,8 +72,8 @@ template <class S> GS_INLINE Bits<real<S>> largest_magnitude(idx m, const S* x_)
   return largest_lane<R>(largest);
 }
 
-// Rows and columns p <= q of a symmetric matrix, of which the lower triangle is there, change places, those of L before
-// them too.
+// Exchanges rows and columns p <= q of a symmetric matrix, stored as its lower triangle, including the columns of L
+// before them.
 template <class S> static void swap_symmetric(idx n, S* A, off lda, idx p, idx q, bool hermitian) {
   if (p == q) return;
   swap_entries(p, A + p, A + q, lda);
@@ -101,14 +100,14 @@ template <class S> struct PairInverse {
   }
 };
 
-// Whether [a conj(e); e b] is far from singular, of entries that are no larger than e.
+// Whether [a conj(e); e b], with entries no larger than e, is far from singular.
 template <class S> GS_INLINE bool is_good_pair(S a, S e, S b, bool hermitian) {
   const S square = times(e, conjugate_if(e, hermitian));
   return 2 * magnitude(sub_times(square, a, b)) >= magnitude(square);
 }
 
-// Columns k .. of the block lose what the pivots before them, y and l = y D^-1, leave there. Rows of y1 and y2 are
-// those of the block.
+// Subtracts the terms of the previous pivots, y and l = y D^-1, from the columns k .. of the block. Rows of y1 and y2
+// are those of the block.
 template <class S, int terms> GS_INLINE void eliminate_pivot(idx k, idx n, S* A, off lda, const S* y1, const S* y2,
                                                              const S* l1, const S* l2, bool hermitian) {
   for (idx j = k; j < n; j++) {
@@ -153,7 +152,7 @@ template <class S> struct LdltBlock {
   }
 };
 
-// Whether a diagonal entry is a pivot without a look at other columns.
+// Whether a diagonal entry is a pivot without inspecting other columns.
 template <class R> GS_INLINE bool is_good_diagonal(R own, R below, double stop) {
   return own > stop && own >= R(good_diagonal) * below;
 }
@@ -175,9 +174,9 @@ template <class S> GS_INLINE void copy_column(idx m, const S* from_, S* to_) {
   }
 }
 
-// Pivots from k on, up to block_columns of them, as long as the diagonal is good as it stands: those of LU without
-// interchanges of a panel whose upper triangle is filled in. Returns how many; columns behind have lost what they
-// leave there.
+// Takes pivots from k on, up to block_columns of them, as long as the diagonal is good in its order: those of LU
+// without interchanges of a panel with its upper triangle filled in. Returns their number; the later columns are
+// updated.
 template <class S> static idx good_pivots(LdltBlock<S> block, idx k, double stop, PivotStats& stats) {
   using R = real<S>;
   const off lda = block.lda;
@@ -203,14 +202,14 @@ template <class S> static idx good_pivots(LdltBlock<S> block, idx k, double stop
   return taken;
 }
 
-// Returns how many pivots were found; what is left of the block has no entry above `stop`.
+// Returns the number of pivots found; the rest of the block has no entry above `stop`.
 template <class S> static idx find_pivots(LdltBlock<S> block, double stop, PivotStats& stats) {
   using R = real<S>;
   const idx n = block.n;
   const off lda = block.lda;
   S* A = block.A;
   idx k = 0;
-  bool hopeful = true;  // that the diagonal is good for some columns
+  bool hopeful = true;  // the diagonal may be good for some columns
   while (k < n) {
     if (hopeful && n - k > 1) {
       const idx taken = good_pivots(block, k, stop, stats);
@@ -251,7 +250,7 @@ template <class T> static idx ldlt_block(idx n, T* A, off lda, T* d, T* e, idx* 
   return find_pivots(LdltBlock{n, native(A), lda, native(d), native(e), swaps, native(work), hermitian}, stop, *stats);
 }
 
-// The largest magnitude of each of n columns, no less than what is in `sizes` already.
+// The largest magnitude of each of n columns, and at least the old value in `sizes`.
 template <class T> static void column_sizes(idx m, idx n, const T* X, off ldx, double* sizes) {
   using R = real<std::remove_cv_t<std::remove_pointer_t<decltype(native((T*)nullptr))>>>;
   for (idx j = 0; j < n; j++) {

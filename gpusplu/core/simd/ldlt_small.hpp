@@ -1,10 +1,10 @@
-// LDL^T of whole small fronts, the pivots of which are mostly good as they stand on the diagonal.
+// LDL^T of whole small fronts with pivots that are mostly good in place on the diagonal.
 #pragma once
 #include "simd/ldlt.hpp"
 
 namespace gs::GS_SIMD {
 
-// Columns k and k + 1 of such a block as a pivot, if nothing in them is larger than what couples them.
+// Columns k and k + 1 of such a block as a pivot, if nothing in them is larger than the entry that couples them.
 template <class S, int W>
 GS_INLINE bool take_tiny_pair(int k, S* A, off lda, S* d, S* e, double stop, bool hermitian, real<S>& upper) {
   using R = real<S>;
@@ -34,13 +34,13 @@ GS_INLINE bool take_tiny_pair(int k, S* A, off lda, S* d, S* e, double stop, boo
   return true;
 }
 
-// The pivots of a block of W <= 8 columns, unrolled, if they are good as they stand, on the diagonal or of two
-// neighbours; else the block is spoilt.
+// The pivots of a block of W <= 8 columns, unrolled, if they are good in place, on the diagonal or as two neighbours;
+// otherwise the block's contents are lost.
 template <class S, int W>
 GS_INLINE bool ldlt_tiny(S* A, off lda, S* d, S* e, double stop, bool hermitian, PivotStats& stats) {
   using R = real<S>;
   R upper = 0;
-  bool is_second = false;  // of a pivot of order 2
+  bool is_second = false;  // second column of a pivot of order 2
 #pragma GCC unroll 8
   for (int k = 0; k < W; k++) {
     if (is_second) {
@@ -85,7 +85,7 @@ GS_INLINE bool ldlt_any_tiny(idx W, S* A, off lda, S* d, S* e, double stop, bool
   return false;
 }
 
-// A lower bound of what an entry of Y is divided by, at least.
+// A lower bound of the numbers that entries of Y are divided by.
 template <class S> GS_INLINE double least_divisor(idx W, const S* d, const S* e) {
   double least = 1e300;
   for (idx k = 0; k < W; k++) {
@@ -102,7 +102,7 @@ template <class S> GS_INLINE double least_divisor(idx W, const S* d, const S* e)
   return least;
 }
 
-// A whole front of W <= ldlt_small_columns columns. False, and nothing is changed, where a pivot is too small or may
+// A whole front of W <= ldlt_small_columns columns. Returns false, with nothing changed, if a pivot is too small or may
 // have multipliers above `most`. Y has (W + H) W entries.
 template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, Strips<T> C, T* d_, T* e_, idx* order,
                                                 T* Y_, double stop, double most, bool hermitian, PivotStats* stats) {

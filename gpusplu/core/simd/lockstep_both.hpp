@@ -1,6 +1,7 @@
-// One group of systems factored and solved at once: a front that was just eliminated takes part in the way forward
-// while it is in the nearest cache, and of its factor only what the way back needs is kept. Of LU that is half: fewer
-// bytes are written, which are what systems that are larger than a cache cost. The same bits as one after the other.
+// Factors and solves one group of systems in one pass: the forward solve uses a front right after its elimination,
+// while it is in the nearest cache, and only the part of the factor that the backward solve needs is kept. For LU that
+// is half: fewer bytes are written, and these dominate the cost of systems larger than a cache. Bit-identical to
+// factoring and solving separately.
 #pragma once
 #include "simd/lockstep_factor.hpp"
 #include "simd/lockstep_solve.hpp"
@@ -13,8 +14,8 @@ template <class T> struct LockstepBoth : LockstepLanes<T> {
   using Own::entries;
   using typename Own::R, typename Own::V;
 
-  // What the way back needs of a front: its lower panel, or the square of its pivots and behind that the upper panel,
-  // in either case W rows times its height.
+  // The part of a front that the backward solve needs: its lower panel, or the square of its pivots followed by the
+  // upper panel, in either case W rows times its height.
   template <bool upper> static LockstepParts<V> kept(const gpu::LockstepFront& f, Entries<V> at) {
     const int W = f.width, H = f.rows - W;
     return {W, H, upper ? W : f.rows, at, at + W * W, {}};

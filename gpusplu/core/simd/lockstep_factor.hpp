@@ -1,5 +1,5 @@
-// Factorization of one group of systems in lockstep: the fronts of the plan, one after the other, by the arithmetic
-// that devices share (kernels/lockstep). Every entry is worked off in parts (simd/lanes.hpp).
+// Factorization of one group of systems in lockstep: the fronts of the plan in order, by the arithmetic that devices
+// share (kernels/lockstep). Every entry is processed in parts (simd/lanes.hpp).
 #pragma once
 #include "simd/lanes.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace gs::GS_SIMD {
 
-// What is noted of the lanes of a part.
+// Statistics of the lanes of a part.
 template <class V> struct Watch {
   using R = lane_real<V>;
   using Mask = LaneMask<R>;
@@ -23,7 +23,8 @@ template <class V> struct Watch {
 
   GS_INLINE_MEMBER void fail(Mask where, int position) { failed = (where & (failed < 0)) ? Mask{} + position : failed; }
 
-  // Where there are no rows but the front's own, nothing can be taken for a pivot but what the matrix has.
+  // A front without further rows has no other pivot candidates, so its pivots are perturbed only below the smaller
+  // bound.
   GS_INLINE_MEMBER V pivot(V p, int position, bool last) {
     const Vec<R> size = size1(p);
     const R bound = last && tiny_below < perturb_below ? tiny_below : perturb_below;
@@ -53,7 +54,7 @@ template <class V> struct Watch {
   }
 };
 
-// The part of it that notes entries of the matrix: on its own, it stays in a register.
+// Statistics of the matrix entries only: separate, so that they stay in a register.
 template <class V> struct EntryWatch {
   Vec<lane_real<V>> largest;
   GS_INLINE_MEMBER void entry(V v) { largest = maximum(size1(v), largest); }
@@ -64,7 +65,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
   using Own::width, Own::block, Own::entries, Own::value, Own::values;
   using typename Own::R, typename Own::V;
 
-  // The product may be in the range where the factor is not, so that of single precision it is taken in double.
+  // The product may be in range although the factor is not, so in single precision it is computed in double.
   static V scaled(V v, double by) {
     if constexpr (sizeof(R) == 8) return times(v, broadcast<R>(by));
     else return in_double(v, by);
@@ -78,7 +79,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
     return v;
   }
 
-  // Whether canonical entries k .. k + block - 1 are neighbours in the caller's values too.
+  // Whether canonical entries k .. k + block - 1 are adjacent in the caller's values too.
   static bool together(const off* source, off k) {
     if (!source) return true;
     for (int e = 1; e < block; e++)
@@ -86,7 +87,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
     return true;
   }
 
-  // The largest real number in each lane, as bits: above all of them where one is not finite.
+  // The largest real number in each lane, as bits: above all of them if one is not finite.
   struct Largest {
     BitVec<R> bits{};
     GS_INLINE_MEMBER void see(V v) {
@@ -139,7 +140,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
   }
 
   // The larger part of a difference is a lower bound of its modulus, which is at most `corner` times as large, and the
-  // largest part one of the largest entry: nothing that is not symmetric is taken for it.
+  // largest part is a lower bound of the largest entry: no unsymmetric matrix passes as symmetric.
   static void compare(const LockstepProgram& P, const R* values_, LockstepNotes* notes) {
     constexpr double corner = is_complex<T> ? 1.4142135623730952 : 1, rounding = 1 - 1e-6;
     constexpr double most = gpu::SYMMETRY_UNITS * std::numeric_limits<R>::epsilon() * rounding / corner;
@@ -195,7 +196,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
       }
     }
 
-    // The factor of the front, made at `at`.
+    // Builds the factor of the front at `at`.
     LockstepParts<V> front(const gpu::LockstepFront& f, int part, Entries<V> at) {
       const LockstepParts<V> front = parts_of(f, part, at);
       const Entries<V> from = entries(values, part);

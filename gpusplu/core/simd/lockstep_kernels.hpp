@@ -1,7 +1,7 @@
 // The table of kernels of systems in lockstep, compiled once per instruction set. Plain data only.
 //
-// A group is as many systems as there are lanes, one in each. What lies "in lanes" has 64 bytes of real numbers for an
-// entry, of complex numbers twice that; how they lie in there is the kernels' business.
+// A group has one system per lane. An array "in lanes" has 64 bytes of real numbers per entry, or twice that for
+// complex numbers; the layout within an entry is private to the kernels.
 #pragma once
 #include "base/types.hpp"
 #include "shared/lockstep.hpp"
@@ -14,16 +14,16 @@ template <class T> constexpr int lockstep_numbers = 64 / (int)sizeof(real_t<T>) 
 constexpr int most_lockstep_lanes = 16;
 constexpr int lockstep_columns = 4;  // right-hand sides that are solved together, if there are several
 
-constexpr std::uint32_t no_entry = 0xffffffff;  // in place of the second of a pair
+constexpr std::uint32_t no_entry = 0xffffffff;  // in place of the second entry of a pair
 
 // A plan and its matrix, as kernels read them.
 struct LockstepProgram {
-  idx n, nf, n_entries;  // entries of A that fronts have
+  idx n, nf, n_entries;  // entries of A that belong to fronts
   bool cholesky;
   PatternView A;
-  idx longest;        // entries of a row or a column of A, at most
+  idx longest;        // most entries of a row or a column of A
   const idx* column;  // of each entry of A
-  // Pairs of entries that have to be conjugates, or the first of which has to be zero (matrix/symmetric_pairs.hpp)
+  // Pairs of entries that must be conjugates, or of which the first must be zero (matrix/symmetric_pairs.hpp).
   const std::uint32_t *first, *second;
   off n_pairs;
   const gpu::LockstepFront* fronts;
@@ -31,60 +31,61 @@ struct LockstepProgram {
   const std::uint16_t* place;
   const off* sums;  // numeric/lockstep_sums.hpp
   const idx *sum_from, *sum_to;
-  int most_listed;  // rows of a child that is in them
+  int most_listed;  // most rows of a child that the sums include
   const std::uint32_t* entry_target;
   const double* entry_scale;            // null: ones
   const idx *row_perm, *col_perm;       // gather
   const double *row_scale, *col_scale;  // by A's rows and columns; null: ones
 };
 
-// What a factorization says of each lane.
+// Statistics of a factorization for each lane.
 struct LockstepNotes {
   double largest_entry, multiplier, upper;  // of the scaled matrix, of L, of U
   idx n_perturbed, n_tiny;
   idx failed;           // plan position of the first pivot that is tiny (Cholesky: not positive), or -1
-  double largest_part;  // of entries of A as they are given
-  bool not_symmetric;   // by the pairs, or nearly so
+  double largest_part;  // of the given entries of A
+  bool not_symmetric;   // by the pairs; also set in borderline cases
   bool not_finite;      // an entry of A is not, or a pivot, or a norm of A may not be
-  double norms[2];      // of A and its transpose in the infinity norm; -1: nobody has needed it yet
+  double norms[2];      // of A and its transpose in the infinity norm; -1: not computed yet
 };
 
-// Of a column of a solution in lanes, by lane: the largest entries by modulus; NaN where there is one.
+// Norms of a column of a solution in lanes: for each lane the largest entries by modulus; NaN if there is one.
 struct LockstepNorms {
   double residual[most_lockstep_lanes], x[most_lockstep_lanes], b[most_lockstep_lanes];
 };
 
 template <class T> struct LockstepKernels {
   using R = real_t<T>;
-  // Canonical values of the systems to lanes; entry k of a system is systems[lane][source[k]], a null source is the
-  // identity. Begins the notes. Where `kept` is not null, they are written there too, past the caches.
+  // Copies canonical values of the systems to lanes; entry k of a system is systems[lane][source[k]], a null source is
+  // the identity. Initializes the notes. If `kept` is not null, also writes the values there, bypassing the caches.
   void (*load)(const LockstepProgram& program, const T* const* systems, const off* source, R* values, R* kept,
                LockstepNotes* notes);
-  // Compares pairs of values in lanes, and notes what is not symmetric, with some that are by a hair. Adds to the notes
-  // of `load`.
+  // Compares pairs of values in lanes and notes unsymmetric ones, including some borderline cases. Adds to the notes of
+  // `load`.
   void (*compare)(const LockstepProgram& program, const R* values, LockstepNotes* notes);
-  // blocks: memory of the plan's task and of what tasks share, one after the other. Adds to the notes of `load`.
+  // blocks: memory of the plan's task followed by memory that tasks share. Adds to the notes of `load`.
   void (*factor)(const LockstepProgram& program, const R* values, R* factor, R* blocks, const PivotRule& rule,
                  LockstepNotes* notes);
-  // Solves with B or what `trans` says of it, x in the plan's order, `columns` (1 or lockstep_columns) numbers a row.
+  // Solves with B, transposed as `trans` says, x in the plan's order, `columns` (1 or lockstep_columns) numbers per
+  // row.
   void (*solve)(const LockstepProgram& program, const R* factor, Trans trans, int columns, R* x);
-  // Both at once. `workspace` has as many entries as the factor, and does not hold it afterwards.
+  // Both in one pass. `workspace` has as many entries as the factor, and does not hold it afterwards.
   void (*factor_solve)(const LockstepProgram& program, const R* values, R* workspace, R* blocks, const PivotRule& rule,
                        LockstepNotes* notes, Trans trans, int columns, R* x);
-  // r = b - op(A) x in A's order, and the norms of every column. With `sums`, n real numbers in lanes to work with, the
-  // norm of op(A) is noted too.
+  // r = b - op(A) x in A's order, and the norms of every column. With `sums`, a workspace of n real numbers in lanes,
+  // also notes the norm of op(A).
   void (*residual)(const LockstepProgram& program, const R* values, Trans trans, int columns, const R* x, const R* b,
                    R* r, LockstepNorms* norms, R* sums, LockstepNotes* notes);
-  // x += step, or x = other, of `count` entries in the lanes that are chosen (not 0).
+  // x += step, or x = other, of `count` entries in the chosen lanes (not 0).
   void (*add)(off count, const std::uint8_t* chosen, const R* step, R* x);
   void (*choose)(off count, const std::uint8_t* chosen, const R* other, R* x);
-  // Entries (i, q), q < columns, of systems whose rows are `stride` numbers apart to lanes, lockstep_columns or 1 of
-  // them in a row and zero where there are fewer, and back to the first `present` systems.
+  // Copies entries (i, q), q < columns, of systems with rows that are `stride` numbers apart to lanes, lockstep_columns
+  // or 1 of them per row with zeros for missing ones, and back to the first `present` systems.
   void (*take)(idx n, int columns, off stride, const T* const* systems, R* to);
   void (*give)(idx n, int columns, off stride, const R* from, int present, T* const* systems);
   // to(k) = scale[order[k]] from(order[k]), or with `back` to(order[k]) = scale[order[k]] from(k).
   void (*permute)(idx n, int columns, const idx* order, const double* scale, bool back, const R* from, R* to);
-  // Of an entry in lanes, the number that a lane has.
+  // The number of one lane of an entry in lanes.
   T (*number)(const R* entry, int lane);
 };
 

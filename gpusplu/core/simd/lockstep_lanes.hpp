@@ -1,11 +1,11 @@
-// How the lanes of a group lie in memory, and how values of systems get there and back.
+// Memory layout of the lanes of a group, and copies of system values to and from it.
 #pragma once
 #include "simd/lanes.hpp"
 #include "simd/lockstep_kernels.hpp"
 
 namespace gs::GS_SIMD {
 
-// What is loaded ahead of its use: entries of A, fronts, cache lines of a front's factor at most, and bytes of values.
+// Prefetch distances: entries of A, fronts, at most so many cache lines of a front's factor, and bytes of values.
 constexpr int ahead_entries = 96, ahead_fronts = 2, ahead_lines = 64, ahead_bytes = 1024;
 
 template <class T> struct LockstepLanes {
@@ -27,7 +27,7 @@ template <class T> struct LockstepLanes {
     return v;
   }
 
-  // Neighbouring entries that are moved at once, `block` of them: as many numbers as there are lanes.
+  // Adjacent entries that are copied together, `block` of them: as many numbers as there are lanes.
   static constexpr int block = width * (int)sizeof(R) / (int)sizeof(S);
   template <class See> GS_INLINE_MEMBER static void values(const T* const* systems, off k, Entries<V> to, See&& see) {
     Vec<R> v[width];
@@ -70,7 +70,7 @@ template <class T> struct LockstepLanes {
     return mask;
   }
 
-  // `count` entries from `p` on, or as many of them as are worth it.
+  // Prefetches `count` entries from `p` on, up to a limit.
   template <int write> static void prefetch(const R* p, int count) {
     const int n = count * lines < ahead_lines ? count * lines : ahead_lines;
     for (int k = 0; k < n; k++) __builtin_prefetch(p + k * (64 / (int)sizeof(R)), write);

@@ -1,4 +1,4 @@
-// Solves of one group of systems in lockstep: forward through the fronts, and back.
+// Solves of one group of systems in lockstep: forward and backward through the fronts.
 #pragma once
 #include "simd/lanes.hpp"
 
@@ -12,7 +12,7 @@ template <class T> struct LockstepSubstitution : LockstepLanes<T> {
   using Own::entries;
   using typename Own::R, typename Own::V;
 
-  // Rows of a front in the vectors of all.
+  // Rows of a front in the vectors of the whole system.
   template <int columns> struct Rows {
     Entries<V> x;
     const idx* rows_below;
@@ -48,7 +48,7 @@ template <class T> struct LockstepSubstitution : LockstepLanes<T> {
       each(f, [](const auto& front, const auto& rows) { backward<Backward, columns>(front, rows); });
     }
   }
-  // Calls work(cholesky, forward, backward, columns), constants and ways.
+  // Calls work(cholesky, forward, backward, columns) with constants and modes.
   template <class Work> static void with_modes(const LockstepProgram& P, Trans trans, int columns, Work&& work) {
     if (columns == 1) with_modes(P, trans, Count<1>(), work);
     else with_modes(P, trans, Count<lockstep_columns>(), work);

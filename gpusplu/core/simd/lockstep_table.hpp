@@ -1,4 +1,4 @@
-// Defines the table of one scalar type; one file each, so that they compile side by side.
+// Defines the table of one scalar type; one file each, so that they compile in parallel.
 #pragma once
 #include "simd/lockstep_both.hpp"
 #include "simd/lockstep_factor.hpp"

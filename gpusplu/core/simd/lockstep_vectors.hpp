@@ -1,4 +1,5 @@
-// What a measured solve in lockstep does besides substitution: vectors of all systems, residuals and their norms.
+// Operations of a measured solve in lockstep other than substitution: vectors of all systems, residuals and their
+// norms.
 #pragma once
 #include "lockstep/side.hpp"
 #include "simd/lockstep_lanes.hpp"
@@ -23,7 +24,7 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
     }
   };
 
-  // r = b - A x, entry by entry: without loops over columns, whose ends nobody can foresee. `sums` of moduli, by rows.
+  // r = b - A x, entry by entry: without loops over columns, which end unpredictably. `sums` of moduli, by rows.
   template <int columns, bool sized> static void subtract_products(const PatternView A, const idx* column, Entries<V> a,
                                                                    Entries<V> x, Entries<V> r, Vec<R>* sums) {
     const off nnz = A.nnz();
@@ -36,7 +37,7 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
       }
     }
   }
-  // r = b - A^T x or A^H x; returns the largest of the sums of moduli, by columns, if that is asked for.
+  // r = b - A^T x or A^H x; returns the largest of the sums of moduli, by columns, if requested.
   template <int columns, bool sized, bool conjugate>
   static Vec<R> subtract_transposed(const PatternView A, Entries<V> a, Entries<V> x, Entries<V> b, Entries<V> r) {
     Vec<R> largest{};
@@ -117,8 +118,7 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
 
   static void take(idx n, int columns, off stride, const T* const* systems, R* to_) {
     const int capacity = columns == 1 ? 1 : lockstep_columns;
-    const off together =
-        stride == capacity ? (off)n * capacity / block * block : 0;  // entries that are next to each other
+    const off together = stride == capacity ? (off)n * capacity / block * block : 0;  // entries that are adjacent
     for (int part = 0; part < parts; part++) {
       const T* const* own = systems + part * width;
       const Entries<V> to = entries(to_, part);

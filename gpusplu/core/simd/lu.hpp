@@ -29,7 +29,7 @@ template <class S> GS_INLINE void swap_columns(idx m, S* x_, S* y_) {
   }
 }
 
-// The pivot as it is used, after the rule; counts it.
+// Applies the rule to the pivot and counts it.
 template <class S> GS_INLINE S checked_pivot(S pivot, const PivotRule& rule, PivotStats& stats) {
   using R = real<S>;
   const double size = magnitude(pivot);
@@ -64,7 +64,7 @@ template <class S> GS_INLINE BitVec<real<S>> magnitude_bits(Vec<real<S>> v) {
   }
 }
 
-// First row whose magnitude has these bits.
+// First row with these magnitude bits.
 template <class S> GS_INLINE idx find_row(const S* x, idx m, Bits<real<S>> bits) {
   for (idx i = 0; i < m; i++) {
     if (to_bits(magnitude(x[i])) == bits) return i;
@@ -72,8 +72,8 @@ template <class S> GS_INLINE idx find_row(const S* x, idx m, Bits<real<S>> bits)
   return 0;  // not reached unless x holds NaN
 }
 
-// One vector of rows of one elimination step: l = x s, then column j of the rest loses l u_j. Returns the magnitudes of
-// the first of these columns, where the next pivot is sought.
+// One vector of rows of one elimination step: l = x s, then subtracts l u_j from column j of the rest. Returns the
+// magnitudes of the first of these columns, where the next pivot is sought.
 template <class S, int rest, bool partial>
 GS_INLINE BitVec<real<S>> eliminate_rows(real<S>* x, off lda, S s, const S (&u)[8], Mask<real<S>> last) {
   using R = real<S>;
@@ -155,9 +155,9 @@ static void lu_panel(idx m, idx n, S* A, off lda, idx* pivots, const PivotRule& 
   }
 }
 
-// LU of a W x W block, W <= 8, unrolled. The pivot search is a predictable branch off the critical path. Adds the
-// largest entry of U to `largest_upper`; returns whether rows were interchanged. A NaN reaches a pivot, where it is
-// seen.
+// LU of a W x W block, W <= 8, unrolled. The pivot search is a predictable branch off the critical path. Updates
+// `largest_upper` with the largest entry of U; returns whether rows were interchanged. A NaN propagates to a pivot,
+// where it is detected.
 template <class S, int W> GS_INLINE bool lu_tiny(S* A, off lda, idx* pivots, S* inverse_diagonal, const PivotRule& rule,
                                                  PivotStats& stats, real<S>& largest_upper) {
   using R = real<S>;
@@ -258,7 +258,7 @@ template <class S, int W> __attribute__((noinline)) static void tiny_front(idx H
   add_largest<R>(bits > inside ? bits : inside, stats.max_upper, stats);
 }
 
-// Multipliers inside A11 are at most 1 and are not looked at.
+// Multipliers inside A11 are at most 1 and are not checked.
 template <class T> static void lu_front(idx W, idx H, T* L_, off ldl, T* Ut_, off ldu, T* C_, off ldc, idx* pivots,
                                         const PivotRule* rule, PivotStats* stats) {
   auto *L = native(L_), *Ut = native(Ut_), *C = native(C_);

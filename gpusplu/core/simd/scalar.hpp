@@ -19,7 +19,7 @@ template <class R> struct Real<Pair<R>> {
 };
 template <class S> using real = typename Real<S>::type;
 
-// How a std::complex array is seen here.
+// Views of std::complex arrays as arrays of pairs.
 GS_INLINE float* native(float* p) { return p; }
 GS_INLINE double* native(double* p) { return p; }
 GS_INLINE Pair<float>* native(std::complex<float>* p) { return reinterpret_cast<Pair<float>*>(p); }

@@ -1,13 +1,13 @@
 // Triangular solves with one front. Eight columns of the triangle at a time: their diagonal block by scalars, the rest
 // by products with eight columns at once, as sums of columns or as dot products. With many right-hand sides the
-// products are update(), whose left operand is first copied where it has to be transposed or conjugated.
+// products are update(), with a copy of the left operand if it must be transposed or conjugated.
 #pragma once
 #include "simd/solve_small.hpp"
 #include "simd/triangular.hpp"
 
 namespace gs::GS_SIMD {
 
-constexpr idx many_columns = 4;  // right-hand sides from which update() wins
+constexpr idx many_columns = 4;  // right-hand sides from which update() is faster
 
 // A coefficient c as two vectors with a c = a first + swapped(a) second, or conj(a) c.
 template <class S> struct Coefficient { Vec<real<S>> first, second; };
@@ -142,7 +142,7 @@ static void subtract_product(idx m, idx n, idx K, const S* A, off lda, const S* 
   }
 }
 
-// x (n <= 8) <- op(T)^-1 x for each right-hand side. `lower` tells the shape of op(T), `transposed` how T is stored.
+// x (n <= 8) <- op(T)^-1 x for each right-hand side. `lower` is the shape of op(T), `transposed` the storage of T.
 template <class S, bool unit, bool lower, bool transposed>
 GS_INLINE void solve_diagonal(idx n, idx nrhs, const S* T, off ldt, S* x, off ldx, bool conj) {
   S inverse_diagonal[block_columns];
@@ -168,7 +168,7 @@ static void solve_triangle(idx W, idx nrhs, const S* T, off ldt, S* x, off ldx, 
     const idx k0 = (lower ? step : blocks - 1 - step) * block_columns;
     const idx n = W - k0 < block_columns ? W - k0 : block_columns, k1 = k0 + n;
     const S* diagonal = T + k0 + k0 * ldt;
-    if constexpr (transposed) {  // first collect what is solved already
+    if constexpr (transposed) {  // first subtract the terms of solved unknowns
       if constexpr (lower) subtract_product<S, true>(n, nrhs, k0, T + k0 * ldt, ldt, x, ldx, x + k0, ldx, conj);
       else subtract_product<S, true>(n, nrhs, W - k1, T + k1 + k0 * ldt, ldt, x + k1, ldx, x + k0, ldx, conj);
       solve_diagonal<S, unit, lower, true>(n, nrhs, diagonal, ldt, x + k0, ldx, conj);

@@ -6,9 +6,9 @@
 namespace gs::GS_SIMD {
 
 constexpr idx block_columns = 8;
-constexpr idx direct_columns = 32;  // wider systems are halved, so that update() sees deep products
+constexpr idx direct_columns = 32;  // wider systems are halved, so that update() gets deep products
 
-// Where a triangle of n > 8 columns is cut: a multiple of 8.
+// The column at which a triangle of n > 8 columns is split: a multiple of 8.
 GS_INLINE idx first_half(idx n) {
   return n <= direct_columns ? (n - 1) / block_columns * block_columns
                              : (n / 2 + block_columns - 1) / block_columns * block_columns;
@@ -135,7 +135,7 @@ static void solve_right(idx m, idx n, S* X, off ldx, const S* T, off ldt, bool c
 }
 
 // X (n x columns) <- T^-1 X with a unit lower T. Eight rows at a time are multiplied by the inverse of their diagonal
-// block, whose entries are small: |L| <= 1 after pivoting.
+// block, which has small entries: |L| <= 1 after pivoting.
 template <class S> static void solve_left_unit(idx n, idx columns, S* X, off ldx, const S* T, off ldt) {
   if (columns <= 0) return;
   if (n > block_columns) {

@@ -21,15 +21,14 @@ template <class S> constexpr int max_columns = Real<S>::complex ? 2 : 4;
 template <class S> constexpr int max_vectors = 2;
 template <class S> constexpr int max_columns = Real<S>::complex ? 2 : 4;
 #endif
-constexpr idx strip_depth = 128;  // columns of A copied at once
-constexpr idx block_width = 512;  // columns of C for one copy: B stays in the second-level cache
-constexpr double worth_polling =
-    4e6;  // products, a tenth of a millisecond: where a call was asked to stop, work is undone
+constexpr idx strip_depth = 128;       // columns of A copied at once
+constexpr idx block_width = 512;       // columns of C for one copy: B stays in the second-level cache
+constexpr double worth_polling = 4e6;  // products, a tenth of a millisecond: smaller updates do not poll
 
 // Offsets and leading dimensions below count real numbers.
 template <class S> constexpr int width = Real<S>::complex ? 2 : 1;
 
-// p += step, and the compiler does not turn it into one live address for each column.
+// p += step, hidden from the compiler, which would otherwise keep one live address for each column.
 template <class P> GS_INLINE void next_column(P*& p, off step) {
   p += step;
   asm("" : "+r"(p));
@@ -149,7 +148,7 @@ template <class S, Shape shape, bool lower> GS_INLINE void all_strips(idx m, idx
                                                                       off ldc, bool conj, real<S>* copied) {
   using R = real<S>;
   constexpr int L = lanes<R>, w = width<S>;
-  const int most = depth <= 16 && vector_bytes == 64 ? 2 : max_vectors<S>;  // wide tiles pay in deep products only
+  const int most = depth <= 16 && vector_bytes == 64 ? 2 : max_vectors<S>;  // wide tiles need deep products
   idx left = (m * w + L - 1) / L;                                           // vectors
   for (idx i = 0; left > 0;) {
     const int take = left == most + 1 && most > 2 ? most - 1 : left < most ? (int)left : most;

@@ -1,5 +1,5 @@
 // Vectors of one instruction set: 64 bytes (v4), 32 (v3) or 16. Complex numbers are pairs of adjacent lanes. A Mask
-// says which lanes exist at the end of a column; masked-out lanes load as zero.
+// marks the lanes that exist at the end of a column; masked-out lanes load as zero.
 #pragma once
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -38,8 +38,8 @@ template <class R> GS_INLINE Vec<R> load(const R* p) {
 template <class R> GS_INLINE void store(R* p, Vec<R> v) { __builtin_memcpy(p, &v, sizeof v); }
 template <class R> GS_INLINE Vec<R> broadcast(R s) { return s - Vec<R>{}; }
 
-// Where masks are registers the last vector of a column is masked whether it is whole or not: that takes no longer, and
-// half as much code has to be compiled.
+// With mask registers, the last vector of a column is always masked, even if it is complete: this takes no longer and
+// halves the code to compile.
 #if defined(GS_MASK_REGISTERS)
 constexpr bool masks_are_free = true;
 #else
@@ -130,7 +130,7 @@ template <class R> GS_INLINE Vec<R> alternate(R even, R odd) {
   return v;
 }
 
-// Lane i where lane i ^ step was. Numbers of the lanes are a pack so that the order is constant, as clang wants it.
+// Lane i gets lane i ^ step. The lane numbers are a pack so that the order is constant, as clang requires.
 template <int step, class V, int... lane> GS_INLINE V exchanged(V v, std::integer_sequence<int, lane...>) {
   return __builtin_shufflevector(v, v, (lane ^ step)...);
 }

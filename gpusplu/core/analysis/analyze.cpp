@@ -55,7 +55,7 @@ void analyze_cholesky(PatternView A, const AnalyzeOptions& options, Symbolic& s)
   finish_front(s, graph.view(), std::move(order), nullptr);
 }
 
-// Whether a pattern equals its transpose: found out by the first who asks.
+// Whether a pattern equals its transpose, computed on the first call.
 class PatternSymmetry {
  public:
   explicit PatternSymmetry(PatternView A) : A_(A) {}
@@ -70,7 +70,8 @@ class PatternSymmetry {
   std::optional<bool> known_;
 };
 
-// A caller's order of the columns as one of the vertices of a graph of pairs: where the first of their columns are.
+// Converts a caller's column order to an order of the vertices of the pair graph, by the position of each vertex's
+// first column.
 std::vector<idx> order_of_pairs(const idx* perm, const PairedGraph& paired, const std::vector<idx>& partner) {
   std::vector<idx> vertex(partner.size(), -1), order;
   for (idx v = 0; v < paired.graph.n; v++) vertex[paired.first[v]] = vertex[partner[paired.first[v]]] = v;
@@ -81,8 +82,8 @@ std::vector<idx> order_of_pairs(const idx* perm, const PairedGraph& paired, cons
 }
 
 // Columns that the matching pairs are ordered as one and stay in one supernode. `choose` gives the orders of a graph,
-// and each makes an analysis. For LU in whose place it would be, only where that is not predicted to be faster; a
-// matching is then left to it.
+// and each makes an analysis. LDL^T replaces LU only where LU is not predicted to be faster; otherwise the matching is
+// passed on to LU.
 template <class T, class Choose>
 std::vector<Symbolic> analyze_ldlt(PatternView A, const T* values, const AnalyzeOptions& options,
                                    std::optional<Matching>* for_lu, Symbolic s, Choose&& choose) {
@@ -121,10 +122,10 @@ std::vector<Ordered> chosen_ordering(PatternView graph, const AnalyzeOptions& op
   return one;
 }
 
-// Those with a symmetric pattern fall apart where their graph does. Others that do, and are likely to be left to column
-// LU or so unsymmetric that the union with the transpose may be all that holds them together, by many entries between
-// their blocks, are ordered block by block, all others as a whole; and the other method takes the order over, unless
-// the coupling of the blocks adds much.
+// A symmetric pattern splits into the connected components of its graph. Others that do, and are likely to be left to
+// column LU or so unsymmetric that the union with the transpose may be all that holds them together, by many entries
+// between their blocks, are ordered block by block, all others as a whole; and the other method takes the order over,
+// unless the coupling of the blocks adds much.
 void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, PatternSymmetry& is_symmetric,
                 Symbolic& s) {
   const bool want_blocks = may_use_blocks(options), column_likely = is_column_likely(s, options);
@@ -188,8 +189,8 @@ template <class T> bool match(PatternView A, const T* values, const AnalyzeOptio
   return true;
 }
 
-// Row scales in place of a matching, as KLU has them. Pivots that are too small after all are found by the threshold,
-// which is why the fronts' are not left to that.
+// Row scales in place of a matching, as in KLU. The threshold catches pivots that are too small; fronts have no such
+// threshold, so they need a matching.
 template <class T> bool keep_diagonal(PatternView A, const T* values, Symbolic& s) {
   return timed(s, "matching", [&] {
     s.structural_rank = s.n;

@@ -127,7 +127,8 @@ void postpone_dense(Quotient& q, std::vector<idx>& late) {
     for (const idx* u = q.begin(c); u < q.end(c); u++) q.degree[*u]--;
 }
 
-// Takes v, whose neighbours are a and b, out, and joins these. False, and nothing done, where that would be expensive.
+// Removes v, which has the neighbours a and b, and connects a with b. Returns false without a change where that would
+// be expensive.
 bool bypass(Quotient& q, idx v, idx a, idx b) {
   if (q.length[a] > kLongRow || q.length[b] > kLongRow) return false;
   idx *v_in_a = std::find(q.begin(a), q.end(a), v), *v_in_b = std::find(q.begin(b), q.end(b), v);

@@ -19,7 +19,7 @@ template <class F> void for_entries(PatternView graph, const idx* perm, const id
   for (off p = graph.ptr[vertex]; p < graph.ptr[vertex + 1]; p++) visit(inverse_perm[graph.ind[p]]);
 }
 
-// A run of vertices and what its own edges say about it.
+// A run of vertices, and the tree of its own edges.
 struct Run {
   Slice<idx> vertices;
   std::vector<std::pair<idx, idx>> entries_before;  // (row in the run, column before it), rows ascending

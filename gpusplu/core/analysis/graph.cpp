@@ -251,9 +251,9 @@ Pattern symmetrize(const Permuted& permuted) {
 }  // namespace
 
 // By several threads. Walks the columns in order: the entries (i, j) below the diagonal must meet, row by row, exactly
-// the entries (j, i) that column i stores above its diagonal. next[i] is the first of those not met yet. Of a slice of
-// rows, a symmetric matrix has no entries before the first column that these name: nobody looks there, and all entries
-// are counted.
+// the entries (j, i) that column i stores above its diagonal. next[i] is the first of those not met yet. In a slice of
+// rows, a symmetric matrix has no entries before the first column that these rows name: that part is not searched, and
+// the count of all entries covers it.
 bool is_structurally_symmetric(PatternView A) {
   const int want = threads_for(A.nnz());
   if (want == 1) return equals_its_transpose(A);

@@ -59,7 +59,7 @@ struct InterfaceRows {
   }
 
  private:
-  // For every unknown of the interface the fronts whose columns it has entries with, by rows or by columns.
+  // For every unknown of the interface, the fronts with columns in which it has entries, by rows or by columns.
   static std::pair<std::vector<off>, std::vector<idx>> fronts_with_entries(const Symbolic& interior, PatternView A,
                                                                            const Places& places, idx count) {
     const std::vector<idx> front_of = part_of_each(interior.super_ptr, interior.n);

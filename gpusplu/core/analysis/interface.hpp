@@ -1,5 +1,5 @@
-// The structure of a matrix of which some unknowns, an interface, are left: fronts of all others leave the Schur
-// complement on them.
+// The structure of a partial factorization: some unknowns, an interface, are not eliminated; the fronts of all others
+// leave the Schur complement on the interface.
 #pragma once
 #include "analysis/symbolic.hpp"
 

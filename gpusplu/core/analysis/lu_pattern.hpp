@@ -1,4 +1,4 @@
-// The patterns of L and U for an unsymmetric matrix whose pivots are all on the diagonal.
+// The patterns of L and U for an unsymmetric matrix with all pivots on the diagonal.
 #pragma once
 #include "base/types.hpp"
 

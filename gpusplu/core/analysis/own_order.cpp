@@ -12,7 +12,7 @@ namespace gs {
 namespace {
 
 // Rows that begin in the same column are candidates for its pivot, and where one is taken the others get its pattern: a
-// group of rows whose pattern is their union, without the column.
+// group of rows with the union of their patterns, without the column, as its pattern.
 class RowMerging {
  public:
   explicit RowMerging(PatternView A)

@@ -19,7 +19,8 @@ constexpr idx never_dissect = 3000, large = 400000;
 // The last for finite elements in space, where minimum degree takes longer than dissection by several threads and
 // causes a multiple of the flops; a device takes levels harder than a processor does.
 constexpr idx middling = 50000, middling_on_device = 10000;
-// Where a vertex has no more neighbours and minimum degree no more fill beside what there is, no order has less to do.
+// Where vertices have no more neighbours on average, and minimum degree no more fill relative to the matrix, other
+// orders cannot do much better.
 constexpr double few_neighbours = 2.5, little_fill = 2;
 constexpr double saved_by_dissection = 0.25;  // of the seconds of factorizations, as may be expected
 constexpr idx likely_column = 5000;           // the order of matrices below
@@ -90,7 +91,7 @@ double predicted_total(Method method, const Ordered& order, const AnalyzeOptions
 
 // Minimum degree is cheap and wins on small and very sparse graphs, dissection on large ones. Dissection costs
 // microseconds a vertex, so on small and middling graphs it is tried where the factorizations that it may shorten take
-// longer than it does itself, and on large ones beside minimum degree.
+// longer than it does itself, and on large ones in parallel with minimum degree.
 Ordered order_automatic(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
   const auto total = [&](const Ordered& order) { return predicted_total(Method::front, order, options, s); };
   std::vector<Ordered> orders;

@@ -38,9 +38,9 @@ std::vector<idx> sorted_by_block(const std::vector<idx>& perm, const BlockTriang
 
 // Whether LDL^T by an ordering is faster than LU by fronts would be by the same one, and than LU by columns.
 bool ldlt_is_faster(const Ordered& order, const AnalyzeOptions& options, Symbolic& s);
-// Scaling over many orders of magnitude is the mark of matrices whose fixed pivots often fail to be accurate.
+// Scales over many orders of magnitude mark matrices on which fixed pivots are often inaccurate.
 bool is_badly_scaled(const Symbolic& s);
-// Whether column LU by the one ordering is faster than fronts by the other.
+// Whether column LU with the first ordering is faster than fronts with the second.
 bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const AnalyzeOptions& options, Symbolic& s);
 // What that will probably be, before anything is ordered.
 bool is_column_likely(const Symbolic& s, const AnalyzeOptions& options);

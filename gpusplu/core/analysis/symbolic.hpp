@@ -38,9 +38,9 @@ struct Symbolic {
   std::vector<idx> row_perm, col_perm;
   // Powers of two by A's rows and columns, with exponents of at most largest_scale_exponent; empty: all ones.
   std::vector<double> row_scale, col_scale;
-  // Of LDL^T, in A's numbering, for who pivots in parts of a front only: the columns in the order of the pivots of some
-  // values, those of each front together, and which is a pivot of order 2 with which, itself for none. Empty: as they
-  // are numbered, and none.
+  // LDL^T, in A's numbering, for engines that pivot only inside parts of a front: the columns in the order of the
+  // pivots of some values, those of each front together, and the partner of each column in a pivot of order 2, itself
+  // for none. Empty: columns as numbered, no such pivots.
   std::vector<idx> pivot_order, partner;
   bool keeps_diagonal = false;  // of A, unmatched: pivots off it are taken where nothing else will do
   std::vector<idx> block_ptr;   // block upper triangular form of B (column method): nblocks + 1 boundaries

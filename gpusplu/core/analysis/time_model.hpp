@@ -8,7 +8,7 @@ namespace gs {
 // Of one first factorization, refactorization and solve with one right-hand side [s].
 struct MethodSeconds {
   double factor = 0, refactor = 0, solve = 0;
-  // What a user waits for who refactors and solves that many times.
+  // Time to factor, then to refactor and solve that many times.
   double total(double refactorizations) const { return factor + refactorizations * (refactor + solve); }
 };
 

@@ -27,7 +27,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// Uninitialised memory, aligned to cache lines. Large blocks ask for huge pages: one page fault for every 2 MiB.
+// Uninitialised memory, aligned to cache lines. Large blocks request huge pages: one page fault for every 2 MiB.
 class Block {
  public:
   Block() = default;
@@ -48,7 +48,7 @@ template <class T> constexpr std::size_t padded_bytes(std::size_t count) {
   return (count * sizeof(T) + kLine - 1) & ~(kLine - 1);
 }
 
-// Cuts arrays off a piece of memory, each on its own cache lines.
+// Cuts arrays off a memory block, each on its own cache lines.
 class Carver {
  public:
   explicit Carver(std::byte* at) : at_(at) {}
@@ -195,9 +195,9 @@ class Tasks;
 
 // Memory of one thread. reserve(n) before it is used on a graph of n vertices.
 struct Workspace {
-  Tasks* tasks = nullptr;  // with which threads are shared; null: there are none to share with
+  Tasks* tasks = nullptr;  // the task queue shared with other threads; null: single thread
   Arena arena;             // scratch
-  Arena kept;              // pieces that wait to be ordered
+  Arena kept;              // components to be ordered later
   Block clusters;          // of coarsening
   GainHeap heap[2];
   Zeros slot;    // all 0 between uses

@@ -1,6 +1,6 @@
-// In which order and by which launches the glu engine works off a column plan: right-looking.
+// Order and launches in which the glu engine processes a column plan: right-looking.
 //
-// Task: the update of column k by column j, for an entry U(j, k) whose L(:, j) has entries.
+// Task: the update of column k by column j, for an entry U(j, k) for which L(:, j) has entries.
 //
 // Modes (Lee, Achar and Nakhla, IEEE TVLSI 26 (2018), section III-B, algorithms 3 and 4):
 //   cluster   a launch for every level, a block for every piece of it. For wide levels.
@@ -12,9 +12,9 @@
 // The paper gives batch mode levels of two columns, pipeline mode levels of one. Here a model chooses, and there are
 // many pipelines side by side: the elimination tree of the pattern of L + U (symmetrized) is cut by the time that
 // subtrees take. Phase by phase, a launch each, the subtrees up to some time, without what earlier phases did, are
-// chains of one block each. Entry (i, k) belongs to the chain of column min(i, k), to which nobody else adds meanwhile;
-// updates of what belongs to later launches are added atomically. What is above the last phase is worked off level by
-// level, neighbouring levels by one pipeline where that is faster.
+// chains of one block each. Entry (i, k) belongs to the chain of column min(i, k), to which no other chain adds in this
+// launch; updates of entries of later launches are added atomically. Columns above the last phase are processed level
+// by level, neighbouring levels by one pipeline where that is faster.
 //
 // Pieces: neighbouring tasks of a level that a block of GLU_THREADS does at a time, 2^lanes_log2 threads a task, by the
 // length of L(:, j). He, Tan, Wang and Shi (TVLSI 24 (2016), section III-B) cut a level to a fixed number of columns in

@@ -1,6 +1,6 @@
-// What the column engines (glu, sflu, crisscross) are told before they see values: the static pattern of L + U for
-// pivots that a factorization on the CPU has chosen, in which order its columns can be worked off, and where updates
-// land. Flat arrays, copied to the device as they are.
+// The plan of the column engines (glu, sflu, crisscross), independent of values: the static pattern of L + U for pivots
+// that a factorization on the CPU has chosen, an order in which its columns can be processed, and the targets of
+// updates. Flat arrays, copied to the device as they are.
 //
 // B = (Dr A Dc)[row_perm][:, col_perm] = L U, all pivots on the diagonal. Entries of L + U in compressed columns with
 // ascending rows, the unit diagonal of L not stored: column k is row[col_ptr[k] .. col_ptr[k+1]); U's part comes first
@@ -11,10 +11,10 @@
 // are fill and start as zero. In canonical order.
 //
 // Levels. Right-looking, column j updates the columns k of its row of U: L(i, j) U(j, k) goes to (i, k), and in doing
-// so it reads (j, k), which every column i < j with L(j, i) and U(i, k) writes. So column k waits for every j with
-// U(j, k), whose updates it takes, and for every j with L(k, j), whose updates are written to what column k then reads
-// (GLU 2.0's correction, which Lee, Achar and Nakhla, IEEE TVLSI 26 (2018), explain in section II-C; GLU 1.0 (He, Tan,
-// Wang and Shi, TVLSI 24 (2016), section III-B) has only the first).
+// so it reads (j, k), which every column i < j with L(j, i) and U(i, k) writes. So column k waits for every j with U(j,
+// k), which updates it, and for every j with L(k, j), which updates entries that column k then reads (GLU 2.0's
+// correction, which Lee, Achar and Nakhla, IEEE TVLSI 26 (2018), explain in section II-C; GLU 1.0 (He, Tan, Wang and
+// Shi, TVLSI 24 (2016), section III-B) has only the first).
 // Left-looking, only the first kind counts: level_left. Columns of a level: longest column first, then by number.
 //
 // Maps. U entries above the diagonal are numbered in the order of the columns: column k has u_ptr[k] .. u_ptr[k+1].

@@ -60,7 +60,7 @@ Role role_of(const Tiling& tiling, bool one_triangle, bool pairs, idx row, idx c
   return above % 2 ? Role::kSecond : row + 1 < tiling.tiles() ? Role::kFirst : Role::kOnly;
 }
 
-constexpr idx kPairWidth = 64;  // least width of a front whose tasks may be pairs (256: 2% slower)
+constexpr idx kPairWidth = 64;  // least width of a front with pairs as tasks (256: 2% slower)
 // Least number of pairs in a contribution block for every block that the front gets (2: 3% slower).
 constexpr double kTasksPerBlock = 0.4;
 

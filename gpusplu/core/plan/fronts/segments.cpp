@@ -1,10 +1,10 @@
 // Where contribution blocks lie. If all of them fit into the arena they lie side by side. Else the fronts are cut into
 // segments, ranges of the postorder that are factored one after another, and a block's memory is free again when the
-// segment of its parent is done. A segment ends behind a front whose parent is large (or behind a root), so that a
-// front of phases 0-2 is in the segment of its children, and the walk through these phases knows nothing of segments.
+// segment of its parent is done. A segment ends after a front with a large parent (or after a root), so that a front of
+// phases 0-2 is in the segment of its children, and the traversal of these phases does not depend on segments.
 //
-// Segments are filled up to a target. Blocks of one segment that die together are one chunk; chunks are placed segment
-// by segment, those that live longest first, where they first fit. Cost: O(fronts) a target.
+// Segments are filled up to a target. Blocks of one segment with the same last use are one chunk; chunks are placed
+// segment by segment, those that live longest first, where they first fit. Cost: O(fronts) a target.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -51,8 +51,8 @@ class FirstFit {
   off top_ = 0;
 };
 
-// What comes from another device has memory of its own, so that its copy waits for nobody; what goes there keeps its
-// memory.
+// Blocks from another device have memory of their own, so that their copies never wait; blocks sent to another device
+// keep their memory.
 void place_blocks(const Plan& plan, const std::vector<off>& size, const Turns& turns, Segments& segments) {
   const auto segment_of = [&](idx f) {
     return (idx)(std::upper_bound(segments.ptr.begin(), segments.ptr.end(), f) - segments.ptr.begin()) - 1;

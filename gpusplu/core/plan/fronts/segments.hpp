@@ -46,12 +46,12 @@ struct FactorPlaces {
 // arena > available: impossible.
 FactorPlaces place_factors(const std::vector<off>& size, off available, bool overlap);
 
-// What the engine does in time: kernels in order, beside them copies in order, each waiting for what it needs [us].
+// Timeline of the engine: kernels in order and, concurrently, copies in order, each waiting for its dependencies [us].
 struct StreamTimes {
   double factor, solve;
 };
 struct SegmentTimes {
-  std::vector<double> factor, solve;  // of the kernels; solve: one way
+  std::vector<double> factor, solve;  // of the kernels; solve: one direction
 };
 SegmentTimes segment_times(const Plan& plan, const std::vector<off>& items, const std::vector<idx>& segment_ptr);
 // Of ranges of fronts begin[k] .. end[k] - 1, which may overlap.

@@ -1,11 +1,10 @@
-// What engines that factor many systems of one pattern in lockstep are told before they see values. A lane is a system;
-// whatever is an entry here is one number of every lane there, next to each other, so that all offsets count entries.
+// The plan of engines that factor many systems of one pattern in lockstep, independent of values. A lane is a system;
+// an entry of this plan stands for one number of every lane, contiguous in memory, so that all offsets count entries.
 //
-// Fronts are made anew of the analysis' ordering, because what merging of supernodes is worth is another matter where a
-// front is worked off by all lanes at once: they are numbered in postorder, own the plan positions first .. first +
-// width - 1, and their rows below are plan positions, ascending. Row k below is local row place[k] of the parent;
-// places ascend, so that the first `above_pivots` of them are pivots there. No front has more than MOST_LOCKSTEP_ROWS
-// rows.
+// Fronts are formed again from the analysis' ordering, because merging supernodes has other benefits where all lanes
+// process a front together. They are numbered in postorder, own the plan positions first .. first + width - 1, and
+// their rows below are plan positions, ascending. Row k below is local row place[k] of the parent; places ascend, so
+// that the first `above_pivots` of them are pivots there. No front has more than MOST_LOCKSTEP_ROWS rows.
 //
 // The factor of a front begins at `factor`: lower, R x W by columns, entry (i, k) at k R + i, then, for LU, upper, W x
 // H by rows, entry (k, j) at R W + k H + j for column W + j of the front. Lower holds the multipliers of L below the

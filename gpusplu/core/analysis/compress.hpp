@@ -1,4 +1,4 @@
-// What a symmetric graph can be made smaller by before it is ordered.
+// Reduction of a symmetric graph before it is ordered.
 #pragma once
 #include <vector>
 

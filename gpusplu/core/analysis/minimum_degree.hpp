@@ -4,10 +4,10 @@
 // first, then the variables that no element connects it to; the list of an element holds its variables.
 // Invariant: the lists of the live nodes fit in the space of the original pattern, so nnz + n entries are enough.
 //
-// Hubs are variables with many neighbours, as supplies and clocks of circuits are. To look through the list of one
-// whenever a neighbour is eliminated takes quadratic time. So the list of a hub holds its elements only; its variables
-// are put aside, not looked at before the hub is eliminated, and their columns are counted: a variable that leaves
-// finds the hub in its own list, and bits say which hubs are still neighbours.
+// Hubs are variables with many neighbours, as supplies and clocks of circuits are. Searching the list of a hub whenever
+// a neighbour is eliminated takes quadratic time. So the list of a hub holds its elements only; its variables are
+// stored separately, not read before the hub is eliminated, and their columns are counted: a variable that leaves finds
+// the hub in its own list, and bits say which hubs are still neighbours.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -62,7 +62,7 @@ template <class Offset> class MinimumDegree {
   FactorSize size() const { return factor_; }
 
  private:
-  // What is read together lies together: one cache line a node.
+  // Fields that are read together are stored together: one cache line per node.
   struct Node {
     Offset start = 0;    // where its list starts
     idx length = 0;      // of the list
@@ -100,7 +100,7 @@ template <class Offset> class MinimumDegree {
   void raise_stamp(idx by);
   std::vector<idx> expand();
 
-  // Lists of equal degree are rings through head n_ + degree, so that nothing needs to be asked.
+  // Lists of equal degree are rings through head n_ + degree, so that no operation needs a branch.
   void push(idx i, idx degree) {
     const idx head = n_ + degree, first = link_[head].next;
     link_[i] = {first, head};

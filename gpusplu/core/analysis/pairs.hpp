@@ -1,5 +1,5 @@
-// What LDL^T does to a symmetric matrix before it is ordered: scales that are the same for rows and columns, and pairs
-// of columns for pivots of order 2.
+// Preparation of a symmetric matrix for LDL^T before it is ordered: scales that are the same for rows and columns, and
+// pairs of columns for pivots of order 2.
 #pragma once
 #include <optional>
 #include <vector>

@@ -1,4 +1,4 @@
-// From a graph and an ordering to everything a multifrontal factorization needs to know about its structure.
+// Computes the structure of a multifrontal factorization from a graph and an ordering.
 #pragma once
 #include <vector>
 

@@ -31,7 +31,7 @@ template <class T> constexpr int largest_scale_exponent = std::numeric_limits<re
 struct Symbolic {
   idx n = 0;
   off nnz = 0;            // of A (canonical)
-  bool cholesky = false;  // then row_perm == col_perm and there is no scaling
+  bool cholesky = false;  // then row_perm == col_perm, without scaling
   bool ldlt = false;      // then row_perm == col_perm and row_scale == col_scale
   Method method = Method::front;
 
@@ -42,7 +42,7 @@ struct Symbolic {
   // pivots of some values, those of each front together, and the partner of each column in a pivot of order 2, itself
   // for none. Empty: columns as numbered, no such pivots.
   std::vector<idx> pivot_order, partner;
-  bool keeps_diagonal = false;  // of A, unmatched: pivots off it are taken where nothing else will do
+  bool keeps_diagonal = false;  // of A, unmatched: pivots off it are taken only where necessary
   std::vector<idx> block_ptr;   // block upper triangular form of B (column method): nblocks + 1 boundaries
                                 // (fronts: always {0, n})
   // Symmetrized structure B + B^T. Columns follow the postordered supernode tree: a column's parent comes after it, and
@@ -61,7 +61,7 @@ struct Symbolic {
 
   // What was chosen, and its size
   std::string ordering;  // "amd", "nd", "natural", "user"
-  CpuCosts costs{};      // that it was chosen by, and will be where newer values ask for another analysis
+  CpuCosts costs{};      // used for the choice, and again where newer values need another analysis
   off lnz = 0;           // entries of L, diagonal included, relaxed supernodes not counted
   double flops = 0;      // multiply-adds counted as 2, of the method's factorization without relaxation [flop]
   idx structural_rank = 0;
@@ -82,7 +82,7 @@ struct Symbolic {
   }
 };
 
-// Cuts scales off at this exponent, and at minus it. Whether there was anything to cut.
+// Cuts scales off at this exponent, and at minus it. Returns whether any scale was cut.
 bool cut_scales(Symbolic& symbolic, int largest_exponent);
 
 // The same with scales in the range of T, which another type's analysis may have left; itself where they are.

@@ -1,4 +1,4 @@
-// Predicted seconds of the CPU engine's two methods, from what an ordering costs.
+// Predicted seconds of the CPU engine's two methods, from the cost of an ordering.
 #pragma once
 #include "analysis/column_counts.hpp"
 #include "analysis/symbolic.hpp"

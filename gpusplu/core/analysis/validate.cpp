@@ -113,7 +113,7 @@ void validate_fronts(const Symbolic& s) {
     require(has_valid_rows(s, front), "a pickled analysis is damaged: rows of a front are not those of its parent");
 }
 
-// Calls visit(i, j) for the entries of A in permuted rows and columns, until one says no.
+// Calls visit(i, j) for the entries of A in permuted rows and columns, until one returns false.
 template <class Visit> bool for_all_entries(const Symbolic& s, PatternView A, Visit&& visit) {
   const std::vector<idx> row = inverse_permutation(s.row_perm.data(), s.n);
   for (idx j = 0; j < s.n; j++)
@@ -142,7 +142,7 @@ void validate(const Symbolic& s, PatternView A) {
   const std::vector<idx> part = part_of_each(fronts ? s.super_ptr : s.block_ptr, s.n);
   const bool fits = for_all_entries(s, A, [&](idx i, idx j) {
     if (!fronts) return part[i] <= part[j];
-    if (i < j && s.one_triangle()) return true;  // what the other triangle says
+    if (i < j && s.one_triangle()) return true;  // the other triangle is checked
     return s.has_row(part[std::min(i, j)], std::max(i, j));
   });
   require(fits, "a pickled analysis is damaged: an entry of the matrix has no place in its structure");

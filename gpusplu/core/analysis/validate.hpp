@@ -1,5 +1,5 @@
-// Checks of an analysis that was pickled: everything that engines and plans later rely on. They throw
-// std::invalid_argument, which says what is wrong.
+// Checks of an analysis that was pickled: all properties on which engines and plans rely. They throw
+// std::invalid_argument with a description of the error.
 #pragma once
 #include "analysis/symbolic.hpp"
 

@@ -1,8 +1,8 @@
 // Tasks of the glu engine (core/plan/columns/glu_schedule.hpp) and what all its kernels do with them.
 //
-// While levels are worked off L is not divided by its pivots: column j updates column k by L(i, j) (U(j, k) / U(j, j)),
-// so that a level needs one step instead of two, and `finish_glu` divides in the end. Pivots that are too small are
-// replaced by whoever reads them, and in the end.
+// While levels are processed, L is not divided by its pivots: column j updates column k by L(i, j) (U(j, k) / U(j, j)),
+// so that a level needs one step instead of two, and `finish_glu` divides in the end. Every read replaces pivots that
+// are too small, and so does `finish_glu`.
 #pragma once
 #include "common/pivots.cuh"
 #include "shared/glu.hpp"

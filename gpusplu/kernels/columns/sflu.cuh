@@ -4,8 +4,8 @@
 // What differs from the paper: a block owns a group of neighbouring columns, a whole small subtree or a chain
 // (core/plan/columns/groups.hpp), and keeps their values in shared memory, where its warps, a column each, hand
 // finished columns to each other; only between groups does a hop go through the second-level cache. Groups are taken by
-// tickets in an order in which nobody waits for a higher ticket, so the kernel cannot hang however blocks are
-// scheduled; columns are published by release and acquire, and marked by the number of the launch instead of being
+// tickets in an order in which no block waits for a higher ticket, so the kernel cannot hang for any scheduling of
+// blocks; columns are published by release and acquire, and marked by the number of the launch instead of being
 // cleared. Places of updates come from the plan's maps, or are searched once for neighbouring columns with the same
 // rows.
 //
@@ -13,8 +13,8 @@
 // column k -= L(:, j) U(j, k); then the pivot. A pivot below `tiny` is replaced by one of that size and its sign.
 // A block has a long column for itself (columns/long_columns.cuh): after what its warps do together one goes on as
 // above. Grid: at most as many blocks as are resident together; block: COLUMN_THREADS; shared memory: 16 bytes, 16
-// scalars, those of the largest group that has any room, a word a column, and without maps 16 bits for every place that
-// a warp keeps. Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
+// scalars, those of the largest group that fits, a word a column, and without maps 16 bits for every place that a warp
+// keeps. Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
 #pragma once
 #include "columns/long_columns.cuh"
 #include "columns/trailing_columns.cuh"
@@ -151,7 +151,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     return (unsigned short*)(group.flags + flag_words(args.flags)) + (threadIdx.x >> 5) * args.places;
   }
   DEVICE const int* rows_of(const Source& s) const { return args.columns.row + group.base + s.lower; }
-  // Place of entry e of L(:, j), whose rows begin at `rows`.
+  // Place of entry e of L(:, j), the rows of which begin at `rows`.
   DEVICE int search(const int* rows, int count, int e, int above) const {
     const int last = end - begin - (count - e);
     return find_row(args.columns.row + group.base + begin, __ldg(rows + e), above + 1, last);
@@ -311,7 +311,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     for (int p = from + thread; p < last; p += threads) store_l2(to + p, work()[p]);
   }
 
-  // The pivot and the column of L; first for the group, then for all. Nobody waits for the column of U.
+  // The pivot and the column of L; first for the group, then for all. No warp waits for the column of U.
   DEVICE void finish() const {
     const Scalar inverse = pivot_reciprocal();
     unsigned multiplier_bits = 0;

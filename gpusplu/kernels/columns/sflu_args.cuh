@@ -1,4 +1,4 @@
-// What the kernels of sflu and crisscross are launched with.
+// Arguments of the kernels of sflu and crisscross.
 #pragma once
 #include "columns/column_groups.cuh"
 
@@ -36,7 +36,7 @@ struct SfluArgs {
   int capacity;        // scalars of shared memory; larger groups stay in global memory
   int flags;           // most columns of a group
   const int* follows;  // without maps: L(:, j) is L(:, j - 1) but for its first row
-  int places;          // without maps: that a warp has room for
+  int places;          // without maps: places that a warp can keep
   Status* status;
   double tiny, singular;  // see FactorArgs
 };

@@ -2,12 +2,12 @@
 // and Zhou, SFLU, section III-B, algorithm 1: the symbolic phase waits for columns as the numeric one does).
 //
 // The pattern of column k is that of A's, joined with L(:, j) for every j < k in it. A warp owns a column and a bitmap
-// of its rows in shared memory, with a bit for every 32 words that says where to look; every lane waits for a column of
-// its own and joins it, in any order, until there is nothing new. Mended and added to the paper: tickets and release
+// of its rows in shared memory, with a summary of one bit for every 32 words; every lane waits for a column of its own
+// and joins it, in any order, until there is nothing new. Corrections and additions to the paper: tickets and release
 // and acquire, as in columns/sflu.cu; of L(:, j) only the rows up to the first r with U(j, r) != 0 are joined, because
-// L(:, r) has the others (symmetric pruning, Eisenstat and Liu, SIAM J. Matrix Anal. Appl. 13 (1992)); whoever comes
-// too early for that joins all of it. Grid: any; block: 32 threads; shared memory: bitmap_words(n) words. Columns lie
-// in `rows` wherever there was room: their order there differs from run to run, nothing else does.
+// L(:, r) has the others (symmetric pruning, Eisenstat and Liu, SIAM J. Matrix Anal. Appl. 13 (1992)); a warp that
+// comes before that r is known joins all of L(:, j). Grid: any; block: 32 threads; shared memory: bitmap_words(n)
+// words. Columns lie in `rows` wherever there was space: only their order there differs from run to run.
 #include "common/device.cuh"
 #include "shared/columns.hpp"
 

@@ -11,7 +11,7 @@
 //
 // move_arrays: copies one or two arrays, one side of which may be page-locked memory of the host: as a node of a graph
 // that is several microseconds faster than a copy. Any grid and block. move_status: a status to the host, and cleared;
-// one thread. tally_status: a status to the tally of calls that nobody waits for, and cleared; one thread.
+// one thread. tally_status: adds a status to the accumulated status of calls without a wait, and clears it; one thread.
 #include "common/accumulate.cuh"
 #include "common/reduce.cuh"
 

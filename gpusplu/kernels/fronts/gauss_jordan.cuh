@@ -18,7 +18,7 @@
 struct PivotRules {
   Real largest_reciprocal;  // of pivots; those of smaller pivots are replaced by it, with the pivot's sign
   unsigned tiny_bits, singular_bits;
-  Status* const& status;  // where the kernel has it: no register for what is hardly ever needed
+  Status* const& status;  // where the kernel has it: no register for a pointer that is hardly ever needed
   // Pivots below `tiny` are replaced, those below `singular` counted in n_tiny too.
   DEVICE PivotRules(double tiny_, double singular, Status* const& status_) : status(status_) {
     const Real tiny = (Real)fmax(tiny_, LEAST_NORMAL);
@@ -41,7 +41,7 @@ struct Places {
   }
 };
 
-// Rows and columns from w on may hold anything finite; where nobody uses them, anything at all.
+// Rows and columns from w on may hold any finite values; where they are not used, any values.
 DEVICE Places gauss_jordan(Scalar (&a)[2][4], int w, const PivotRules& rules) {
   constexpr unsigned KEY_BITS = 0x7fffffe0u;  // of a modulus; below them the row code
   const int lane = threadIdx.x & 31, row = lane >> 2, column = lane & 3;

@@ -8,7 +8,7 @@
 #pragma once
 #include "fronts/solve.cuh"
 
-// One right-hand side: the next panel is under way beside the one at hand; several: registers go to them.
+// One right-hand side: the next panel is loaded during the current one; several: they take these registers.
 template <int NV> constexpr bool AHEAD = NV == 1;
 constexpr int DEEP_ROWS = 8;  // rows of a lane in work by columns
 static_assert(DEEP_ROWS * 32 >= BYTE_ROWS && SOLVE_THREADS >= BYTE_ROWS);

@@ -64,7 +64,7 @@ template <int NV, Loads LOADS> struct LargeScratch {
   }
 };
 
-// What a task knows about its front.
+// Data of a task's front.
 template <int NV> struct TileTask {
   const LargeSolveArgs& args;
   const SolveArgs& solve;

@@ -1,4 +1,4 @@
-// What the kernels that factor batches are launched with, and the parts of a front as a lane sees them.
+// Arguments of the kernels that factor batches, and the parts of a front for one lane.
 #pragma once
 #include "lockstep/register_tile.cuh"
 

@@ -1,12 +1,12 @@
-// Fronts of few rows: a warp factors a subtree below the cut for 32 systems, front after front, alone; above the cut a
-// team of warps does a front, panel by panel, each warp some tiles of it.
+// Fronts of few rows: a warp factors a subtree below the cut for 32 systems, front after front, by itself; above the
+// cut a team of warps factors a front, panel by panel, each warp some of its tiles.
 //
 // Kernels: factor_leaves, factor_fronts, and factor_wide_fronts with larger teams. Grid: of factor_leaves any, no more
 // than `stacks` has memory for; of the others no more than is resident. Block: LANE_THREADS, of factor_fronts
 // TEAM_THREADS. Shared memory: for each warp, and once more for each warp of factor_leaves or for the team, LEAF_TILE^2
 // * WARP_SIZE scalars; of teams also STAGED_ITEMS * WARP_SIZE scalars a warp and 16 bytes. A ticket is a task and a
 // group, all groups of a task one after another, and waits for earlier tickets only. A tile is summed in shared memory,
-// loses in registers the products with pivots to the left, is finished and is stored once. Deterministic, with any
+// subtracts in registers the products with pivots to the left, is finished and is stored once. Deterministic, with any
 // team.
 #include "lockstep/factor.cuh"
 
@@ -35,7 +35,7 @@ struct Slots {
   }
 };
 
-// Sums of tiles of a warp alone.
+// Sums of tiles of a single warp.
 struct SumSingle {
   const Items& items;
   const Scalar *values, *blocks;

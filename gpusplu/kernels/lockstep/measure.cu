@@ -1,9 +1,9 @@
 // r = b - op(A) x in lanes, normwise backward errors (decision 3), and which systems need another step.
 //
 // Kernel: measure_lanes. Rows of op(A) in compressed rows: for the transposes that is canonical A, for A its transpose,
-// with `source` saying which canonical value an entry is. A warp sums row after row, long ones a block, products and
-// sums in double precision. Blocks join norms, in any order, which does not matter to the largest; the last block of a
-// group decides: a solution is kept if it is better than the one before or good enough, and a system goes on while that
+// with `source` as the canonical value of each entry. A warp sums row after row, long ones a block, products and sums
+// in double precision. Blocks join norms, in any order, which does not matter to the largest; the last block of a group
+// decides: a solution is kept if it is better than the one before or good enough, and a system goes on while that
 // halves its error. With `reports`, systems with replaced pivots take no further step: their solutions are not used.
 // Grid: groups * ceil(n / MEASURED_ROWS) blocks of LANE_THREADS. Shared memory: LANE_THREADS * 4 doubles. Precondition:
 // norms of `errors` and `done` are zero. Deterministic.
@@ -84,8 +84,9 @@ DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide produ
   norms.a = fmax(norms.a, row_sum);
 }
 
-// This block's rows of this lane, `step` apart, so that no block has all of the long ones if they are neighbours: these
-// by all warps, whose sums are joined in their order. `parts`: a product and a sum of every thread.
+// This block's rows of this lane, `step` apart, so that no block has all of the long ones if they are neighbours: all
+// warps process these, and their sums are joined in the order of the warps. `parts`: a product and a sum of every
+// thread.
 template <bool NORM>
 DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, int step, RowPart* parts) {
   const Scalar *values = lane_entries(args.values, group, args.nnz), *x = lane_entries(args.x, group, args.n);

@@ -2,7 +2,7 @@
 //
 // Of a factor M of the front, the lower one or the transpose of the upper one, e(i, p) is what row i > p of column p
 // holds. Forward: x(i) -= e(i, p) x(p); backward: x(p) -= sum of e(i, p) x(i). With `scaled` x(p) is multiplied by the
-// reciprocal of the pivot, before (forward) or after that (backward). Which way is which:
+// reciprocal of the pivot, before (forward) or after that (backward). The directions:
 //
 //   LU        A = L U      forward <lower>, backward <upper, scaled>; the transpose: forward <upper, scaled>, backward
 //                          <lower>, all conjugated for the conjugate transpose

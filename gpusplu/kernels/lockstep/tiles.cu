@@ -3,9 +3,9 @@
 // Kernel: factor_tiles, after those of fronts.cu. Grid: no more than is resident; block: LANE_THREADS. Shared memory:
 // FRONT_TILE^2 * WARP_SIZE scalars and 16 bytes. A ticket is a tile and a group, all groups of a tile one after
 // another; it waits for tiles and fronts with earlier tickets only. A tile is summed in shared memory, PART_COLUMNS
-// columns a warp; loses in registers the products of tiles to the left and above, as they come; is finished by rows or
-// columns, and is stored once. `flags` says of a tile, `arrived` of a front's children, that they are done.
-// Deterministic.
+// columns a warp; subtracts in registers the products of tiles to the left and above, as they become available; is
+// finished by rows or columns, and is stored once. `flags` marks finished tiles, `arrived` counts finished children of
+// a front. Deterministic.
 #include "lockstep/factor.cuh"
 
 namespace {
@@ -142,7 +142,8 @@ DEVICE void eliminate_triangle(Vectors& a, int n, int position, const LanePivots
   }
 }
 
-// Rows of a tile of L below n pivots, or columns of a tile of U beside them; the pivots begin at row k0 of the front.
+// Rows of a tile of L below n pivots, or columns of a tile of U to their right; the pivots begin at row k0 of the
+// front.
 template <bool BELOW>
 DEVICE void eliminate_vectors(Vectors& a, int n, int k0, const LaneFront& front, LaneStatus& status) {
   const Scalar* diagonal = front.lower + (k0 + k0 * front.R) * WARP_SIZE;

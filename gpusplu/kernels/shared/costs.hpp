@@ -1,6 +1,6 @@
-// Constants of predicted seconds, as Python hands them to the core. What they are worth, in which unit and where that
-// was measured, is in the table gpusplu/cost/table.py and nowhere else: a struct of numbers is an entry of it, named by
-// the way there (Costs::cpu.column.factor is "cpu.column.factor").
+// Constants of predicted seconds, which Python passes to the core. Their values, units and measurements are only in the
+// table gpusplu/cost/table.py: a struct of numbers is an entry of it, named by its path (Costs::cpu.column.factor is
+// "cpu.column.factor").
 #pragma once
 
 namespace gs {
@@ -18,7 +18,7 @@ struct SupernodeCosts {
   double fronts, columns, flops, bytes;  // of fronts while supernodes merge; bytes: assembled
 };
 struct TaskCosts {
-  double fronts, entries, multiply_adds;  // of a refactorization by one thread, while its work is dealt
+  double fronts, entries, multiply_adds;  // of a refactorization by one thread, while its work is distributed
   double visits, bytes;                   // of a solve: of every front, and of the factor read
 };
 struct ThreadCosts {

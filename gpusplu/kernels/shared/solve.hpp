@@ -1,4 +1,4 @@
-// Solves with fronts. In which order: core/plan/fronts/solve_schedule.hpp.
+// Solves with fronts. Their order: core/plan/fronts/solve_schedule.hpp.
 #pragma once
 #include "shared/large_fronts.hpp"
 
@@ -7,7 +7,7 @@ namespace gs::gpu {
 constexpr int SOLVE_THREADS = 256;  // of a block
 constexpr int SOLVE_WARPS = SOLVE_THREADS / WARP_SIZE;
 constexpr int SOLVE_SLOTS = SOLVE_WARPS;  // records of a ticket
-constexpr int SOLVE_CONTROL = 8;          // words ahead of the counters; in SOLVES: how many solves there were
+constexpr int SOLVE_CONTROL = 8;          // words ahead of the counters; in SOLVES: the number of solves so far
 constexpr int SOLVES = 0;
 // Words of `control`.
 constexpr int FORWARD_TICKET = 0;
@@ -17,7 +17,7 @@ constexpr int LARGE_BACKWARD_TICKET = 3;
 constexpr int SOLVE_TICKETS = 4;
 
 constexpr int LANE_ROWS = 3;                                    // of a lane where a warp solves a front of phase 1 or 2
-constexpr int WARP_SOLVE_ROWS = WARP_SIZE * LANE_ROWS - PANEL;  // of such a front; a panel has room behind it
+constexpr int WARP_SOLVE_ROWS = WARP_SIZE * LANE_ROWS - PANEL;  // of such a front; a panel fits after it
 
 enum SolveKind { SOLVE_EMPTY = -1, SOLVE_TINY = 0, SOLVE_WARP = 1, SOLVE_BLOCK = 2 };
 

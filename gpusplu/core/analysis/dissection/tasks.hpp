@@ -34,7 +34,7 @@ class Tasks {
   bool withdraw(Task& task);  // false: a thread has taken it
   void serve(Workspace& ws);  // runs tasks until close()
   void try_to(const std::function<void(Workspace&)>& body,
-              Workspace& ws);  // runs body; keeps the error for what is never joined
+              Workspace& ws);  // keeps an error for rethrow()
   void rethrow();              // throws the first error
   void close();
 

@@ -12,11 +12,11 @@ enum class MethodChoice { automatic, column, front };
 struct AnalyzeOptions {
   explicit AnalyzeOptions(const CpuCosts& costs_) : costs(costs_) {}
 
-  CpuCosts costs;                      // costs by which orderings and methods are chosen
-  bool cholesky = false;               // A is Hermitian and stored in full; the values are not read
-  bool ldlt = false;                   // A is Hermitian or symmetric and stored in full
-  bool symmetric = false;              // LU of these values alone: by LDL^T where A is that and it is predicted to be
-                                       // faster, or in A's own order
+  CpuCosts costs;          // costs by which orderings and methods are chosen
+  bool cholesky = false;   // A is Hermitian and stored in full; the values are not read
+  bool ldlt = false;       // A is Hermitian or symmetric and stored in full
+  bool symmetric = false;  // LU of these values alone: by LDL^T where A is symmetric and LDL^T is predicted to be
+                           // faster, or in A's own order
   std::string_view ordering = "auto";  // one of ordering_names (selection.hpp), or "user"
   const idx* user_perm = nullptr;      // gather column order for "user"
   MethodChoice method = MethodChoice::automatic;

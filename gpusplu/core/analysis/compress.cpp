@@ -10,7 +10,7 @@
 namespace gs {
 namespace {
 
-constexpr double kWorthwhile = 0.9;  // classes per vertex above which twins are left alone
+constexpr double kWorthwhile = 0.9;  // classes per vertex above which twins are not merged
 constexpr idx kEarlyDegree = 2;
 constexpr idx kLongRow = 1000;
 
@@ -121,7 +121,7 @@ void postpone_dense(Quotient& q, std::vector<idx>& late) {
   const idx limit = (idx)std::max(16.0, 10 * std::sqrt((double)q.n()));
   for (idx c = 0; c < q.n(); c++)
     if (q.degree[c] > limit) late.push_back(c);
-  if ((idx)late.size() > q.n() / 20 + 1) late.clear();  // dense all over: these are no outliers
+  if ((idx)late.size() > q.n() / 20 + 1) late.clear();  // dense throughout: these are no outliers
   for (idx c : late) q.state[c] = State::late;
   for (idx c : late)
     for (const idx* u = q.begin(c); u < q.end(c); u++) q.degree[*u]--;
@@ -174,7 +174,7 @@ void eliminate_low_degrees(Quotient& q, std::vector<idx>& early) {
   }
 }
 
-// Moves what is left of the quotient graph, renumbered, to the result.
+// Moves the remaining quotient graph, renumbered, to the result.
 void keep_rest(Quotient& q, CompressedGraph& out) {
   std::vector<idx> number(q.n(), -1);
   for (idx c = 0; c < q.n(); c++) {

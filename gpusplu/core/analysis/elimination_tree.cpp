@@ -28,8 +28,8 @@ struct Run {
 }  // namespace
 
 // Threads find the trees of the graphs of runs of vertices. The tree of a run stands for the run's own edges: both
-// connect the same vertices through lower ones. So what is left to do one after another has an edge a vertex, and the
-// edges between runs.
+// connect the same vertices through lower ones. So the sequential rest has one edge per vertex and the edges between
+// runs.
 std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx* inverse_perm) {
   const idx n = graph.n;
   const int n_runs = threads_for(4 * graph.nnz());

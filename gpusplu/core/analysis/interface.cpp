@@ -106,7 +106,7 @@ void extend_trees(const Symbolic& interior, const InterfaceRows& rows, idx count
   whole.super_ptr.push_back(n + count), whole.super_parent.push_back(-1);
 }
 
-// Rows of the interior come before those of the interface, so what is known of them stays.
+// Rows of the interior come before those of the interface, so their data stay valid.
 void extend_rows(const Symbolic& interior, const InterfaceRows& rows, Symbolic& whole) {
   const idx last = interior.nsuper();
   whole.row_ptr = {0};
@@ -127,7 +127,7 @@ void extend_rows(const Symbolic& interior, const InterfaceRows& rows, Symbolic& 
   whole.row_ptr.push_back((off)whole.row_ind.size());
 }
 
-// Pivots of order 2 that are known stay so; the interface has none.
+// Known pivots of order 2 stay valid; the interface has none.
 void extend_pairs(const Symbolic& interior, const std::vector<idx>& inner, const idx* interface, idx count,
                   Symbolic& whole) {
   if (!interior.pivot_order.empty()) whole.pivot_order = permutation(interior.pivot_order, inner, interface, count);

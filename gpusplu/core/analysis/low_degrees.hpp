@@ -23,8 +23,7 @@ bool has_low_degrees(PatternView graph);
 // Leaves out dense rows and the diagonal and eliminates vertices where there are many of low degree: those with no
 // neighbour or one first, again and again, as they cause no fill; then those with two in rounds, in which no two have a
 // common neighbour, so that trees stay low. Each is replaced by an edge between its neighbours. Minimum degree would
-// take them in some such order too. Cost: O(nnz), and what it takes to find the places of such vertices in the lists of
-// their neighbours.
+// take them in some such order too. Cost: O(nnz), and the searches for such vertices in the lists of their neighbours.
 LowDegrees eliminate_low_degrees(PatternView graph);
 
 }  // namespace gs

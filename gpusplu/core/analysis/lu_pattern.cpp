@@ -66,7 +66,7 @@ LuPattern lu_pattern(PatternView A, const idx* inverse_row_perm, const idx* col_
     std::sort(search.upper.begin(), search.upper.end());
     for (const idx k : search.upper) {
       out.flops += 2.0 * (double)(out.L.ptr[k + 1] - out.L.ptr[k] - 1);
-      // U(k, j) is an entry. When L(j, k) is one too, whatever column k reaches beyond row j is reached through j.
+      // U(k, j) is an entry. When L(j, k) is one too, all that column k reaches beyond row j is reached through j.
       if (search.pruned[k] < out.L.ptr[k + 1]) continue;
       const idx *first = out.L.ind.data() + out.L.ptr[k], *last = out.L.ind.data() + out.L.ptr[k + 1];
       const idx* found = std::lower_bound(first, last, j);

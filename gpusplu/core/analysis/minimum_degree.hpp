@@ -7,7 +7,7 @@
 // Hubs are variables with many neighbours, as supplies and clocks of circuits are. Searching the list of a hub whenever
 // a neighbour is eliminated takes quadratic time. So the list of a hub holds its elements only; its variables are
 // stored separately, not read before the hub is eliminated, and their columns are counted: a variable that leaves finds
-// the hub in its own list, and bits say which hubs are still neighbours.
+// the hub in its own list, and bits mark the hubs that are still neighbours.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -69,10 +69,10 @@ template <class Offset> class MinimumDegree {
     idx n_elements = 0;  // variable: elements at the front of the list; element: -1
     idx degree = 0;      // variable: approximate external degree; element: columns in its list
     idx stamp = 0;       // element: 0 dead, else stamp_now_ + |Le \ Lp| once seen at this pivot
-    idx parent = 0;      // what absorbed it; before that -1, of hub h -2 - h
+    idx parent = 0;      // the node that absorbed it; before that -1, for hub h: -2 - h
   };
   struct Hub {
-    Offset start;  // variables put aside
+    Offset start;  // variables stored separately
     idx count;
     idx left;  // columns of those that no element connects it to
     idx vertex;

@@ -75,7 +75,7 @@ class RowMerging {
   std::vector<off> row_ptr_;
   RawVector<idx> row_ind_;
   std::vector<idx> first_;  // group that begins in a column
-  RawVector<Group> group_;  // rows, and what the pivot of a column leaves
+  RawVector<Group> group_;  // rows, and the group that the pivot of a column leaves
   std::vector<idx> merged_;
 };
 

@@ -1,4 +1,4 @@
-// Matrices that are best left in their own order: narrow staircases, as boundary value problems have them.
+// Matrices that are best left in their own order: narrow staircases, as in boundary value problems.
 #pragma once
 #include <optional>
 
@@ -13,12 +13,12 @@ struct OwnOrderSize {
   double flops = 0;
 };
 
-// Of A in its own order; nothing where L and U may have more entries than `most` together, or A is structurally
-// singular. Source: George, Ng, "Symbolic factorization for sparse Gaussian elimination with partial pivoting", SIAM J.
-// Sci. Stat. Comput. 8(6), 1987, sec. 3. Cost: O(nnz + most).
+// The size for A in its own order; nothing where L and U may have more entries than `most` together, or A is
+// structurally singular. Source: George, Ng, "Symbolic factorization for sparse Gaussian elimination with partial
+// pivoting", SIAM J. Sci. Stat. Comput. 8(6), 1987, sec. 3. Cost: O(nnz + most).
 std::optional<OwnOrderSize> own_order_size(PatternView A, off most);
 
-// Whether entries are as near to the diagonal as those of a band that is not much wider than what is in it: then no
+// Whether entries are as near to the diagonal as those of a band that is not much wider than its contents: then no
 // other order has to be considered.
 bool is_near_diagonal(PatternView A);
 

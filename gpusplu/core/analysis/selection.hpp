@@ -1,4 +1,4 @@
-// Every decision of the core about orderings and methods, by what the cost model predicts for them
+// Every decision of the core about orderings and methods, by the predictions of the cost model
 // (docs/internals/decisions/0019-one-cost-model.md).
 #pragma once
 #include <string_view>
@@ -32,7 +32,7 @@ std::vector<Ordered> orderings_for_columns(PatternView graph, const AnalyzeOptio
 
 // Minimum degree inside every diagonal block of the block triangular form.
 Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular& blocks);
-// The order of the whole graph, block after block. A block's fill is at most what it was in the whole.
+// The order of the whole graph, block after block. A block's fill is at most its fill in the whole.
 std::vector<idx> sorted_by_block(const std::vector<idx>& perm, const BlockTriangular& blocks);
 
 // Whether LDL^T by an ordering is faster than LU by fronts would be by the same one, and than LU by columns.

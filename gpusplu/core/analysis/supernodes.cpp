@@ -164,7 +164,7 @@ SupernodePartition relaxed_supernodes(const std::vector<idx>& parent, const std:
   }
   const std::vector<idx> merged_into = merge_bottom_up(fronts, super_parent, cholesky, relaxation);
 
-  // Number what is left: kept[s] is the merged supernode that s belongs to.
+  // Number the remaining supernodes: kept[s] is the merged supernode that s belongs to.
   std::vector<idx> kept(nfundamental);
   idx nsuper = 0;
   for (idx s = 0; s < nfundamental; s++)

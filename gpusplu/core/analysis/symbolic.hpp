@@ -27,7 +27,7 @@ struct Considered {
 // range of the type. The product of two need not be: where it overflows there is no entry, or a subnormal one.
 template <class T> constexpr int largest_scale_exponent = std::numeric_limits<real_t<T>>::max_exponent - 2;
 
-// Everything is 0-based. B = (Dr A Dc)[row_perm][:, col_perm] is what is factored: permutations are gather.
+// Everything is 0-based. B = (Dr A Dc)[row_perm][:, col_perm] is factored: permutations are gather.
 struct Symbolic {
   idx n = 0;
   off nnz = 0;            // of A (canonical)
@@ -59,7 +59,7 @@ struct Symbolic {
   std::vector<idx> rel_ind;  // as row_ind: place of that row in the parent's front (0 .. W-1 its columns, then W + k)
   idx n_interface = 0;       // columns of the last front, if that is assembled and not eliminated
 
-  // What was chosen, and its size
+  // The choice, and its size
   std::string ordering;  // "amd", "nd", "natural", "user"
   CpuCosts costs{};      // used for the choice, and again where newer values need another analysis
   off lnz = 0;           // entries of L, diagonal included, relaxed supernodes not counted
@@ -68,9 +68,9 @@ struct Symbolic {
   idx column_levels = 0;                               // height of the elimination tree
   idx super_levels = 0;                                // height of the supernode tree
   double critical_path = 0;                            // largest sum of front flops from a leaf to a root [flop]
-  double seconds = 0;                                  // what the analysis took [s]
+  double seconds = 0;                                  // duration of the analysis [s]
   std::vector<std::pair<const char*, double>> stages;  // and its stages [s]
-  std::vector<Considered> considered;                  // what was predicted; empty where nothing was to be chosen
+  std::vector<Considered> considered;                  // the predictions; empty where there was no choice
 
   idx nsuper() const { return (idx)super_parent.size(); }
   bool is_interface(idx s) const { return n_interface > 0 && s + 1 == nsuper(); }

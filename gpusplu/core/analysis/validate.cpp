@@ -34,7 +34,7 @@ bool is_forest(const std::vector<idx>& parent) {
   return true;
 }
 
-// Of a forest with parents behind their children.
+// Of a forest with parents after their children.
 bool is_postordered(const std::vector<idx>& parent) {
   std::vector<idx> open;  // without their parents yet
   for (idx s = 0; s < (idx)parent.size(); s++) {
@@ -82,7 +82,7 @@ void validate_permutations(const Symbolic& s) {
           "a pickled analysis is damaged: its blocks do not ascend to the order of the matrix");
 }
 
-// Rows of a front ascend behind its columns and are where rel_ind says in the front of the parent.
+// Rows of a front ascend after its columns, and rel_ind gives their places in the front of the parent.
 bool has_valid_rows(const Symbolic& s, idx front) {
   const idx above = s.super_parent[front];
   idx previous = s.super_ptr[front + 1] - 1;

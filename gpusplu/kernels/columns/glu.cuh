@@ -1,4 +1,4 @@
-// Tasks of the glu engine (core/plan/columns/glu_schedule.hpp) and what all its kernels do with them.
+// Tasks of the glu engine (core/plan/columns/glu_schedule.hpp) and the code that all its kernels share for them.
 //
 // While levels are processed, L is not divided by its pivots: column j updates column k by L(i, j) (U(j, k) / U(j, j)),
 // so that a level needs one step instead of two, and `finish_glu` divides in the end. Every read replaces pivots that
@@ -10,13 +10,13 @@
 struct GluArgs {
   const GluTask* tasks;
   const GluChunk* chunks;
-  int begin, end;  // pieces of this launch
+  int begin, end;  // chunks of this launch
   const int* row;
   const unsigned short* map16;  // both maps null: positions have to be searched
   const int* map32;
   Scalar* factor;
   unsigned* ticket;  // batch: zero
-  unsigned* done;    // batch: pieces of a level that are done; zero before its run
+  unsigned* done;    // batch: chunks of a level that are done; zero before its run
   double tiny;       // pivots below are replaced [scaled A]
 };
 

@@ -21,7 +21,7 @@ struct SymbolicArgs {
   unsigned long long* used;  // of rows; more than `capacity`: the result is incomplete
   long long* begin;          // of each column in `rows`
   int *upper, *lower;        // rows above and below its diagonal
-  int* suffice;              // of the rows below: those that have to be joined, up to the r above; 0 where no room was
+  int* suffice;              // of the rows below: those that have to be joined, up to the r above; 0 where no space was
   unsigned* done;
   unsigned* tickets;  // the next column; zero at first, like `used` and `done`
 };
@@ -152,7 +152,7 @@ struct Column {
     if (fits) prune(args.rows + begin, upper);
   }
 
-  // Where L(k, j) is an entry too, what L(:, j) has below row k is in L(:, k).
+  // Where L(k, j) is an entry too, the rows of L(:, j) below row k are in L(:, k).
   DEVICE void prune(const int* above, int count) {
     for (int e = lane; e < count; e += 32) {
       const int j = __ldcg(above + e), most = __ldcg(args.suffice + j);

@@ -215,8 +215,8 @@ DEVICE void mma_tf32(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsig
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
-// The small products first. Tensor cores cut off what they add up; so sums of eight are added by an addition, which
-// rounds: backward errors are three to five times as large without.
+// The small products first. Tensor cores truncate their sums; so sums of eight are added by an addition, which rounds:
+// backward errors are three to five times as large without.
 template <> DEVICE void mma(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
   const Tf32Parts p0(a[0]), p1(a[1]), p2(a[2]), p3(a[3]), q0(b[0]), q1(b[1]);
   float sum[4] = {};

@@ -35,7 +35,7 @@ template <int THREADS> DEVICE void clear_front(Scalar* front, const Front& f, in
 template <int THREADS> DEVICE void add_partial_sums(const FactorArgs& args, const Front& f, Scalar* front, int ld) {
   const int lane = threadIdx.x & 31, row_tasks = (f.rows + 31) / 32;
   const int target = __ldg(args.partial + f.partial_begin + min(lane, f.partial_count - 1));
-  int task = (int)(threadIdx.x >> 5);  // of this warp: rows task % row_tasks, homes task / row_tasks, ..
+  int task = (int)(threadIdx.x >> 5);  // of this warp: rows task % row_tasks, columns task / row_tasks, ..
   const int i = task % row_tasks * 32 + lane, homes = max(THREADS / 32 / row_tasks, 1);
   task /= row_tasks;
   if (task >= homes) return;

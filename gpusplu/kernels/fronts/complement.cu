@@ -2,8 +2,8 @@
 // scales removed.
 //
 // Kernel: assemble_complement. Grid: any; block: COMPLEMENT_THREADS, which takes every gridDim.x-th column of the
-// interface. No shared memory. One triangle: what is summed of a column begins at its diagonal, and is mirrored.
-// Children are added in the order of the plan: deterministic.
+// interface. No shared memory. One triangle: the sum of a column begins at its diagonal, and is mirrored. Children are
+// added in the order of the plan: deterministic.
 #include "common/reduce.cuh"
 #include "shared/interface.hpp"
 

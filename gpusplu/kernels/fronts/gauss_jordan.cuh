@@ -7,7 +7,7 @@
 // also the layout of an accumulator of the tensor cores (fronts/tiles.cuh).
 //
 // LU and LDL^T: pivots are chosen by rows among the w rows. Nothing is swapped: an exchange at (p, k) leaves row k of D
-// in row p and what belongs to equation p in column k, so the permutation is only where results are written (Places).
+// in row p and the entries of equation p in column k, so the permutation is only where results are written (Places).
 // The search is one maximum over the warp of the 26 leading bits of the modulus above the row; meanwhile every
 // candidate inverts itself, so that neither waits for the other. Cholesky: pivots on the diagonal in natural order;
 // those that are not positive are counted, and replaced like small ones. Cost: 16 w^2 multiply-adds; about w x 150
@@ -27,7 +27,7 @@ struct PivotRules {
   }
 };
 
-// A row of the block as the search knows it: its lane, which half of the block, and that it can be chosen.
+// The code of a row of the block in the search: its lane, which half of the block, and that it can be chosen.
 DEVICE unsigned row_code(int row) { return (row & 7) << 2 | row >> 3 << 1 | 1; }
 
 // Where the results of a lane belong: its value (i, q) is that of row row[i], column column(q) of the block. Rows and

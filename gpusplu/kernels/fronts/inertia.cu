@@ -1,7 +1,7 @@
 // How many eigenvalues of the inverted diagonal blocks D of LDL^T are positive and negative.
 //
-// Kernel: count_signs. Grid: any number of blocks, best what the device holds at once; block: DIAGONAL_THREADS, a warp
-// that takes every gridDim.x-th of the diagonal blocks. Shared memory: the largest of these, without gaps. Each is
+// Kernel: count_signs. Grid: any number of blocks, best as many as the device holds at once; block: DIAGONAL_THREADS, a
+// warp that takes every gridDim.x-th of the diagonal blocks. Shared memory: the largest of these, without gaps. Each is
 // factored in shared memory by L D L^H with complete pivoting of order 1 and 2 (Bunch and Parlett, Direct methods for
 // solving symmetric indefinite systems of linear equations, SIAM J. Numer. Anal. 8 (1971)): a pivot of order 2 has one
 // eigenvalue of each sign, because its diagonal is smaller than its off-diagonal entries. Where all remaining entries
@@ -10,7 +10,7 @@
 #include "common/device.cuh"
 #include "shared/diagonal.hpp"
 
-constexpr int INERTIA_COUNTS = 3;  // eigenvalues that are positive, negative, and too small to tell
+constexpr int INERTIA_COUNTS = 3;  // eigenvalues that are positive, negative, and too small to decide
 
 struct InertiaArgs {
   const Scalar* factor;

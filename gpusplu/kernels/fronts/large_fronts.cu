@@ -132,7 +132,7 @@ DEVICE void multiply_inverse(Accumulator& acc, const Scalar* inverse, const Scal
   }
 }
 
-// Where a task's tile lies and what it depends on. Rows and columns are swapped for tiles of U, which is stored
+// Where a task's tile lies, and its dependencies. Rows and columns are swapped for tiles of U, which is stored
 // transposed: `tall` rows, `flat` columns.
 struct Tile {
   int step;  // tile columns to the left

@@ -191,7 +191,7 @@ template <int NV> DEVICE void subtract(Scalar* from, const Scalar* v) {
   for (int j = 0; j < NV; j++) from[j] -= v[j];
 }
 
-// Forward: what local row `row` has before anything is subtracted, b of a pivot or zero.
+// Forward: the value of local row `row` before anything is subtracted, b of a pivot or zero.
 template <int NV>
 DEVICE void load_start(const SolveArgs& args, const SolveTask& f, int group, int row, Scalar (&y)[NV]) {
   load_b<NV>(args, group, f.first + min(row, f.width - 1), y);
@@ -209,7 +209,7 @@ template <int NV> DEVICE void take_x(const SolveArgs& args, unsigned tag, int gr
   if constexpr (NV == 1) x[0] = wait_value(position_packet(args, at), tag);
   else load_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
 }
-// Forward: what a front adds to a row of its parent.
+// Forward: the contribution of a front to a row of its parent.
 template <int NV>
 DEVICE void give_place(const SolveArgs& args, unsigned tag, int group, int place, const Scalar (&y)[NV]) {
   if constexpr (NV == 1) send_value(place_packet(args, place), y[0], tag);
@@ -273,7 +273,7 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
     add(args, gather_begin, count, tag, group, partial, row);
     take<NV>(y, row[0]);
   }
-  // What lies at the places of `ahead`, zero for those that are none.
+  // The values at the places of `ahead`, zero for empty ones.
   DEVICE void load_places(const SolveArgs& args, unsigned tag, int group, Scalar (&v)[4][NV]) {
     const int places[4] = {ahead.x, ahead.y, ahead.z, ahead.w};  // the first always is one
     if constexpr (NV == 1) {

@@ -100,7 +100,7 @@ DEVICE void clear_rows(Rows (&m)[COLUMNS], int rows) {
 // Shared memory for sums over the warps: [warp][place][NV].
 template <int NV> constexpr int PARTIAL = WARPS* TILE* NV;
 
-// What a lane has of the sums M v or M^H x (LU: M^T x) of a warp.
+// A lane's part of the sums M v or M^H x (LU: M^T x) of a warp.
 template <int NV, Layout LAYOUT> struct Sums {
   Scalar sum[TILE / 16][4];  // of the tensor core
 

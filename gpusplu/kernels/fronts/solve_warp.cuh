@@ -187,8 +187,8 @@ template <int BATCH> struct ColumnWalk {
   }
 };
 
-// Cholesky and LDL^T: x = D y - X^H x_rest, columns from the last; the next entries are under way while some are worked
-// on, the first before x_rest is there
+// Cholesky and LDL^T: x = D y - X^H x_rest, columns from the last; the next entries are loaded while the current ones
+// are processed, the first before x_rest is there
 template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   constexpr int BATCH = NV == 1 ? 8 : 4;  // columns at a time: registers
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;

@@ -51,7 +51,7 @@ DEVICE unsigned solve_row8(Scalar (&b)[8][8], Scalar (&x)[8]) {
   return failed;
 }
 
-// The tile is m x m in shared memory, the identity beyond; what is above its diagonal does not matter. Returns how many
+// The tile is m x m in shared memory, the identity beyond; entries above its diagonal are ignored. Returns how many
 // pivots were not positive (thread 0). L: m x m, lower triangle; inverse: NB x NB, inv(L)^T.
 __device__ __noinline__ int cholesky_tile_tensor(const Scalar* tile, int m, Scalar* L, long long ld, Scalar* inverse,
                                                  CholeskyTensorScratch& scratch) {
@@ -69,7 +69,7 @@ __device__ __noinline__ int cholesky_tile_tensor(const Scalar* tile, int m, Scal
       const Scalar v = tile[tile_at(row, col)];
       acc[p][q] = row >= col ? v : Scalar(0);
     }
-  // What the panels do not write: zeros below the diagonal, the identity beyond m.
+  // Entries that the panels do not write: zeros below the diagonal, the identity beyond m.
   for (int e = tid; e < NB * NB / 2; e += THREADS) {
     const int col = e / (NB / 2), row = e % (NB / 2) * 2;
     if (row > (col | 7) || col >= panels * 8)

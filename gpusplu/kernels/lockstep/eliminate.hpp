@@ -26,7 +26,7 @@ LOCKSTEP void subtract_products(V (&t)[m][n], int count, Entries<V> left, int le
   }
 }
 
-// From what L(:, p) of this front is multiplied with, for column j of the front: as the arguments of subtract_products.
+// Factors of L(:, p) of this front for column j of the front: as the arguments of subtract_products.
 template <class V> struct LockstepRight {
   Entries<V> begin;
   int step, column_step;

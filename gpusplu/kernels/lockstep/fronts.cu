@@ -51,7 +51,7 @@ struct SumSingle {
 };
 
 // Sums of tiles of a warp of a team, every `step`-th slot: entries of the next tile are on their way to shared memory
-// while the warp works on this one, and of the tile behind it is known which these are.
+// while the warp works on this one, and the entries of the tile after that are already determined.
 struct SumAhead {
   const Items& items;
   const Scalar *values, *blocks;

@@ -5,9 +5,9 @@
 // from[k]), `stride` apart. Lanes behind the last system get its numbers again, so that they hold only values of the
 // batch. With `reports`: counts values that are NaN or Inf and, if `sizes`, notes the largest modulus of the others.
 // compare_lanes, behind it: of pairs of values that have to be conjugates the largest modulus of a difference; the
-// second may be COMPARED_WITH_ZERO. Grid: groups * ceil(count / MOVED_ENTRIES) blocks of LANE_THREADS. scatter_lanes:
-// back, of two arrays the one that `errors` says is better; notes the errors and steps of all right-hand sides in
-// `outcomes`. Grid: groups * ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE *
+// second may be COMPARED_WITH_ZERO. Grid: groups * ceil(count / MOVED_ENTRIES) blocks of LANE_THREADS.
+// scatter_lanes: back, of two arrays the better one by `errors`; records the errors and steps of all right-hand sides
+// in `outcomes`. Grid: groups * ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE *
 // (WARP_SIZE + 1) scalars. Deterministic.
 //
 // copy_systems: values of some systems out of lanes, each system's contiguous, for the host. Block k * parts + part,

@@ -72,7 +72,7 @@ template <bool NORM> DEVICE void add_entries(const LaneMeasureArgs& args, long l
   }
 }
 
-// What a row of op(A) x and its sum of moduli say.
+// A row of op(A) x and its sum of moduli.
 DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide product, double row_sum, Norms& norms) {
   const long long at = (long long)row * WARP_SIZE;
   const Wide given = widen(lane_entries(args.b, group, args.n)[at]), residual = given - product;
@@ -132,7 +132,7 @@ DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, int
   return norms;
 }
 
-// By a lane of the last block: what becomes of its system.
+// By a lane of the last block: decides whether its system goes on.
 DEVICE bool decide(const LaneMeasureArgs& args, LaneErrors& errors, const LaneReport* report) {
   const double r = __ldcg(&errors.residual), x = __ldcg(&errors.x_norm), b = __ldcg(&errors.b_norm),
                a = __ldcg(&errors.a_norm);

@@ -6,8 +6,8 @@
 //                   is a vector, or two of them for complex numbers.
 //   V               has +, -, * and +=, V{} is zero; conj(a); mul_sub(a, b, c): c - a b.
 //   TILE_ROWS<V>, TILE_COLUMNS<V>   of a tile that is kept in registers: 1, 2 or 4.
-//   a team rank, size, sync(): the members that process a front, each with all lanes.
-//   a watch records for each system:
+//   a team          rank, size, sync(): the members that process a front, each with all lanes.
+//   a watch         records for each system:
 //                   entry(V)        an entry of the scaled matrix
 //                   multiplier(V)   an entry of L below the diagonal
 //                   upper(V)        an entry of U

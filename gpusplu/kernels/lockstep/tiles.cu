@@ -28,7 +28,7 @@ struct Tile {
   DEVICE int size(int t) const { return min(S, (t < P ? front.W : front.R) - first(t)); }
   DEVICE int steps() const { return min(min(row, column), P); }
   DEVICE unsigned* flag(int r, int c) const { return flags + tile_number(r, c, P, T, CHOLESKY); }
-  // What step k multiplies; U of Cholesky is L. Without order: looks that acquire empty the first-level cache.
+  // The operands of step k; U of Cholesky is L. Without order: acquiring polls empty the first-level cache.
   DEVICE unsigned* other(int k) const { return CHOLESKY ? flag(column, k) : flag(k, column); }
   DEVICE bool is_ready(int k) const { return load_relaxed(flag(row, k)) && load_relaxed(other(k)); }
   DEVICE void acquire(int k) const { load_acquire(flag(row, k)), load_acquire(other(k)); }
@@ -52,7 +52,7 @@ DEVICE void wait_until(const unsigned* counter, unsigned value) {
   __syncthreads();
 }
 
-// What this warp holds while products are subtracted.
+// Registers of this warp while products are subtracted.
 struct Subtile {
   int i, j, m, n;  // in the tile; none if m or n is not positive
   DEVICE explicit Subtile(const Tile& tile)

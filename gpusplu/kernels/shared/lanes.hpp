@@ -27,11 +27,11 @@ constexpr int IS_ENTRY = 1 << 16;  // in the place of an item
 constexpr int STAGED_ITEMS = 16;   // that a warp of a team has on their way into shared memory
 constexpr int FRONT_TILE = 16;
 constexpr int PART_COLUMNS = FRONT_TILE / LANE_WARPS;  // columns of a tile that a warp assembles
-constexpr int SUBTILE_ROWS = 4;                        // of a tile: what a warp holds in registers
+constexpr int SUBTILE_ROWS = 4;                        // of a tile: rows that a warp holds in registers
 constexpr int SUBTILE_COLUMNS = 8;
 
 constexpr int SOLVE_ROWS = 8;         // of a front, that a warp solves for together
-constexpr int SINGLE_WARP_ROWS = 16;  // of a front above the cut that a warp solves with alone, at most
+constexpr int SINGLE_WARP_ROWS = 16;  // of a front above the cut that a single warp solves with, at most
 constexpr int LINES_AHEAD = 4;  // of SOLVE_ROWS entries, that a warp of a team has on their way into shared memory
 
 constexpr int ENTRIES_PER_BLOCK = 256;  // of a system, that a block brings into lanes or out of them
@@ -54,7 +54,7 @@ struct LaneReport {
 
 // Status of a system after a measured solve.
 struct LaneErrors {
-  double residual, x_norm, b_norm, a_norm;  // of the solution looked at last
+  double residual, x_norm, b_norm, a_norm;  // of the solution measured last
   double error;                             // normwise backward error of the best solution
   int active;                               // 1: another step may help
   int best;                                 // which of the two solutions is the best

@@ -38,7 +38,7 @@ struct LockstepReport {
   double multiplier;  // largest |L| (Cholesky: 0)
   double growth;      // as PivotReport has it (Cholesky: 0)
   int n_perturbed;    // pivots that were replaced
-  int n_tiny;         // of these, small enough to mean a singular matrix
+  int n_tiny;         // of these, small enough to indicate a singular matrix
   int failed;         // column of A of the first tiny pivot (Cholesky: that is not positive), or -1
   int not_finite;     // 1: there is a NaN or Inf
   int not_symmetric;  // 1: the values of a system for Cholesky are not Hermitian, or nearly so

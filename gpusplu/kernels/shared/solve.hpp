@@ -30,7 +30,7 @@ struct SolveFront {
   int parent;                      // -1: none in this launch
   int children;                    // in this launch
   int below;                       // into below and the vector arena
-  int gather_begin, gather_count;  // pieces
+  int gather_begin, gather_count;  // chunks
   long long factor;
 };
 

@@ -1,4 +1,4 @@
-// What the stages of nested dissection share: memory, graphs, hierarchies, the heap of gains, random numbers.
+// Shared by the stages of nested dissection: memory, graphs, hierarchies, the heap of gains, random numbers.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
@@ -70,7 +70,7 @@ class Arena {
     bool operator==(const Mark&) const = default;
   };
   template <class T> T* get(std::size_t count) { return reinterpret_cast<T*>(raw(padded_bytes<T>(count))); }
-  // Gives back what the last allocation, which begins at p, has beyond `count` elements.
+  // Releases the part of the last allocation, which begins at p, beyond `count` elements.
   template <class T> void shrink(T* p, std::size_t count) {
     top_ = (std::size_t)(reinterpret_cast<std::byte*>(p) - blocks_[block_].data()) + padded_bytes<T>(count);
   }
@@ -84,7 +84,7 @@ class Arena {
   std::size_t block_ = 0, top_ = 0;
 };
 
-// Releases what was allocated during its life.
+// Releases all allocations made during its lifetime.
 class ArenaScope {
  public:
   explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}

@@ -63,7 +63,7 @@ class Fork {
   ~Fork();
   Fork(const Fork&) = delete;
   Fork& operator=(const Fork&) = delete;
-  void join(bool help);  // throws what this task or another threw
+  void join(bool help);  // rethrows the error of this task or another
 
  private:
   Tasks* tasks_;

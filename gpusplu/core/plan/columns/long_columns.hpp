@@ -28,7 +28,7 @@ struct LongColumns {
 };
 
 // Columns before p.n that a warp would still be processing when all their dependencies are finished. `level`: of every
-// column, of the plan. Their terms are not more than `most_listed`, which lists of 8 bytes each have room for.
+// column, of the plan. Their terms are not more than `most_listed`, the capacity of lists of 8 bytes each.
 std::vector<idx> choose_long_columns(const ColumnPattern& pattern, const idx* level, const LongColumnCosts& costs,
                                      off most_listed = 20'000'000);
 

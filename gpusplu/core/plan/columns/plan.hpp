@@ -5,7 +5,7 @@
 // B = (Dr A Dc)[row_perm][:, col_perm] = L U, all pivots on the diagonal. Entries of L + U in compressed columns with
 // ascending rows, the unit diagonal of L not stored: column k is row[col_ptr[k] .. col_ptr[k+1]); U's part comes first
 // and ends with the diagonal at diag[k]; L's follows. By rows: row i has columns col[row_ptr[i] .. row_ptr[i+1]), and
-// place says where each of these entries is in the columns.
+// place gives the position of each of these entries in the columns.
 //
 // Entry e of A is canonical entry entry_source[e], times entry_scale[e] (empty: ones), at entry_place[e]. All others
 // are fill and start as zero. In canonical order.
@@ -68,7 +68,7 @@ struct ColumnPlan {
   RawVector<idx> map32;
 
   double flops = 0;    // multiply-adds of the updates
-  double seconds = 0;  // what making the plan took
+  double seconds = 0;  // duration of making the plan
 
   off nnz() const { return (off)row.size(); }
   idx n_levels() const { return (idx)level_ptr.size() - 1; }

@@ -21,7 +21,7 @@ struct ColumnTimes {
   std::vector<idx> depth;      // the most columns i < .. < j that end with it, each in the row of L of the next
 };
 
-// `level`: of every column, to tell which are long; null: none is.
+// `level`: of every column, to determine which are long; null: none is.
 ColumnTimes column_times(const ColumnPattern& pattern, const idx* level, const ColumnCosts& costs,
                          const LongColumnCosts& longest);
 

@@ -1,4 +1,4 @@
-// What the columns of the dense trailing block take from the columns before it (kernels/columns/trailing_columns.cuh),
+// Updates of the columns of the dense trailing block by the columns before it (kernels/columns/trailing_columns.cuh),
 // as sums by target. The crisscross paper (section 6.2, eq. 15) has the Schur complement as a product of its own and
 // U12 by rows before it; the listed sums are gpusplu's.
 //
@@ -44,7 +44,7 @@ struct TrailingMemory {
   off available(off length) const { return capacity - (length <= kept ? length * scalar_bytes : 0); }
 };
 
-// Terms of the columns from p on, to tell whether it pays.
+// Number of terms of the columns from p on, to decide whether listing them pays.
 off count_trailing_terms(const ColumnPattern& pattern, idx p);
 
 TrailingTerms make_trailing_terms(const ColumnPattern& pattern, idx p, const TrailingMemory& memory);

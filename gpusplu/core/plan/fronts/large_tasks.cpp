@@ -37,7 +37,7 @@ template <class Visit> void for_chunks(const Plan& plan, const Tiling& parent, i
   }
 }
 
-// Pieces of all tiles of one front from `to` on: counted first, then placed child by child.
+// Chunks of all tiles of one front from `to` on: counted first, then placed child by child.
 void place_chunks(const Plan& plan, const std::vector<idx>& large_of, idx f, const idx* tile_ptr, LargeChunk* to) {
   const idx segment = plan.segment_of(f);
   const Tiling tiling(plan, f);

@@ -24,7 +24,7 @@
 //
 // Launches run in order, those of segment s from launch_ptr[s] to launch_ptr[s+1]. One of phases 0-2 takes start[begin
 // .. begin + count): the fronts of one phase of one segment without a child in the phase, those with the longest
-// modelled way up to the end of the phase first, in steps of 1/32 of the longest, and in plan order among equals, so
+// modelled path up to the end of the phase first, in steps of 1/32 of the longest, and in plan order among equals, so
 // that siblings run close together. One of phase 3 takes the large tasks begin .. begin + count - 1 (large_tasks.hpp).
 //
 // Arenas. Factors of a segment and contribution blocks lie one front after another in plan order; every front's part
@@ -38,8 +38,8 @@
 // owner_begin = 0 and must not read there. Columns with many items are cut: their further parts are summed in columns
 // R, R + 1, .. behind the front (cleared like the front), to be added to the columns partial[partial_begin + e], e <
 // partial_count <= MOST_PARTIALS, in this order, when all items are in. Only phases 1 and 2 have partial columns.
-// One triangle (Cholesky, LDL^T): an item holds entries of the lower triangle only (the pieces of a column start at its
-// diagonal). Shared memory of a front: front_ld(R) * (R + partial_count) scalars; what a launch needs is
+// One triangle (Cholesky, LDL^T): an item holds entries of the lower triangle only (the items of a column start at its
+// diagonal). Shared memory of a front: front_ld(R) * (R + partial_count) scalars; a launch needs
 // launches[].shared_bytes.
 //
 // Entries of A: entry k of a front is canonical entry entry_source[k], times entry_scale[k], at local row (place &
@@ -79,7 +79,7 @@ struct PlanParameters {
   int arch = 0;          // 90 for compute capability 9.0
   int warp_rows = PANEL;
   int small_rows = -1;      // most of class `small`; 0: there is none; -1: the model chooses
-  int block_rows = 0;       // 0: what shared memory holds
+  int block_rows = 0;       // 0: as many as shared memory holds
   int large_cost = 0;       // of a large front where fronts merge [us]; 0: the model chooses
   int large_tile = 0;       // NB of phase 3; 0: that of the kernels
   SupernodalCosts costs{};  // all decisions use these costs
@@ -141,7 +141,7 @@ struct Plan {
   std::vector<double> phase_seconds;  // predicted, of the factorization
   double factor_seconds = 0, solve_seconds = 0;
   double flops = 0;    // of the factorization, zeros of merged fronts included
-  double seconds = 0;  // what making the plan took
+  double seconds = 0;  // duration of making the plan
 
   bool one_triangle() const { return cholesky || ldlt; }
   idx height(idx f) const { return rows[f] - width[f]; }

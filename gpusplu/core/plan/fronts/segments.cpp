@@ -1,4 +1,4 @@
-// Where contribution blocks lie. If all of them fit into the arena they lie side by side. Else the fronts are cut into
+// Where contribution blocks lie. If all of them fit into the arena they are contiguous. Else the fronts are cut into
 // segments, ranges of the postorder that are factored one after another, and a block's memory is free again when the
 // segment of its parent is done. A segment ends after a front with a large parent (or after a root), so that a front of
 // phases 0-2 is in the segment of its children, and the traversal of these phases does not depend on segments.
@@ -67,10 +67,10 @@ void place_blocks(const Plan& plan, const std::vector<off>& size, const Turns& t
     }
   segments.block_offset.assign(plan.nf, 0);
   std::vector<std::vector<std::pair<off, off>>> dying(
-      segments.count());  // chunks (offset, size) by the segment they die with
+      segments.count());  // chunks (offset, size) by the segment of their last use
   for (idx turn = 0; turn < segments.count(); turn++) {
     const idx s = turns.segment(turn), device = turns.device(s);
-    std::map<idx, off> chunk;  // size of what dies with a segment, then where the next block of it goes
+    std::map<idx, off> chunk;  // size of the blocks last used in a segment, then the place of the next such block
     const auto last_use = [&](idx f) { return plan.parent[f] >= 0 ? segment_of(plan.parent[f]) : s; };
     for (idx f = segments.ptr[s]; f < segments.ptr[s + 1]; f++) chunk[last_use(f)] += size[f];
     for (auto c = chunk.rbegin(); c != chunk.rend(); ++c) {

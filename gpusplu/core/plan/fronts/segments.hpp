@@ -1,5 +1,5 @@
 // How fronts are cut into segments, where the contribution blocks lie then, and which segments' factors stay on the
-// device. What segments are: plan.hpp.
+// device. Segments are defined in plan.hpp.
 #pragma once
 #include <vector>
 
@@ -7,13 +7,13 @@
 
 namespace gs::gpu {
 
-// Of every front, rounded up to what the arenas align to [scalars].
+// Sizes of every front, rounded up to the alignment of the arenas [scalars].
 struct FrontSizes {
   std::vector<off> factor, block;
 };
 FrontSizes front_sizes(const Plan& plan);
 
-// In which order segments run and on which of several devices each does; empty: as they are numbered, on one.
+// The order in which segments run and the device of each; empty: as numbered, on one device.
 struct Turns {
   idx devices = 1;
   std::vector<idx> order, device_of;

@@ -8,7 +8,7 @@
 //
 // Phase 3. A task is a tile of rows forward and a tile of columns backward (kernels/fronts/solve_large.cu). A task
 // waits for earlier ones only; tasks are sorted by the modelled time that is left when they start (forward) or that has
-// gone by when they can start (backward), so that the chains of fronts that are independent advance side by side.
+// gone by when they can start (backward), so that independent chains of fronts advance concurrently.
 //
 // Parts. Streamed segments are solved one by one: part k is segment k of the plan for k < streamed, and the last part
 // is all the others. Each part has its own range of tickets and of tasks, and launches of its own; parts run in this
@@ -37,8 +37,8 @@ struct SolveSchedule {
 
 // Cost: O(structure), sorting fronts and tasks aside. Deterministic.
 SolveSchedule make_solve_schedule(const Plan& plan);
-// The same in parts of the caller's, of which part[f] has front f. A front is in no earlier part than its children, and
-// in theirs if it is not large.
+// The same in parts given by the caller: front f is in part[f]. A front is in no earlier part than its children, and in
+// theirs if it is not large.
 SolveSchedule make_solve_schedule(const Plan& plan, const std::vector<idx>& part, idx parts);
 
 }  // namespace gs::gpu

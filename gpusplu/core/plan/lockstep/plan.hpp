@@ -8,7 +8,7 @@
 //
 // The factor of a front begins at `factor`: lower, R x W by columns, entry (i, k) at k R + i, then, for LU, upper, W x
 // H by rows, entry (k, j) at R W + k H + j for column W + j of the front. Lower holds the multipliers of L below the
-// diagonal and U above it, for LU; L for Cholesky, where what is above the diagonal is never touched. The diagonal
+// diagonal and U above it, for LU; L for Cholesky, where entries above the diagonal are never accessed. The diagonal
 // holds reciprocals of pivots (Cholesky: of L's diagonal). Pivots are taken in the plan's order.
 //
 // Contribution blocks are H x H by columns (Cholesky: the lower triangle of that). Those that another task reads lie in
@@ -58,7 +58,7 @@ struct LockstepPlan {
   idx tallest = 0;     // rows of a front, at most
   double flops = 0;    // of a factorization of one system, explicit zeros included [flop]
   double work = 0;     // of all fronts
-  double seconds = 0;  // what making the plan took
+  double seconds = 0;  // duration of making the plan
 };
 
 // Throws std::invalid_argument for an analysis by columns or of a structurally singular matrix, and std::length_error

@@ -260,8 +260,7 @@ template <class Offset> void MinimumDegree<Offset>::finish_element(idx pivot) {
   if (element.start == list_end_) list_end_ += kept;
 }
 
-// Slides the live lists together, but for those of hubs. The head of each is replaced by its owner for the length of
-// the sweep.
+// Compacts the live lists, except those of hubs. During the sweep the head of each is replaced by its owner.
 template <class Offset> void MinimumDegree<Offset>::compress_lists() {
   for (idx i = 0; i < n_; ++i) {
     if (!size_[i] || !node_[i].length || !node_[i].stamp || node_[i].start >= list_size_) continue;

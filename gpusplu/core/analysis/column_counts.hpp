@@ -13,7 +13,7 @@ namespace gs {
 std::vector<idx> column_counts(PatternView graph, const idx* perm, const idx* inverse_perm,
                                const std::vector<idx>& parent);
 
-// Of a Cholesky factor.
+// Size of a Cholesky factor.
 struct FactorSize {
   off lnz = 0;       // entries, diagonal included
   double flops = 0;  // the sum of squared column counts [flop]

@@ -16,8 +16,8 @@ constexpr idx kLongRow = 1000;
 
 enum class State : char { in, early, late };
 
-// The graph of classes, while vertices are taken out of it. Row c is the first length[c] entries from ptr[c] and may
-// still name vertices that are out; degree[c] counts those that are in.
+// The graph of classes during the removal of vertices. Row c is the first length[c] entries from ptr[c] and may still
+// name removed vertices; degree[c] counts the remaining ones.
 struct Quotient {
   std::vector<off> ptr;
   std::vector<idx> ind, length, degree, weight;

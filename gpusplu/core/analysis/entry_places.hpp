@@ -1,4 +1,4 @@
-// Which front every entry of A goes to, and where in it: entry (i, j) belongs to the front that owns min(i, j).
+// The front of every entry of A, and the place in it: entry (i, j) belongs to the front that owns min(i, j).
 //
 // Two passes over the columns, in parallel over ranges of fronts. For an entry with a column of its own front, a map of
 // that front gives the row; for any other, a cursor that moves through the rows below of its front gives the column,
@@ -75,7 +75,8 @@ template <class Row> class EntryPlaces {
     return ptr;
   }
 
-  // Calls visit(to, f, k, j, row, column): entry k of A, of column j, is number `to` and lies there in front f.
+  // Calls visit(to, f, k, j, row, column): entry k of A, of column j, is number `to` of front f, at (row, column) of
+  // it.
   template <class Visit> void write(Visit&& visit) {
     for_parts([&](Part& part) {
       part.cursor.assign(fronts_.nf, 0), part.local.resize(fronts_.n);

@@ -53,7 +53,7 @@ struct InterfaceRows {
 
   idx count(idx s) const { return (idx)(ptr[s + 1] - ptr[s]); }
 
-  // Number of row t among those of front s, which has it.
+  // Index of row t in front s, which contains it.
   idx find(idx s, idx t) const {
     return (idx)(std::lower_bound(row.begin() + ptr[s], row.begin() + ptr[s + 1], t) - (row.begin() + ptr[s]));
   }

@@ -5,13 +5,13 @@
 namespace gs {
 namespace {
 
-// The columns of L that are done, as a graph to search: column k leads to its rows below k, of which the first
-// `pruned[k]` - ptr[k] suffice.
+// The finished columns of L, as a graph to search: column k leads to its rows below k, of which the first `pruned[k]` -
+// ptr[k] suffice.
 struct Search {
   std::vector<off> pruned;
   std::vector<idx> mark;          // mark[i] == j: row i was reached in step j
   std::vector<idx> stack;         // columns on the path from the start
-  std::vector<off> next;          // next[k]: where the search of column k goes on
+  std::vector<off> next;          // next[k]: where the search of column k continues
   std::vector<idx> lower, upper;  // rows reached, below and above the diagonal
 
   explicit Search(idx n) : pruned(n), mark(n, -1), stack(n), next(n) {}

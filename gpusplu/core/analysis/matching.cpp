@@ -69,9 +69,9 @@ template <class R> std::int32_t log2_modulus(std::complex<R> value) {
   return fixed_log2(std::hypot(re, im));
 }
 
-// Rounds row exponents u_i and column exponents v_j - log2 max_k |a_kj|, which make all moduli <= 1. A shift between
-// them is free: it gives both the same middle. Exponents that are still too large are cut off, which leaves no entry
-// larger than it was, or than 1.
+// Rounds row exponents u_i and column exponents v_j - log2 max_k |a_kj|, which make all moduli <= 1. A common shift
+// between them is free: it gives both the same middle. Exponents that are still too large are cut off, which leaves no
+// entry larger than it was, or than 1.
 template <class Row, class Col>
 void set_scales(Matching& result, idx n, int largest_exponent, Row&& row_exponent, Col&& col_exponent) {
   const auto twice_middle = [n](auto& exponent) {
@@ -136,7 +136,7 @@ class ProductMatching {
   RawVector<std::int64_t> v_;
   RawVector<std::int32_t> col_max_;
   std::vector<idx> row_of_col_, unmatched_;
-  std::vector<idx> touched_, finished_, ready_;        // rows a search has reached, is done with, has to continue from
+  std::vector<idx> touched_, finished_, ready_;  // rows that a search has reached, has finished, has to continue from
   std::vector<std::pair<std::int64_t, idx>> waiting_;  // heap of minus the distance and the row
   off scanned_ = 0;                                    // entries scanned by the searches
   Pace pace_;

@@ -52,7 +52,7 @@ class BitGraph {
   std::vector<std::uint64_t> rows_, mask_;
 };
 
-// Offset is 32 bits wherever the workspace allows: the lists are scattered and the offsets are read with them.
+// Offset is 32 bits where the workspace permits: the lists are scattered and the offsets are read with them.
 // `graph`: without rows that are dense.
 template <class Offset> class MinimumDegree {
  public:
@@ -125,7 +125,7 @@ template <class Offset> class MinimumDegree {
   std::vector<idx> hubs_of_element_;  // in the current element
   BitGraph adjacent_;                 // hubs
   RawVector<idx> arena_;
-  idx* list_;                        // the lists; behind them those of hubs, which do not move
+  idx* list_;                        // the lists; after them those of hubs, which do not move
   Offset list_size_, list_end_ = 0;  // without hubs
   idx* size_;    // columns a supervariable or pivot stands for; 0 absorbed; negative in the current element
   idx* bucket_;  // hash -> chain of variables

@@ -22,7 +22,7 @@ constexpr idx middling = 50000, middling_on_device = 10000;
 // Where vertices have no more neighbours on average, and minimum degree no more fill relative to the matrix, other
 // orders cannot do much better.
 constexpr double few_neighbours = 2.5, little_fill = 2;
-constexpr double saved_by_dissection = 0.25;  // of the seconds of factorizations, as may be expected
+constexpr double saved_by_dissection = 0.25;  // expected part of the seconds of factorizations
 constexpr idx likely_column = 5000;           // the order of matrices below
 constexpr idx sure_column = 8000;             // the same where the diagonal is good
 constexpr double sparse_column = 3.25;        // or entries a row are no more
@@ -144,8 +144,8 @@ bool has_whole_diagonal(PatternView A) {
   return true;
 }
 
-// Whether a device is sure to be faster with a than with b, whatever its constants are: no more flops, fill and levels,
-// far fewer flops where they count, or far fewer levels where these do.
+// Whether a device is certainly faster with a than with b, for any constants of its model: no more flops, fill and
+// levels, far fewer flops where they count, or far fewer levels where these do.
 bool surpasses(const OrderingCost& a, const OrderingCost& b) {
   constexpr double cheap = 1e8, dear = 1e9, many = 2, few = 0.67, alike = 1.3;
   if (a.flops <= b.flops && a.lnz <= b.lnz && a.levels <= b.levels) return true;

@@ -44,15 +44,15 @@ bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const
 // The probable answer, before any ordering.
 bool is_column_likely(const Symbolic& s, const AnalyzeOptions& options);
 
-// Whether the diagonal may stay where it is: only where column LU is almost certain, since fronts would have to begin
+// Whether the diagonal may stay in place: only where column LU is almost certain, since fronts would have to begin
 // again.
 bool may_keep_diagonal(PatternView A, const AnalyzeOptions& options);
 
 // Whether to test if A is symmetric, for LDL^T in place of LU.
 bool may_be_ldlt(PatternView A, const AnalyzeOptions& options);
 
-// Whether blocks are worth looking for: column LU profits from the block triangular form; fronts take the matrix as one
-// block, because few matrices with enough fill for fronts have several blocks.
+// Whether to search for blocks: column LU profits from the block triangular form; fronts take the matrix as one block,
+// because few matrices with enough fill for fronts have several blocks.
 bool may_use_blocks(const AnalyzeOptions& options);
 // Whether most entries off the diagonal have no transposed partner: then several blocks are no accident.
 bool is_unsymmetric(PatternView graph, PatternView A);

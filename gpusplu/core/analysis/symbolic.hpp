@@ -75,7 +75,7 @@ struct Symbolic {
   idx nsuper() const { return (idx)super_parent.size(); }
   bool is_interface(idx s) const { return n_interface > 0 && s + 1 == nsuper(); }
   bool one_triangle() const { return cholesky || ldlt; }  // is factored, and stands for both
-  // Whether supernode s has row and column `last`, which does not come before its own.
+  // Whether supernode s has row and column `last`, which is not before its own.
   bool has_row(idx s, idx last) const {
     return last < super_ptr[s + 1] ||
            std::binary_search(row_ind.begin() + row_ptr[s], row_ind.begin() + row_ptr[s + 1], last);
@@ -85,7 +85,8 @@ struct Symbolic {
 // Cuts scales off at this exponent, and at minus it. Returns whether any scale was cut.
 bool cut_scales(Symbolic& symbolic, int largest_exponent);
 
-// The same with scales in the range of T, which another type's analysis may have left; itself where they are.
+// The same with scales in the range of T, which an analysis of another type may exceed; returns its argument where they
+// are in range.
 template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_ptr<const Symbolic> symbolic);
 
 // Adds to a stage of the analysis, or begins it.

@@ -5,10 +5,11 @@
 
 namespace gs {
 
-// By itself. Cost: O(structure).
+// Checks the analysis by itself. Cost: O(structure).
 void validate(const Symbolic& symbolic);
 
-// Of a matrix with the pattern `A`: every entry has a place in the structure. Cost: O(entries log rows of a front).
+// Checks it for a matrix with the pattern `A`: every entry has a place in the structure. Cost: O(entries log rows of a
+// front).
 void validate(const Symbolic& symbolic, PatternView A);
 
 }  // namespace gs

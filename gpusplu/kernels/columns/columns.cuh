@@ -19,7 +19,7 @@ struct ColumnArrays {
   int n;
 };
 
-// Where row `row` of column k lies, from place `from` on but not behind `last`, relative to the column's begin. The row
+// Where row `row` of column k lies, from place `from` on but not after `last`, relative to the column's begin. The row
 // exists; `last` is its place if both columns end alike, which is tried first.
 DEVICE int find_row(const int* rows, int row, int from, int last) {
   if (__ldg(rows + last) == row) return last;

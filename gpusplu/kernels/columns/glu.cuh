@@ -45,7 +45,7 @@ struct GluPivots {
 };
 
 // Where entry e of L(:, j) lands. Without maps: rows of L(:, j) are rows of column k below row j, in the same order, so
-// entry e is no earlier than e places behind U(j, k), and as many places before the end as entries follow it.
+// entry e is no earlier than e places after U(j, k), and as many places before the end as entries follow it.
 DEVICE long long place_of(const GluArgs& args, const GluTask& task, int e) {
   const long long begin = task.upper - task.offset;
   if (args.map16) return begin + __ldg(args.map16 + task.map + e);

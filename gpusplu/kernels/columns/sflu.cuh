@@ -3,7 +3,7 @@
 //
 // Differences from the paper: a block owns a group of neighbouring columns, a whole small subtree or a chain
 // (core/plan/columns/groups.hpp), and keeps their values in shared memory, where its warps, a column each, hand
-// finished columns to each other; only between groups does a hop go through the second-level cache. Groups are taken by
+// finished columns to each other; only transfers between groups go through the second-level cache. Groups are taken by
 // tickets in an order in which no block waits for a higher ticket, so the kernel cannot hang for any scheduling of
 // blocks; columns are published by release and acquire, and marked by the number of the launch instead of being
 // cleared. Places of updates come from the plan's maps, or are searched once for neighbouring columns with the same

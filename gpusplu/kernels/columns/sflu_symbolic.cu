@@ -70,7 +70,7 @@ struct Column {
       }
       count = __ldcg(args.suffice + j);
       from = args.rows + __ldcg(args.begin + j) + __ldcg(args.upper + j) + 1;
-      // Pruned by a later column than this one: its L is not part of this one's.
+      // Pruned by a later column than this one, the L of which is not part of this one's.
       if (count && __ldcg(from + count - 1) >= k) count = __ldcg(args.lower + j);
       for (int e = 0; e < min(count, SHORT); e++) map.set(__ldcg(from + e));
     }

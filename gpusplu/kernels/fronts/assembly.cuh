@@ -12,8 +12,8 @@ template <int THREADS, int N> struct Entries {
   unsigned place[N];
   Scalar value[N];
 
-  // Indices of entries first, first + THREADS, .. of the front. All registers are set, whatever the front has: else
-  // they would be kept through the elimination before.
+  // Indices of entries first, first + THREADS, .. of the front. All registers are set for every front; otherwise the
+  // compiler would keep them through the elimination before.
   DEVICE void find(const FactorArgs& args, const Front& f, int first) {
 #pragma unroll
     for (int q = 0; q < N; q++) {

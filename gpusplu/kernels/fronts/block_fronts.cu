@@ -30,7 +30,7 @@ template <int THREADS> DEVICE void clear_front(Scalar* front, const Front& f, in
   for (int k = thread; k < vectors; k += THREADS) ((int4*)front)[k] = make_int4(0, 0, 0, 0);
 }
 
-// Adds the partial columns, which lie behind the front, to their columns. Those of one column are consecutive and are
+// Adds the partial columns, which lie after the front, to their columns. Those of one column are consecutive and are
 // one task of a warp, for 32 rows.
 template <int THREADS> DEVICE void add_partial_sums(const FactorArgs& args, const Front& f, Scalar* front, int ld) {
   const int lane = threadIdx.x & 31, row_tasks = (f.rows + 31) / 32;

@@ -37,7 +37,7 @@ DEVICE void invert_next(const Elimination& e, int k0, int n0, int w, const Pivot
   if (n0 > k0) {
     add_product<1, 2, false>(c, e.front + k0 * e.ld, e.ld, n0, e.R, e.front + k0, e.ld, n0, e.R, PANEL);
     __syncwarp();     // other lanes may have read the last row in place of rows beyond R
-    if (w < PANEL) {  // the rest of the tile belongs to rows and columns behind the pivots
+    if (w < PANEL) {  // the rest of the tile belongs to rows and columns after the pivots
 #pragma unroll
       for (int n = 0; n < 2; n++)
 #pragma unroll

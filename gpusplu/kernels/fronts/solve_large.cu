@@ -288,8 +288,7 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
   load(0, tile);
   if (LOADS == OVERLAPPED && multiply) scratch.template copy_inverse<BY_COLUMNS>(task.inverse());
   if (count) prefetch(0);
-  constexpr int OWN =
-      (TILE * NV + SOLVE_THREADS - 1) / SOLVE_THREADS;  // values of this thread from which sums are subtracted
+  constexpr int OWN = (TILE * NV + SOLVE_THREADS - 1) / SOLVE_THREADS;  // minuends of this thread
   Scalar y[OWN];
 #pragma unroll
   for (int q = 0; q < OWN; q++)

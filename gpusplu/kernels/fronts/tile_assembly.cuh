@@ -20,7 +20,7 @@ struct Match {
   long long ld;
   const LocalRow *row_place, *col_place;
   int rows, cols;
-  int below;  // position of the first row behind the first column: (r, c) is in the lower triangle if r + below >= c
+  int below;  // position of the first row after the first column: (r, c) is in the lower triangle if r + below >= c
 };
 
 struct AssemblyScratch {

@@ -9,7 +9,7 @@ LOCKSTEP_BEGIN
 
 template <bool cholesky, class Team, class V>
 LOCKSTEP void clear_panels(const Team& team, const LockstepParts<V>& front) {
-  const int count = front.W * (cholesky ? front.R : front.R + front.H);  // the upper panel is right behind the lower
+  const int count = front.W * (cholesky ? front.R : front.R + front.H);  // the upper panel directly follows the lower
   for (int e = team.rank; e < count; e += team.size) front.lower[e] = V{};
 }
 

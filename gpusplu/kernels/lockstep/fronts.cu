@@ -113,7 +113,7 @@ template <class Member, class Sums> struct SmallFront {
     load_tile(a, scratch, S);
     subtract_products(a, front.rows_of_l(i), front.columns_of_u(j), m, n, 0, before);
   }
-  // First row of the t-th tile behind pivot k + n - 1.
+  // First row of the t-th tile after pivot k + n - 1.
   DEVICE int row_of(int t, int first) const {
     const int inside = (front.W - first + S - 1) / S;
     return t < inside ? first + t * S : front.W + (t - inside) * S;
@@ -123,7 +123,7 @@ template <class Member, class Sums> struct SmallFront {
   // The first number from `number` on that is this warp's.
   DEVICE int mine_from(int number) const { return number + (team.rank + team.size - number % team.size) % team.size; }
 
-  // Pivots k .. k + n - 1; `number`: of the diagonal tile. The number of the tile behind the panel.
+  // Pivots k .. k + n - 1; `number`: of the diagonal tile. Returns the number of the tile after the panel.
   DEVICE int panel(int k, int n, int position, int number, const LanePivots& pivots, LaneStatus& status) {
     const int R = front.R, row_tiles = (front.W - k - n + S - 1) / S + (front.H + S - 1) / S,
               end = number + 1 + (CHOLESKY ? row_tiles : 2 * row_tiles);

@@ -2,9 +2,9 @@
 // system after another, lanes have the systems next to each other.
 //
 // gather_lanes: entry k of a system is from[source[k]] of the caller's `size` numbers of that system (without source
-// from[k]), `stride` apart. Lanes behind the last system get its numbers again, so that they hold only values of the
-// batch. With `reports`: counts values that are NaN or Inf and, if `sizes`, notes the largest modulus of the others.
-// compare_lanes, behind it: of pairs of values that have to be conjugates the largest modulus of a difference; the
+// from[k]), `stride` apart. Lanes after the last system get its numbers again, so that they hold only values of the
+// batch. With `reports`: counts values that are NaN or Inf and, if `sizes`, records the largest modulus of the others.
+// compare_lanes, after it: of pairs of values that have to be conjugates the largest modulus of a difference; the
 // second may be COMPARED_WITH_ZERO. Grid: groups * ceil(count / MOVED_ENTRIES) blocks of LANE_THREADS.
 // scatter_lanes: back, of two arrays the better one by `errors`; records the errors and steps of all right-hand sides
 // in `outcomes`. Grid: groups * ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE *

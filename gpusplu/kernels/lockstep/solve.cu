@@ -54,7 +54,7 @@ struct Counters {
   }
 };
 
-// Shared memory of this lane: S rows, and behind those of all warps the lines that are ahead.
+// Shared memory of this lane: S rows, and after those of all warps the prefetched lines.
 DEVICE Scalar* scratch_of_warp() {
   return (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + warp_of() * S * WARP_SIZE + lane_of();
 }

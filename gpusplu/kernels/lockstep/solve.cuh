@@ -2,7 +2,7 @@
 // SOLVE_ROWS, a warp each.
 //
 // y holds the pivots' rows in the plan's order, `sums` the contributions of rows below to the parent. Of a factor M of
-// a front, L or the transpose of U, e(i, p) is what row i > p of column p holds. The arithmetic and its order are the
+// a front, L or the transpose of U, e(i, p) is the entry in row i > p of column p. The arithmetic and its order are the
 // same for early and late reads of entries, and for one warp and a team.
 #pragma once
 #include "lockstep/lanes.cuh"
@@ -47,14 +47,14 @@ struct Team {
   DEVICE void sync() const { __syncthreads(); }
 };
 
-// S entries of a factor, `step` apart; those from `count` on are not there, and stand for zeros.
+// S entries of a factor, `step` apart; those from `count` on do not exist, and stand for zeros.
 struct Line {
   const Scalar* from;
   int step, count;
   DEVICE const Scalar* at(int r) const { return from + r * step * WARP_SIZE; }
 };
 
-// A factor of a front: e(i, p), i < W, at pivots[(i * pivot_i + p * pivot_p) * WARP_SIZE], and others behind.
+// A factor of a front: e(i, p), i < W, at pivots[(i * pivot_i + p * pivot_p) * WARP_SIZE], and others after these.
 struct FrontFactor {
   int W, H, R;
   bool conjugate;

@@ -53,8 +53,7 @@ struct FrontPhases {
   FrontCosts warp, small, block, large;
 };
 struct PathCosts {
-  double front, pivot,
-      full;  // one direction of a solve; full: of a multiprocessor, a front when the device is full of them
+  double front, pivot, full;  // one direction of a solve; full: multiprocessor time per front on a full device
 };
 struct PathPhases {
   PathCosts warp, small, block, large;

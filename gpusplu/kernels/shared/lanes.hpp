@@ -12,7 +12,7 @@ namespace gs::gpu {
 
 constexpr int LANE_WARPS = 8;  // of a block
 constexpr int LANE_THREADS = LANE_WARPS * WARP_SIZE;
-constexpr int LANE_CONTROL_BYTES = 16;  // of the shared memory of a block: its ticket and the like, besides tiles
+constexpr int LANE_CONTROL_BYTES = 16;  // of the shared memory of a block: its ticket and the like, net of tiles
 // Blocks of LANE_THREADS that a multiprocessor has, of kernels that factor and solve; and in double complex numbers.
 constexpr int LANE_BLOCKS = 2;
 constexpr int LANE_BLOCKS_WIDE = 1;

@@ -64,7 +64,7 @@ GPUSPLU_HOST_DEVICE constexpr int large_solve_blocks(bool forward, int columns) 
 
 // Shared memory of a block that solves with `columns` right-hand sides at a time: the ticket, and scalars.
 constexpr int SOLVE_TICKET_BYTES = 16;
-// Sums of gathers, a panel behind a vector of the front's rows, twice.
+// Sums of gathers, a panel after a vector of the front's rows, twice.
 GPUSPLU_HOST_DEVICE constexpr int solve_scalars(int columns) {
   return (SOLVE_THREADS + 2 * (SOLVE_THREADS + PANEL)) * columns;
 }

@@ -106,8 +106,8 @@ void match_range(Workspace& ws, const Graph& g, Clusters& c, Range& range, idx h
       range.single.push_back(order[i]);
 }
 
-// The vertices that are left when those without a partner in their range have looked beyond it. Which of them have a
-// free neighbour at all is found out in parallel; there are fewer and fewer.
+// The remaining vertices after those without a partner in their range have searched beyond it. Which of them have a
+// free neighbour at all is determined in parallel; there are fewer and fewer.
 template <bool weighted> std::vector<idx> match_across(Workspace& ws, const Graph& g, Clusters& c,
                                                        std::vector<Range>& parts, idx heaviest, Random& random) {
   if (parts.size() == 1) return std::move(parts[0].single);

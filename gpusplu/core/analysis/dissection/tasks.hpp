@@ -31,11 +31,10 @@ class Tasks {
   // Runs the task unless another thread has taken it; else waits for its end and, with `help`, runs other tasks
   // meanwhile.
   void join(Task& task, Workspace& ws, bool help);
-  bool withdraw(Task& task);  // false: a thread has taken it
-  void serve(Workspace& ws);  // runs tasks until close()
-  void try_to(const std::function<void(Workspace&)>& body,
-              Workspace& ws);  // keeps an error for rethrow()
-  void rethrow();              // throws the first error
+  bool withdraw(Task& task);                                                // false: a thread has taken it
+  void serve(Workspace& ws);                                                // runs tasks until close()
+  void try_to(const std::function<void(Workspace&)>& body, Workspace& ws);  // keeps an error for rethrow
+  void rethrow();                                                           // throws the first error
   void close();
 
  private:

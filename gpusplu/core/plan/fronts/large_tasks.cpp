@@ -129,9 +129,9 @@ std::vector<idx> order_of(const std::vector<std::uint32_t>& keys) {
   return before;
 }
 
-// Tasks of one front in the order of (row, col), and when they are due. A task at distance from the diagonal is due a
-// quarter of a step later a tile (measured: anything from 0 to 0.75 is within 5%, and the diagonal must run ahead), a
-// pair with its second tile.
+// Tasks of one front in the order of (row, col), and when they are due. A task is due a quarter of a step later per
+// tile of distance from the diagonal (measured: anything from 0 to 0.75 is within 5%, and the diagonal must run ahead),
+// a pair with its second tile.
 void list_front(Plan& plan, idx f, idx large, idx first_tile, double start, double duration, double end, bool pairs,
                 LargeTask* tasks, std::uint32_t* time) {
   const Tiling tiling(plan, f);

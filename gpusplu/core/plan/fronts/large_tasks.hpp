@@ -34,7 +34,7 @@ LargeSchedule schedule_large(const Plan& plan, const std::vector<idx>& large);
 
 // Predicted times of tiles of this plan's scalars [s].
 struct TileTimes {
-  double front, task;    // of a front; of a block, for a task besides its arithmetic
+  double front, task;    // of a front; of a block, for a task net of its arithmetic
   double pivot, column;  // of the chain, a tile column
   double flop;           // of the device
   double blocks;         // that the device has

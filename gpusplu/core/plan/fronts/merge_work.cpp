@@ -1,7 +1,7 @@
 // Amalgamation for throughput, after that along the critical path. Where fronts of phases 0-2 fill the device, the
 // total is the sum of the device times of all fronts: mostly fixed costs and traffic of contribution blocks, which
 // merging saves. Any child may merge as long as that falls, the front stays in these phases, and the modelled critical
-// path does not grow by more than a tenth of the time of the device that all those fronts take: it hides behind them.
+// path does not grow by more than a tenth of the time of the device that all those fronts take: that time hides it.
 // Cost: O(nsuper log nsuper), for sorting siblings; subtrees in parallel.
 #include <algorithm>
 

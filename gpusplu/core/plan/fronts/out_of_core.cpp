@@ -4,8 +4,8 @@
 // direction of a solve. There are two buffers, for even and odd segments, that grow from both ends of the memory that
 // the others leave, so that small segments leave space for large neighbours.
 //
-// How large segments should be is decided by modelled time: large ones need much memory twice over, small ones many
-// launches. Cost: O(fronts) for each of some 12 sizes.
+// The modelled time decides the size of segments: large ones need much memory twice, small ones many launches. Cost:
+// O(fronts) for each of some 12 sizes.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -26,7 +26,7 @@ std::vector<off> segment_sizes(const FrontSizes& sizes, const Segments& segments
   return out;
 }
 
-// A segment in a buffer, and when the memory may be used again.
+// A segment in a buffer, and the time from which the memory may be used again.
 struct Held {
   idx segment;
   double free;

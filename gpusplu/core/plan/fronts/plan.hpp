@@ -36,7 +36,7 @@
 // Groups of 8 lanes own columns: group g of a front adds items owner_ptr[owner_begin + g] .. owner_ptr[owner_begin + g
 // + 1] in that order; no other group writes to these columns. GROUPS[phase] groups. A front without children has
 // owner_begin = 0 and must not read there. Columns with many items are cut: their further parts are summed in columns
-// R, R + 1, .. behind the front (cleared like the front), to be added to the columns partial[partial_begin + e], e <
+// R, R + 1, .. after the front (cleared like the front), to be added to the columns partial[partial_begin + e], e <
 // partial_count <= MOST_PARTIALS, in this order, when all items are in. Only phases 1 and 2 have partial columns.
 // One triangle (Cholesky, LDL^T): an item holds entries of the lower triangle only (the items of a column start at its
 // diagonal). Shared memory of a front: front_ld(R) * (R + partial_count) scalars; a launch needs
@@ -75,7 +75,7 @@ struct PlanParameters {
   int shared_memory_bytes = 0;  // that a block can have
   int multiprocessors = 0;
   off block_bytes = 0;   // the arena of contribution blocks should not be larger; 0: it may
-  off memory_bytes = 0;  // both arenas must not be larger, whatever block_bytes is; 0: they may
+  off memory_bytes = 0;  // both arenas must not be larger, for any block_bytes; 0: they may
   int arch = 0;          // 90 for compute capability 9.0
   int warp_rows = PANEL;
   int small_rows = -1;      // most of class `small`; 0: there is none; -1: the model chooses
@@ -121,7 +121,7 @@ struct Plan {
   off host_size = 0;  // scalars on the host
   std::vector<off> factor_offset, block_offset;
   off factor_size = 0, block_size = 0;
-  // Of several devices: their arenas, and where a block comes to on another device, that of the parent. The offsets
+  // For several devices: their arenas, and the place of a block on another device, that of the parent. The offsets
   // above are in the arenas of a front's own device.
   std::vector<off> factor_sizes, block_sizes, received;
 
@@ -163,7 +163,7 @@ off block_entries(idx H, bool large);
 void merge_fronts(const Symbolic& symbolic, const MergePhases& costs, Plan& plan);  // perms, width .. child; merge.cpp
 void place_rows(Plan& plan);                                                        // place
 void choose_small_rows(Plan& plan);                            // parameters.small_rows, by the model
-std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // as they were with this bound of class small
+std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // the phases with this bound of class small
 void set_phases(Plan& plan);                                   // phase, level
 void place_arenas(Plan& plan);                                 // segments and offsets of both arenas; out_of_core.cpp
 void place_entries(PatternView A, Plan& plan);                 // entry_*

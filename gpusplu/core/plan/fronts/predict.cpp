@@ -59,7 +59,7 @@ double throughput_time(const Plan& plan, int phase, const PhaseTotals& t) {
 // Whether fronts of phases 0-2 wait for their own children only (programmatic dependent launch).
 bool phases_overlap(const Plan& plan) { return plan.parameters.arch >= 90; }
 
-// Fronts that are worked on together.
+// Fronts that are processed together.
 struct Range {
   idx begin, end;
 };

@@ -92,7 +92,7 @@ void place_blocks(const Plan& plan, const std::vector<off>& size, const Turns& t
 
 std::vector<idx> cut(const Plan& plan, const std::vector<off>& weight, off target) {
   std::vector<idx> ptr{0};
-  off filled = 0, part = 0;  // of the segment, and behind the last place where it can end
+  off filled = 0, part = 0;  // of the segment, and after the last place where it can end
   idx part_begin = 0;
   for (idx f = 0; f < plan.nf; f++) {
     if (plan.is_interface(f) && f > 0) {

@@ -29,7 +29,7 @@ struct Segments {
   off block_size = 0;             // of all of them
   idx count() const { return (idx)ptr.size() - 1; }
 };
-// Segments that do not weigh more than `target`, where fronts that belong together do not; weight: of every front.
+// Segments of weight at most `target`, unless fronts that belong together weigh more; weight: of every front.
 Segments cut_segments(const Plan& plan, const FrontSizes& sizes, const std::vector<off>& weight, off target);
 
 // Segments that begin at these fronts.
@@ -41,9 +41,9 @@ struct FactorPlaces {
   idx streamed = 0;              // segments 0 .. streamed - 1 share the arena's first part, the others have their own
   off arena = 0;                 // scalars
 };
-// As many of the last segments as possible get places of their own in `available` scalars. overlap: two streamed
-// segments that follow each other must not share memory, so that one can be copied while the other is worked on.
-// arena > available: impossible.
+// Gives as many of the last segments as possible places of their own in `available` scalars. overlap: two streamed
+// segments that follow each other must not share memory, so that one can be copied while the other is processed.
+// arena > available in the result: impossible.
 FactorPlaces place_factors(const std::vector<off>& size, off available, bool overlap);
 
 // Timeline of the engine: kernels in order and, concurrently, copies in order, each waiting for its dependencies [us].

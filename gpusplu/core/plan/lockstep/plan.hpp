@@ -13,14 +13,15 @@
 //
 // Contribution blocks are H x H by columns (Cholesky: the lower triangle of that). Those that another task reads lie in
 // an arena of shared_size entries, at places of their own; all others in memory of the task, task_size entries at most,
-// at places that are used again as soon as the parent has taken them. Blocks that are alive together never overlap.
+// at places that are used again as soon as the parent has added them. Blocks that are live at the same time never
+// overlap.
 //
 // Entry k of A that a front has: canonical entry entry_source[k] times entry_scale[k] (empty: ones) goes to entry
-// entry_target[k] of its factor, at which nothing else is added but by children. Ascending entry_source in a front.
-// Cholesky: the lower triangle of the plan's order, taken as it is.
+// entry_target[k] of its factor, to which only children add further terms. Ascending entry_source in a front. Cholesky:
+// the lower triangle of the plan's order, taken as it is.
 //
-// Tasks: a subtree of at most `grain` of modelled work is one, a front above those is one of its own. They come in the
-// order of their fronts, so children before parents. Grain 0 stands for no cut: one task for all.
+// Tasks: a subtree of at most `grain` of modelled work is one, a front above those is a task of its own. Tasks are in
+// the order of their fronts, so children before parents. Grain 0 stands for no cut: one task for all.
 #pragma once
 #include <cstdint>
 #include <vector>

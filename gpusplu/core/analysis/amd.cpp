@@ -191,7 +191,7 @@ template <class Offset> void MinimumDegree<Offset>::update_degree(idx i, idx piv
     return;
   }
   // The element goes first: at least one entry (the pivot or an absorbed element) has just left this list, or a hub's
-  // has room.
+  // has space.
   list[kept] = list[elements];
   list[elements] = list[0];
   list[0] = pivot;
@@ -200,7 +200,7 @@ template <class Offset> void MinimumDegree<Offset>::update_degree(idx i, idx piv
   variable.degree = std::min(variable.degree, degree);
   const idx h = (idx)(hash & hash_mask_);
   link_[i] = {bucket_[h], h};
-  if (excluded == 0) bucket_[h] = i;  // otherwise its list says not all
+  if (excluded == 0) bucket_[h] = i;  // otherwise its list is incomplete
 }
 
 // Variables with equal lists stay together for good: one supervariable. Only those of equal hash are compared.
@@ -260,8 +260,7 @@ template <class Offset> void MinimumDegree<Offset>::finish_element(idx pivot) {
   if (element.start == list_end_) list_end_ += kept;
 }
 
-// Slides the live lists together, but for those of hubs. The head of each is replaced by its owner for the length of
-// the sweep.
+// Compacts the live lists, except those of hubs. During the sweep the head of each is replaced by its owner.
 template <class Offset> void MinimumDegree<Offset>::compress_lists() {
   for (idx i = 0; i < n_; ++i) {
     if (!size_[i] || !node_[i].length || !node_[i].stamp || node_[i].start >= list_size_) continue;
@@ -329,8 +328,8 @@ std::vector<idx> by_minimum_degree(PatternView graph, FactorSize& size) {
   return order(MinimumDegree<off>(graph));
 }
 
-// The elimination tree of the early vertices and of the rest in its order; all vertices are in `early` by now. What is
-// above an early one is the first of its last neighbours.
+// The elimination tree of the early vertices and of the rest in its order; all vertices are in `early` by now. The
+// parent of an early vertex is the first of its neighbours at its elimination.
 std::vector<idx> tree_of(const LowDegrees& low, const std::vector<idx>& late) {
   const idx n = (idx)low.early.size(), n_early = n - (idx)late.size();
   const std::vector<idx> place = inverse_permutation(low.early.data(), n);
@@ -347,7 +346,7 @@ std::vector<idx> tree_of(const LowDegrees& low, const std::vector<idx>& late) {
 
 }  // namespace
 
-// Whatever the order, there is next to nothing to save.
+// No order can save much.
 bool is_almost_complete(PatternView graph) {
   constexpr double almost = 0.9;  // of the entries
   constexpr idx least = 16;

@@ -55,7 +55,7 @@ void analyze_cholesky(PatternView A, const AnalyzeOptions& options, Symbolic& s)
   finish_front(s, graph.view(), std::move(order), nullptr);
 }
 
-// Whether a pattern equals its transpose: found out by the first who asks.
+// Whether a pattern equals its transpose, computed on the first call.
 class PatternSymmetry {
  public:
   explicit PatternSymmetry(PatternView A) : A_(A) {}
@@ -70,7 +70,8 @@ class PatternSymmetry {
   std::optional<bool> known_;
 };
 
-// A caller's order of the columns as one of the vertices of a graph of pairs: where the first of their columns are.
+// Converts a caller's column order to an order of the vertices of the pair graph, by the position of each vertex's
+// first column.
 std::vector<idx> order_of_pairs(const idx* perm, const PairedGraph& paired, const std::vector<idx>& partner) {
   std::vector<idx> vertex(partner.size(), -1), order;
   for (idx v = 0; v < paired.graph.n; v++) vertex[paired.first[v]] = vertex[partner[paired.first[v]]] = v;
@@ -81,8 +82,8 @@ std::vector<idx> order_of_pairs(const idx* perm, const PairedGraph& paired, cons
 }
 
 // Columns that the matching pairs are ordered as one and stay in one supernode. `choose` gives the orders of a graph,
-// and each makes an analysis. For LU in whose place it would be, only where that is not predicted to be faster; a
-// matching is then left to it.
+// and each makes an analysis. With `for_lu`, in place of LU, only orders with which LDL^T is predicted to be faster
+// make one, and a matching is left in `for_lu`.
 template <class T, class Choose>
 std::vector<Symbolic> analyze_ldlt(PatternView A, const T* values, const AnalyzeOptions& options,
                                    std::optional<Matching>* for_lu, Symbolic s, Choose&& choose) {
@@ -121,10 +122,10 @@ std::vector<Ordered> chosen_ordering(PatternView graph, const AnalyzeOptions& op
   return one;
 }
 
-// Those with a symmetric pattern fall apart where their graph does. Others that do, and are likely to be left to column
-// LU or so unsymmetric that the union with the transpose may be all that holds them together, by many entries between
-// their blocks, are ordered block by block, all others as a whole; and the other method takes the order over, unless
-// the coupling of the blocks adds much.
+// A symmetric pattern splits into the connected components of its graph. An unsymmetric matrix is ordered block by
+// block if column LU is likely, or if so many entries lie between its blocks that only the union with the transpose may
+// connect them; all others are ordered as a whole. The other method takes over the order, unless the coupling of the
+// blocks adds much.
 void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, PatternSymmetry& is_symmetric,
                 Symbolic& s) {
   const bool want_blocks = may_use_blocks(options), column_likely = is_column_likely(s, options);
@@ -188,8 +189,8 @@ template <class T> bool match(PatternView A, const T* values, const AnalyzeOptio
   return true;
 }
 
-// Row scales in place of a matching, as KLU has them. Pivots that are too small after all are found by the threshold,
-// which is why the fronts' are not left to that.
+// Row scales in place of a matching, as in KLU. The pivoting threshold catches pivots that are too small after all;
+// fronts therefore do not rely on these scales.
 template <class T> bool keep_diagonal(PatternView A, const T* values, Symbolic& s) {
   return timed(s, "matching", [&] {
     s.structural_rank = s.n;
@@ -212,8 +213,8 @@ Symbolic left_as_it_is(Symbolic&& s) {
   return std::move(s);
 }
 
-// Narrow staircases: in their own order hardly anything fills up whatever pivots are taken, so that nothing has to be
-// matched and ordered.
+// Narrow staircases: in their own order there is hardly any fill for any choice of pivots, so no matching and no
+// ordering are needed.
 template <class T> bool is_staircase(PatternView A, const T* values, Symbolic& s) {
   constexpr off most_fill = 3;  // entries of L + U over those of A
   if (!is_near_diagonal(A)) return false;
@@ -225,7 +226,8 @@ template <class T> bool is_staircase(PatternView A, const T* values, Symbolic& s
   });
 }
 
-// Pivots of one front are sought among all rows: nothing has to be matched. Only sizes have to be about 1.
+// Pivots of one front are searched among all rows, so no matching is needed. Only the scaled entries have to be about
+// 1.
 template <class T> Symbolic analyze_one_front(PatternView A, const T* values, Symbolic&& described) {
   begin_phase("symbolic");
   Symbolic s = timed(described, "structure", [&] { return one_supernode(A.n); });

@@ -12,11 +12,11 @@ enum class MethodChoice { automatic, column, front };
 struct AnalyzeOptions {
   explicit AnalyzeOptions(const CpuCosts& costs_) : costs(costs_) {}
 
-  CpuCosts costs;                      // what orderings and methods are chosen by
-  bool cholesky = false;               // A is Hermitian and stored in full; the values are not looked at
-  bool ldlt = false;                   // A is Hermitian or symmetric and stored in full
-  bool symmetric = false;              // LU of these values alone: by LDL^T where A is that and it is predicted to be
-                                       // faster, or in A's own order
+  CpuCosts costs;          // costs by which orderings and methods are chosen
+  bool cholesky = false;   // A is Hermitian and stored in full; the values are not read
+  bool ldlt = false;       // A is Hermitian or symmetric and stored in full
+  bool symmetric = false;  // LU of these values alone: by LDL^T where A is symmetric and LDL^T is predicted to be
+                           // faster, or in A's own order
   std::string_view ordering = "auto";  // one of ordering_names (selection.hpp), or "user"
   const idx* user_perm = nullptr;      // gather column order for "user"
   MethodChoice method = MethodChoice::automatic;
@@ -26,13 +26,14 @@ struct AnalyzeOptions {
 };
 
 // A canonical CSC. A structurally singular A gives a Symbolic with structural_rank < n and no structure. With
-// `symmetric` the result may be one for LDL^T: whoever factors by it has to look whether values are symmetric.
+// `symmetric` the result may be one for LDL^T: the caller must then check that the values are symmetric before it
+// factors them.
 // Natural order means SciPy's permc_spec="NATURAL": columns stay where they are, rows are chosen by pivoting.
 template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options);
 
 // The same for an engine that has only fronts and chooses the ordering by a model of its own: one Symbolic for every
 // ordering worth considering (dissection and, unless A is large, minimum degree, found at the same time; one of them
-// where fill, flops and levels leave no doubt), or the one that `options` names. Natural order keeps the columns, and
+// where fill, flops and levels decide clearly), or the one that `options` names. Natural order keeps the columns, and
 // the rows that matching put there.
 template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* values, const AnalyzeOptions& options);
 

@@ -40,7 +40,7 @@ template <class Edges> class AugmentingPaths {
   }
 
  private:
-  // Matched rows stay matched, so every column is looked through once in all.
+  // Matched rows stay matched, so every column is scanned once in all.
   bool take_free_row(idx j) {
     for (off& p = lookahead_[j]; p < edges_.end(j); ++p) {
       const idx i = edges_.row(p);

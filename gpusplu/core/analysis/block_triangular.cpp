@@ -61,7 +61,7 @@ class Components {
         low = std::min(low, low_[k]);
       }
       low_[j] = low;
-      next_[j] = p;  // a child is looked at again when it is complete: its low_ counts then
+      next_[j] = p;  // a child is visited again when it is complete: then its low_ counts
       if (child >= 0) enter(child, depth);
       else leave(j, depth);
     }
@@ -100,7 +100,8 @@ BlockTriangular block_triangular(PatternView A, const idx* row_of_col) {
   return Components(A, row_of_col).run();
 }
 
-// A column with a single entry is the first of an upper triangle; then the same of what is left without it and its row.
+// A column with a single entry is the first of an upper triangle; the next is found in the same way after it and its
+// row are removed.
 bool is_triangular(PatternView A) {
   std::vector<idx> single;
   std::vector<off> left(A.n);

@@ -15,7 +15,7 @@ namespace {
 // contain it; each is charged +1 at its leaves and -1 at the lowest common ancestor of two successive leaves, and -1 at
 // the parent of its root i, so that summing the charges over subtrees gives the counts.
 //
-// Disjoint subtrees are worked off independently. Of the rows above them each keeps its first and its last leaf: the
+// Disjoint subtrees are processed independently. Of the rows above them each keeps its first and its last leaf: the
 // common ancestor of the last leaf of one subtree and the first of the next lies above both.
 class Counting {
  public:
@@ -40,7 +40,7 @@ class Counting {
     std::vector<idx> top_number(threads > 1 ? graph_.n : 0);
     for (std::size_t t = 0; t < cut.top.size(); t++) top_number[cut.top[t]] = (idx)t;
     std::vector<std::vector<Leaf>> above(cut.subtrees.size());
-    std::vector<std::vector<idx>> last(threads);  // of each thread: leaf of the rows above in the subtree at hand
+    std::vector<std::vector<idx>> last(threads);  // of each thread: leaf of the rows above in the current subtree
     share_out(threads, cut.subtrees.size(), [&](std::size_t k, int rank) {
       std::vector<idx>& leaf = last[rank];
       leaf.resize(cut.top.size(), -1);

@@ -1,4 +1,4 @@
-// Column counts of the Cholesky factor without forming it, and what an ordering costs.
+// Column counts of the Cholesky factor without forming it, and the cost of an ordering.
 #pragma once
 #include <optional>
 #include <vector>
@@ -13,7 +13,7 @@ namespace gs {
 std::vector<idx> column_counts(PatternView graph, const idx* perm, const idx* inverse_perm,
                                const std::vector<idx>& parent);
 
-// Of a Cholesky factor.
+// Size of a Cholesky factor.
 struct FactorSize {
   off lnz = 0;       // entries, diagonal included
   double flops = 0;  // the sum of squared column counts [flop]
@@ -31,21 +31,22 @@ struct OrderingCost {
   off lnz = 0;       // entries of L, diagonal included
   double flops = 0;  // of a Cholesky factorization: the sum of squared column counts [flop]
   idx levels = 0;    // height of the elimination tree
-  idx roots = 0;     // of it: pieces that the graph falls into
+  idx roots = 0;     // of it: connected components of the graph
 };
 
-// An ordering with its elimination tree and counts: all a choice among orderings and the supernodal structure need.
+// An ordering with its elimination tree and counts: sufficient for a choice among orderings and for the supernodal
+// structure.
 struct OrderedTree {
   std::vector<idx> perm;  // a postorder of the tree: equivalent to the ordering it was made from
   std::vector<idx> parent;
   std::vector<idx> col_count;  // empty: not counted yet
   OrderingCost cost;
 };
-// `perm` need not be a postorder. Where `size` is known already, columns are not counted; where `parent`, the
-// elimination tree by `perm`, is, it is not looked for.
+// `perm` need not be a postorder. If `size` is given, columns are not counted; if `parent`, the elimination tree by
+// `perm`, is given, it is not computed.
 OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm, const std::optional<FactorSize>& size = {},
                          std::vector<idx> parent = {});
-// Counts them where that has been left out.
+// Counts the columns if that has been left out.
 void count_columns(PatternView graph, OrderedTree& tree);
 
 }  // namespace gs

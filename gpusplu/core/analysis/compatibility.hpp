@@ -1,4 +1,4 @@
-// Whether an analysis that was made for other values is one for these.
+// Whether an analysis made for other values is valid for these.
 #pragma once
 #include "analysis/symbolic.hpp"
 

@@ -10,14 +10,14 @@
 namespace gs {
 namespace {
 
-constexpr double kWorthwhile = 0.9;  // classes per vertex above which twins are left alone
+constexpr double kWorthwhile = 0.9;  // classes per vertex above which twins are not merged
 constexpr idx kEarlyDegree = 2;
 constexpr idx kLongRow = 1000;
 
 enum class State : char { in, early, late };
 
-// The graph of classes, while vertices are taken out of it. Row c is the first length[c] entries from ptr[c] and may
-// still name vertices that are out; degree[c] counts those that are in.
+// The graph of classes during the removal of vertices. Row c is the first length[c] entries from ptr[c] and may still
+// name removed vertices; degree[c] counts the remaining ones.
 struct Quotient {
   std::vector<off> ptr;
   std::vector<idx> ind, length, degree, weight;
@@ -121,13 +121,14 @@ void postpone_dense(Quotient& q, std::vector<idx>& late) {
   const idx limit = (idx)std::max(16.0, 10 * std::sqrt((double)q.n()));
   for (idx c = 0; c < q.n(); c++)
     if (q.degree[c] > limit) late.push_back(c);
-  if ((idx)late.size() > q.n() / 20 + 1) late.clear();  // dense all over: these are no outliers
+  if ((idx)late.size() > q.n() / 20 + 1) late.clear();  // dense throughout: these are no outliers
   for (idx c : late) q.state[c] = State::late;
   for (idx c : late)
     for (const idx* u = q.begin(c); u < q.end(c); u++) q.degree[*u]--;
 }
 
-// Takes v, whose neighbours are a and b, out, and joins these. False, and nothing done, where that would be expensive.
+// Removes v, which has the neighbours a and b, and connects a with b. Returns false without a change where that would
+// be expensive.
 bool bypass(Quotient& q, idx v, idx a, idx b) {
   if (q.length[a] > kLongRow || q.length[b] > kLongRow) return false;
   idx *v_in_a = std::find(q.begin(a), q.end(a), v), *v_in_b = std::find(q.begin(b), q.end(b), v);
@@ -173,7 +174,7 @@ void eliminate_low_degrees(Quotient& q, std::vector<idx>& early) {
   }
 }
 
-// Moves what is left of the quotient graph, renumbered, to the result.
+// Moves the remaining quotient graph, renumbered, to the result.
 void keep_rest(Quotient& q, CompressedGraph& out) {
   std::vector<idx> number(q.n(), -1);
   for (idx c = 0; c < q.n(); c++) {

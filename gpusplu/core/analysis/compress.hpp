@@ -1,4 +1,4 @@
-// What a symmetric graph can be made smaller by before it is ordered.
+// Reduction of a symmetric graph before it is ordered.
 #pragma once
 #include <vector>
 
@@ -21,11 +21,9 @@ struct CompressedGraph {
 };
 
 // 1. Twins, vertices with equal closed neighbourhoods, become one (Ashcraft, SIAM J. Sci. Comput. 16 (1995)): finite
-// elements
-//    with several unknowns a node shrink by that factor. Not done when it saves less than a tenth.
+//    elements with several unknowns a node shrink by that factor. Not done when it saves less than a tenth.
 // 2. Vertices of degree above max(16, 10 sqrt(n)) go last, unless there are many (the rule of AMD: Amestoy, Davis,
-// Duff,
-//    ACM TOMS 30 (2004)).
+//    Duff, ACM TOMS 30 (2004)).
 // 3. Vertices of degree <= 2 are eliminated first, in rounds of independent vertices, so that chains of branches give
 //    shallow elimination trees. No fill but one edge in place of two.
 // A diagonal is tolerated. Cost: O(nnz), the scans of rows in 3 are limited to 1000 entries.

@@ -19,7 +19,7 @@ template <class F> void for_entries(PatternView graph, const idx* perm, const id
   for (off p = graph.ptr[vertex]; p < graph.ptr[vertex + 1]; p++) visit(inverse_perm[graph.ind[p]]);
 }
 
-// A run of vertices and what its own edges say about it.
+// A run of vertices, and the tree of its own edges.
 struct Run {
   Slice<idx> vertices;
   std::vector<std::pair<idx, idx>> entries_before;  // (row in the run, column before it), rows ascending
@@ -28,8 +28,8 @@ struct Run {
 }  // namespace
 
 // Threads find the trees of the graphs of runs of vertices. The tree of a run stands for the run's own edges: both
-// connect the same vertices through lower ones. So what is left to do one after another has an edge a vertex, and the
-// edges between runs.
+// connect the same vertices through lower ones. So the sequential rest has one edge per vertex and the edges between
+// runs.
 std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx* inverse_perm) {
   const idx n = graph.n;
   const int n_runs = threads_for(4 * graph.nnz());

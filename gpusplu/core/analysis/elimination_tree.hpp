@@ -6,7 +6,7 @@
 
 namespace gs {
 
-// The elimination tree of a pattern whose rows come one after the other.
+// Builds the elimination tree of a pattern from its rows, one after another.
 //
 // Row k of the factor reaches every column on the paths from its entries to k. The paths are shortened as they are
 // walked: ancestor[j] is some vertex above j in the tree built so far.
@@ -14,7 +14,7 @@ struct GrowingTree {
   std::vector<idx> parent, ancestor;
   explicit GrowingTree(idx n) : parent(n, -1), ancestor(n, -1) {}
 
-  // Entry j of row k; what is not left of the diagonal is ignored.
+  // Entry j of row k; entries that are not left of the diagonal are ignored.
   void add_entry(idx k, idx j) {
     while (j < k) {
       const idx above = ancestor[j];
@@ -34,7 +34,7 @@ struct GrowingTree {
 // Source: Liu, ACM TOMS 12 (1986), algorithm 4.2, with path compression. Cost: nearly linear in the edges, shared by
 // the threads, and a pass over the vertices that is not.
 std::vector<idx> elimination_tree(PatternView graph, const idx* perm);
-// The same with the inverse of perm at hand.
+// The same with a given inverse of perm.
 std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx* inverse_perm);
 
 // A postorder (gather) of a forest with parent[j] > j; children keep their order, so that a forest that is postordered

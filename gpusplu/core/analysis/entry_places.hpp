@@ -1,7 +1,7 @@
-// Which front every entry of A goes to, and where in it: entry (i, j) belongs to the front that owns min(i, j).
+// The front of every entry of A, and the place in it: entry (i, j) belongs to the front that owns min(i, j).
 //
-// Two passes over the columns, in parallel over ranges of fronts. An entry whose column belongs to its front finds its
-// row in a map of that front; the column of any other is found by moving a cursor through the rows below of its front,
+// Two passes over the columns, in parallel over ranges of fronts. For an entry with a column of its own front, a map of
+// that front gives the row; for any other, a cursor that moves through the rows below of its front gives the column,
 // because columns ascend. Ranges are counted before any is written, so the order of the entries, by front and inside a
 // front by column, does not depend on them. Cost: O(nnz + structure).
 #pragma once
@@ -19,7 +19,7 @@ namespace gs {
 // below[below_ptr[f+1]-1], ascending.
 struct FrontColumns {
   idx n, nf;
-  bool one_triangle;  // leave out what is above the diagonal
+  bool one_triangle;  // leave out entries above the diagonal
   const idx *row_perm, *col_perm, *first;
   const off* below_ptr;
   const idx* below;
@@ -75,11 +75,12 @@ template <class Row> class EntryPlaces {
     return ptr;
   }
 
-  // Calls visit(to, f, k, j, row, column): entry k of A, of column j, is number `to` and lies there in front f.
+  // Calls visit(to, f, k, j, row, column): entry k of A, of column j, is number `to` of front f, at (row, column) of
+  // it.
   template <class Visit> void write(Visit&& visit) {
     for_parts([&](Part& part) {
       part.cursor.assign(fronts_.nf, 0), part.local.resize(fronts_.n);
-      idx own = -1, first = 0;  // the front whose columns these are
+      idx own = -1, first = 0;  // the front that owns the current columns
       const auto map_rows = [&](idx f) {
         own = f, first = fronts_.first[f];
         Row row = 0;
@@ -96,12 +97,12 @@ template <class Row> class EntryPlaces {
  private:
   static constexpr int kMostParts = 16;
 
-  // A range of fronts whose columns one thread goes through.
+  // A range of fronts, the columns of which one thread visits.
   struct Part {
     idx begin = 0, end = 0;
     std::vector<off> next;    // where each front's entries continue
     std::vector<idx> cursor;  // 1 + place among the rows below of the last column met; 0: none yet
-    RawVector<Row> local;     // column -> row of the front at hand
+    RawVector<Row> local;     // column -> row of the current front
   };
 
   // Parts have about equal numbers of columns.

@@ -57,7 +57,8 @@ struct Permuted {
     for (idx j = from; j < to; j++) longest = std::max(longest, length(j));
     return longest;
   }
-  // The rows of column j, for what is the whole of A with its own rows with the diagonal; others are written to `own`.
+  // The rows of column j; the whole of A with its own rows includes the diagonal and is not copied, others are written
+  // to `own`.
   List column(idx j, idx* own) const {
     if (!inverse_row_perm) return {A.ind + A.ptr[j], A.ind + A.ptr[j + 1]};
     idx* next = own;
@@ -107,12 +108,12 @@ Pattern without_diagonal(PatternView A) {
   });
 }
 
-// counter++, also where other threads raise it at the same time.
+// counter++, atomic where other threads increment it at the same time.
 off raise(off& counter, const Team& team) {
   return team.size > 1 ? std::atomic_ref<off>(counter).fetch_add(1, std::memory_order_relaxed) : counter++;
 }
 
-// Writes what is in either of two ascending lists, but for `without`. Returns the end.
+// Writes the union of two ascending lists, except `without`. Returns the end.
 idx* write_union(List a, List b, idx without, idx* out) {
   const auto write = [&](idx i) { *out = i, out += i != without; };
   while (a.begin < a.end && b.begin < b.end) {
@@ -135,9 +136,8 @@ template <class Marks> idx* write_marked(List a, List b, idx without, Marks& mar
   return out;
 }
 
-// By one thread and for permuted rows: nothing is sorted, and the permutations are looked through once. The rows come
-// from scattering the columns, the union of both in any order, and its transpose, which is the same pattern, is
-// ascending.
+// By one thread and for permuted rows: nothing is sorted, and the permutations are read once. The rows come from
+// scattering the columns, the union of both in any order, and its transpose, which is the same pattern, is ascending.
 Pattern symmetrize_permuted(const Permuted& permuted) {
   const idx n = permuted.size();
   const off most = permuted.entries(0, n);
@@ -251,9 +251,9 @@ Pattern symmetrize(const Permuted& permuted) {
 }  // namespace
 
 // By several threads. Walks the columns in order: the entries (i, j) below the diagonal must meet, row by row, exactly
-// the entries (j, i) that column i stores above its diagonal. next[i] is the first of those not met yet. Of a slice of
-// rows, a symmetric matrix has no entries before the first column that these name: nobody looks there, and all entries
-// are counted.
+// the entries (j, i) that column i stores above its diagonal. next[i] is the first of those not met yet. In a slice of
+// rows, a symmetric matrix has no entries before the first column that these rows name: that part is not searched, and
+// the count of all entries covers it.
 bool is_structurally_symmetric(PatternView A) {
   const int want = threads_for(A.nnz());
   if (want == 1) return equals_its_transpose(A);

@@ -1,4 +1,4 @@
-// Graphs of symmetrized patterns: what orderings and the symbolic analysis of fronts work on.
+// Graphs of symmetrized patterns: the input of orderings and of the symbolic analysis of fronts.
 //
 // A graph is the pattern of C + C^T without its diagonal, both directions of every edge stored, neighbours ascending.
 // Cost: O(n + nnz) time and memory, on the threads of the pool where the pattern is large. A pattern that is
@@ -14,11 +14,11 @@ bool is_structurally_symmetric(PatternView A);
 // The graph of C + C^T with C = A[row_of_col]: row_of_col[j] is the row of A matched to column j (null: identity).
 // A is canonical.
 Pattern symmetrize(PatternView A, const idx* row_of_col = nullptr);
-// That of C = A where it is known whether A is structurally symmetric.
+// The graph for C = A if it is known whether A is structurally symmetric.
 Pattern symmetrize_known(PatternView A, bool symmetric);
 
-// The graph of the diagonal blocks of B = A[row_perm][:, col_perm], n rows and columns of A, the blocks those of a
-// caller's choice: block[k] is that of row and column k of B. inverse_row_perm[row of A] = row of B, negative if none.
+// The graph of the diagonal blocks of B = A[row_perm][:, col_perm], n rows and columns of A, with blocks chosen by the
+// caller: block[k] is that of row and column k of B. inverse_row_perm[row of A] = row of B, negative if none.
 Pattern symmetrize_blocks(PatternView A, idx n, const idx* inverse_row_perm, const idx* col_perm, const idx* block);
 
 // inverse[perm[k]] = k

@@ -53,13 +53,13 @@ struct InterfaceRows {
 
   idx count(idx s) const { return (idx)(ptr[s + 1] - ptr[s]); }
 
-  // Number of row t among those of front s, which has it.
+  // Index of row t in front s, which contains it.
   idx find(idx s, idx t) const {
     return (idx)(std::lower_bound(row.begin() + ptr[s], row.begin() + ptr[s + 1], t) - (row.begin() + ptr[s]));
   }
 
  private:
-  // For every unknown of the interface the fronts whose columns it has entries with, by rows or by columns.
+  // For every unknown of the interface, the fronts with columns in which it has entries, by rows or by columns.
   static std::pair<std::vector<off>, std::vector<idx>> fronts_with_entries(const Symbolic& interior, PatternView A,
                                                                            const Places& places, idx count) {
     const std::vector<idx> front_of = part_of_each(interior.super_ptr, interior.n);
@@ -106,7 +106,7 @@ void extend_trees(const Symbolic& interior, const InterfaceRows& rows, idx count
   whole.super_ptr.push_back(n + count), whole.super_parent.push_back(-1);
 }
 
-// Rows of the interior come before those of the interface, so what is known of them stays.
+// Rows of the interior come before those of the interface, so their data stay valid.
 void extend_rows(const Symbolic& interior, const InterfaceRows& rows, Symbolic& whole) {
   const idx last = interior.nsuper();
   whole.row_ptr = {0};
@@ -127,7 +127,7 @@ void extend_rows(const Symbolic& interior, const InterfaceRows& rows, Symbolic& 
   whole.row_ptr.push_back((off)whole.row_ind.size());
 }
 
-// Pivots of order 2 that are known stay so; the interface has none.
+// Known pivots of order 2 stay valid; the interface has none.
 void extend_pairs(const Symbolic& interior, const std::vector<idx>& inner, const idx* interface, idx count,
                   Symbolic& whole) {
   if (!interior.pivot_order.empty()) whole.pivot_order = permutation(interior.pivot_order, inner, interface, count);

@@ -9,7 +9,7 @@
 namespace gs {
 namespace {
 
-constexpr idx longest = 512;   // list in which a place is looked for; neighbours of such hubs stay where they are
+constexpr idx longest = 512;   // longest list that is searched; neighbours of longer hubs stay where they are
 constexpr double few = 0.125;  // of the vertices
 
 bool are_many(std::size_t low, idx n) { return (double)low > few * n; }
@@ -132,7 +132,8 @@ void LowDegreeElimination::eliminate_pairs(idx round, const std::vector<idx>& ca
   }
 }
 
-// Takes v, whose neighbours are a and b, out, and joins these. False, and nothing done, where that would be expensive.
+// Removes v, which has the neighbours a and b, and connects a with b. Returns false without a change where that would
+// be expensive.
 bool LowDegreeElimination::bypass(idx v, idx a, idx b) {
   if (vertex_[a].length > vertex_[b].length) std::swap(a, b);
   if (vertex_[b].length > longest) return false;
@@ -148,7 +149,7 @@ bool LowDegreeElimination::bypass(idx v, idx a, idx b) {
   return true;
 }
 
-// Numbers what is left, and closes the gaps that the others have left in its lists.
+// Numbers the remaining vertices and closes the gaps that removed vertices left in their lists.
 void LowDegreeElimination::keep_rest() {
   std::vector<idx> number(n_);
   out_.rest.reserve(n_ - out_.early.size() - out_.dense.size());

@@ -1,5 +1,5 @@
-// What minimum degree begins with and needs no quotient graph for: rows that are dense, and vertices with at most two
-// neighbours, of which circuits and power grids mostly consist.
+// First steps of minimum degree that need no quotient graph: dense rows, and vertices with at most two neighbours,
+// which are most vertices of circuits and power grids.
 #pragma once
 #include <array>
 #include <vector>
@@ -17,14 +17,13 @@ struct LowDegrees {
   FactorSize size;  // columns of the early ones
 };
 
-// Whether that is worth a copy of the graph, by many such vertices, or has to be made, by dense rows.
+// Whether these steps are worth a copy of the graph (many such vertices) or are required (dense rows).
 bool has_low_degrees(PatternView graph);
 
 // Leaves out dense rows and the diagonal and eliminates vertices where there are many of low degree: those with no
 // neighbour or one first, again and again, as they cause no fill; then those with two in rounds, in which no two have a
-// common neighbour, so that trees stay low. Each makes way for an edge between its neighbours. Minimum degree would
-// take them in some such order too. Cost: O(nnz), and what it takes to find the places of such vertices in the lists of
-// their neighbours.
+// common neighbour, so that trees stay low. Each is replaced by an edge between its neighbours. Minimum degree would
+// take them in some such order too. Cost: O(nnz), and the searches for such vertices in the lists of their neighbours.
 LowDegrees eliminate_low_degrees(PatternView graph);
 
 }  // namespace gs

@@ -5,13 +5,13 @@
 namespace gs {
 namespace {
 
-// The columns of L that are done, as a graph to search: column k leads to its rows below k, of which the first
-// `pruned[k]` - ptr[k] suffice.
+// The finished columns of L, as a graph to search: column k leads to its rows below k, of which the first `pruned[k]` -
+// ptr[k] suffice.
 struct Search {
   std::vector<off> pruned;
   std::vector<idx> mark;          // mark[i] == j: row i was reached in step j
   std::vector<idx> stack;         // columns on the path from the start
-  std::vector<off> next;          // next[k]: where the search of column k goes on
+  std::vector<off> next;          // next[k]: where the search of column k continues
   std::vector<idx> lower, upper;  // rows reached, below and above the diagonal
 
   explicit Search(idx n) : pruned(n), mark(n, -1), stack(n), next(n) {}
@@ -66,7 +66,7 @@ LuPattern lu_pattern(PatternView A, const idx* inverse_row_perm, const idx* col_
     std::sort(search.upper.begin(), search.upper.end());
     for (const idx k : search.upper) {
       out.flops += 2.0 * (double)(out.L.ptr[k + 1] - out.L.ptr[k] - 1);
-      // U(k, j) is an entry. When L(j, k) is one too, whatever column k reaches beyond row j is reached through j.
+      // U(k, j) is an entry. When L(j, k) is one too, all that column k reaches beyond row j is reached through j.
       if (search.pruned[k] < out.L.ptr[k + 1]) continue;
       const idx *first = out.L.ind.data() + out.L.ptr[k], *last = out.L.ind.data() + out.L.ptr[k + 1];
       const idx* found = std::lower_bound(first, last, j);

@@ -1,4 +1,4 @@
-// The patterns of L and U for an unsymmetric matrix whose pivots are all on the diagonal.
+// The patterns of L and U for an unsymmetric matrix with all pivots on the diagonal.
 #pragma once
 #include "base/types.hpp"
 
@@ -10,9 +10,9 @@ struct LuPattern {
 };
 
 // For B = A[row_perm][:, col_perm]; a diagonal entry that B lacks is taken as present.
-// Column j of the factors is what can be reached from the entries of B's column j in the graph of the columns of L so
-// far (Gilbert and Peierls, SIAM J. Sci. Stat. Comput. 9 (1988)); columns of L are searched only up to the first row j
-// that is in U's row as well (symmetric pruning: Eisenstat and Liu, SIAM J. Matrix Anal. Appl. 13 (1992)).
+// Column j of the factors is the set of vertices reached from the entries of B's column j in the graph of the columns
+// of L so far (Gilbert and Peierls, SIAM J. Sci. Stat. Comput. 9 (1988)); columns of L are searched only up to the
+// first row j that is in U's row as well (symmetric pruning: Eisenstat and Liu, SIAM J. Matrix Anal. Appl. 13 (1992)).
 // Cost: at most proportional to the flops, far less with pruning; plus sorting the columns.
 LuPattern lu_pattern(PatternView A, const idx* inverse_row_perm, const idx* col_perm);
 

@@ -4,8 +4,8 @@
 // solved by shortest augmenting paths from a dual feasible start. Invariant: u_i + v_j <= c_ij for all entries, with
 // equality on matched ones; so the duals are the logarithms of a scaling.
 // Logarithms are fixed point numbers of 16 fractional bits: the arithmetic on duals is exact, equality means equality,
-// and the product found is within a factor 1 + 1e-5 an entry of the largest, far below what the scaling is rounded to
-// (a factor 2 an entry where the searches take too long, see run).
+// and the product found is within a factor 1 + 1e-5 an entry of the largest, far below the rounding of the scaling (a
+// factor 2 an entry where the searches take too long, see run).
 #include "analysis/matching.hpp"
 
 #include <algorithm>
@@ -69,9 +69,9 @@ template <class R> std::int32_t log2_modulus(std::complex<R> value) {
   return fixed_log2(std::hypot(re, im));
 }
 
-// Rounds row exponents u_i and column exponents v_j - log2 max_k |a_kj|, which make all moduli <= 1. A shift between
-// them is free: it gives both the same middle. Exponents that are still too large are cut off, which leaves no entry
-// larger than it was, or than 1.
+// Rounds row exponents u_i and column exponents v_j - log2 max_k |a_kj|, which make all moduli <= 1. A common shift
+// between them is free: it gives both the same middle. Exponents that are still too large are cut off, which leaves no
+// entry larger than it was, or than 1.
 template <class Row, class Col>
 void set_scales(Matching& result, idx n, int largest_exponent, Row&& row_exponent, Col&& col_exponent) {
   const auto twice_middle = [n](auto& exponent) {
@@ -97,7 +97,7 @@ struct Entry {
   std::int32_t cost;
 };
 
-// What the search reads of a row, together: it visits rows in no order.
+// The data of a row that the search reads, stored together because rows are visited in no order.
 struct Row {
   std::int64_t dual;  // u_i
   std::int64_t
@@ -136,9 +136,9 @@ class ProductMatching {
   RawVector<std::int64_t> v_;
   RawVector<std::int32_t> col_max_;
   std::vector<idx> row_of_col_, unmatched_;
-  std::vector<idx> touched_, finished_, ready_;        // rows a search has reached, is done with, has to continue from
+  std::vector<idx> touched_, finished_, ready_;  // rows that a search has reached, has finished, has to continue from
   std::vector<std::pair<std::int64_t, idx>> waiting_;  // heap of minus the distance and the row
-  off scanned_ = 0;                                    // entries looked at by the searches
+  off scanned_ = 0;                                    // entries scanned by the searches
   Pace pace_;
 };
 
@@ -252,7 +252,7 @@ bool ProductMatching::augment(idx root) {
   return true;
 }
 
-// Keeps the settled columns feasible and makes the path tight.
+// Keeps the finished columns feasible and makes the path tight.
 void ProductMatching::update_duals(idx root, std::int64_t shortest) {
   for (idx i : finished_) {
     const std::int64_t change = shortest - row_[i].distance;
@@ -300,8 +300,8 @@ void ProductMatching::scale(Matching& result, int largest_exponent) {
       result, n_, largest_exponent, [&](idx i) { return row_[i].dual; }, [&](idx j) { return v_[j] - col_max_[j]; });
 }
 
-// Where every diagonal entry is the largest of its column, no product is larger: rows need no scales, and this is what
-// the searches would find.
+// Where every diagonal entry is the largest of its column, no product is larger: rows need no scales, and the searches
+// would find this matching.
 template <class T> bool is_diagonal_largest(PatternView A, const T* values) {
   for (idx j = 0; j < A.n; ++j) {
     double diagonal = 0, largest = 0;

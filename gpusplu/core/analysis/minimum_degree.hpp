@@ -4,10 +4,10 @@
 // first, then the variables that no element connects it to; the list of an element holds its variables.
 // Invariant: the lists of the live nodes fit in the space of the original pattern, so nnz + n entries are enough.
 //
-// Hubs are variables with many neighbours, as supplies and clocks of circuits are. To look through the list of one
-// whenever a neighbour is eliminated takes quadratic time. So the list of a hub holds its elements only; its variables
-// are put aside, not looked at before the hub is eliminated, and their columns are counted: a variable that leaves
-// finds the hub in its own list, and bits say which hubs are still neighbours.
+// Hubs are variables with many neighbours, as supplies and clocks of circuits are. Searching the list of a hub whenever
+// a neighbour is eliminated takes quadratic time. So the list of a hub holds its elements only; its variables are
+// stored separately, not read before the hub is eliminated, and their columns are counted: a variable that leaves finds
+// the hub in its own list, and bits mark the hubs that are still neighbours.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -52,7 +52,7 @@ class BitGraph {
   std::vector<std::uint64_t> rows_, mask_;
 };
 
-// Offset is 32 bits wherever the workspace allows: the lists are scattered and the offsets are read with them.
+// Offset is 32 bits where the workspace permits: the lists are scattered and the offsets are read with them.
 // `graph`: without rows that are dense.
 template <class Offset> class MinimumDegree {
  public:
@@ -62,17 +62,17 @@ template <class Offset> class MinimumDegree {
   FactorSize size() const { return factor_; }
 
  private:
-  // What is read together lies together: one cache line a node.
+  // Fields that are read together are stored together: one cache line per node.
   struct Node {
     Offset start = 0;    // where its list starts
     idx length = 0;      // of the list
     idx n_elements = 0;  // variable: elements at the front of the list; element: -1
     idx degree = 0;      // variable: approximate external degree; element: columns in its list
     idx stamp = 0;       // element: 0 dead, else stamp_now_ + |Le \ Lp| once seen at this pivot
-    idx parent = 0;      // what absorbed it; before that -1, of hub h -2 - h
+    idx parent = 0;      // the node that absorbed it; before that -1, for hub h: -2 - h
   };
   struct Hub {
-    Offset start;  // variables put aside
+    Offset start;  // variables stored separately
     idx count;
     idx left;  // columns of those that no element connects it to
     idx vertex;
@@ -100,7 +100,7 @@ template <class Offset> class MinimumDegree {
   void raise_stamp(idx by);
   std::vector<idx> expand();
 
-  // Lists of equal degree are rings through head n_ + degree, so that nothing needs to be asked.
+  // Lists of equal degree are rings through head n_ + degree, so that no operation needs a branch.
   void push(idx i, idx degree) {
     const idx head = n_ + degree, first = link_[head].next;
     link_[i] = {first, head};
@@ -125,7 +125,7 @@ template <class Offset> class MinimumDegree {
   std::vector<idx> hubs_of_element_;  // in the current element
   BitGraph adjacent_;                 // hubs
   RawVector<idx> arena_;
-  idx* list_;                        // the lists; behind them those of hubs, which do not move
+  idx* list_;                        // the lists; after them those of hubs, which do not move
   Offset list_size_, list_end_ = 0;  // without hubs
   idx* size_;    // columns a supervariable or pivot stands for; 0 absorbed; negative in the current element
   idx* bucket_;  // hash -> chain of variables

@@ -7,7 +7,7 @@
 namespace gs {
 namespace {
 
-// Neighbours from which on a vertex is a hub: so many that few are.
+// Number of neighbours from which on a vertex is a hub: so large that few vertices are hubs.
 constexpr idx many_neighbours = 24, many_hubs = 1024;
 
 struct Hubs {
@@ -40,7 +40,7 @@ template <class Offset> MinimumDegree<Offset>::MinimumDegree(PatternView graph)
   load(graph, hubs.least);
 }
 
-// The lists of hubs get room for all their neighbours, as elements, and as much for those that are put aside.
+// The lists of hubs get space for all their neighbours, as elements, and as much for the variables stored separately.
 template <class Offset> void MinimumDegree<Offset>::find_hubs(idx least_degree) {
   Offset end = list_size_;
   for (idx i = 0; i < n_; ++i) {

@@ -12,7 +12,7 @@ namespace gs {
 namespace {
 
 // Rows that begin in the same column are candidates for its pivot, and where one is taken the others get its pattern: a
-// group of rows whose pattern is their union, without the column.
+// group of rows with the union of their patterns, without the column, as its pattern.
 class RowMerging {
  public:
   explicit RowMerging(PatternView A)
@@ -75,7 +75,7 @@ class RowMerging {
   std::vector<off> row_ptr_;
   RawVector<idx> row_ind_;
   std::vector<idx> first_;  // group that begins in a column
-  RawVector<Group> group_;  // rows, and what the pivot of a column leaves
+  RawVector<Group> group_;  // rows, and the group that the pivot of a column leaves
   std::vector<idx> merged_;
 };
 

@@ -11,7 +11,7 @@
 namespace gs {
 namespace {
 
-constexpr double good_diagonal = 0.01;  // beside entries off the diagonal that are scaled by it: a pivot
+constexpr double good_diagonal = 0.01;  // relative to the scaled entries off the diagonal: accepted as a pivot
 
 template <class T> std::vector<double> diagonal_moduli(PatternView A, const T* values) {
   std::vector<double> diagonal(A.n, 0.0);

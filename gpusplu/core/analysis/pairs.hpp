@@ -1,5 +1,5 @@
-// What LDL^T does to a symmetric matrix before it is ordered: scales that are the same for rows and columns, and pairs
-// of columns for pivots of order 2.
+// Preparation of a symmetric matrix for LDL^T before it is ordered: scales that are the same for rows and columns, and
+// pairs of columns for pivots of order 2.
 #pragma once
 #include <optional>
 #include <vector>
@@ -19,12 +19,12 @@ struct SymmetricMatching {
 // Where the diagonal is good enough to be pivots, its scales, which make it about 1, and no pairs. Else those of the
 // maximum product matching: geometric means of the scales of rows and columns, and its cycles cut into pairs, with a
 // column left over in those of odd length (Duff & Pralet, Strategies for scaling and pivoting for sparse symmetric
-// indefinite problems, SIAM J. Matrix Anal. Appl. 27 (2005), sections 2 and 3). Columns whose diagonal is good are not
+// indefinite problems, SIAM J. Matrix Anal. Appl. 27 (2005), sections 2 and 3). Columns with a good diagonal are not
 // paired with each other. Cost: that of the matching, which is left in `found` where it was made.
 template <class T>
 SymmetricMatching match_symmetric(PatternView A, const T* values, std::optional<Matching>* found = nullptr);
 
-// The graph whose vertices are pairs and single columns, in the order of their first columns.
+// The graph with pairs and single columns as vertices, in the order of their first columns.
 struct PairedGraph {
   std::vector<idx> first;  // column of each vertex
   Pattern graph;

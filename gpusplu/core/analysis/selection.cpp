@@ -17,11 +17,12 @@ namespace {
 // Sizes of graphs below which dissection never pays, and from which on minimum degree is not even tried.
 constexpr idx never_dissect = 3000, large = 400000;
 // The last for finite elements in space, where minimum degree takes longer than dissection by several threads and
-// causes a multiple of the flops; a device takes levels harder than a processor does.
+// causes a multiple of the flops; levels cost a device more than a processor.
 constexpr idx middling = 50000, middling_on_device = 10000;
-// Where a vertex has no more neighbours and minimum degree no more fill beside what there is, no order has less to do.
+// Where vertices have no more neighbours on average, and minimum degree no more fill relative to the matrix, other
+// orders cannot do much better.
 constexpr double few_neighbours = 2.5, little_fill = 2;
-constexpr double saved_by_dissection = 0.25;  // of the seconds of factorizations, as may be expected
+constexpr double saved_by_dissection = 0.25;  // expected part of the seconds of factorizations
 constexpr idx likely_column = 5000;           // the order of matrices below
 constexpr idx sure_column = 8000;             // the same where the diagonal is good
 constexpr double sparse_column = 3.25;        // or entries a row are no more
@@ -90,7 +91,7 @@ double predicted_total(Method method, const Ordered& order, const AnalyzeOptions
 
 // Minimum degree is cheap and wins on small and very sparse graphs, dissection on large ones. Dissection costs
 // microseconds a vertex, so on small and middling graphs it is tried where the factorizations that it may shorten take
-// longer than it does itself, and on large ones beside minimum degree.
+// longer than it does itself, and on large ones in parallel with minimum degree.
 Ordered order_automatic(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
   const auto total = [&](const Ordered& order) { return predicted_total(Method::front, order, options, s); };
   std::vector<Ordered> orders;
@@ -143,8 +144,8 @@ bool has_whole_diagonal(PatternView A) {
   return true;
 }
 
-// Whether a device is sure to be faster with a than with b, whatever its constants are: no more flops, fill and levels,
-// far fewer flops where they count, or far fewer levels where these do.
+// Whether a device is certainly faster with a than with b, for any constants of its model: no more flops, fill and
+// levels, far fewer flops where they count, or far fewer levels where these do.
 bool surpasses(const OrderingCost& a, const OrderingCost& b) {
   constexpr double cheap = 1e8, dear = 1e9, many = 2, few = 0.67, alike = 1.3;
   if (a.flops <= b.flops && a.lnz <= b.lnz && a.levels <= b.levels) return true;
@@ -152,7 +153,7 @@ bool surpasses(const OrderingCost& a, const OrderingCost& b) {
          (a.flops < dear && a.flops <= alike * b.flops && a.levels <= few * b.levels);
 }
 
-// Of two orderings, leaves only the one that surpasses the other, if one does.
+// Of two orderings, keeps only the one that is better than the other, if one is.
 void drop_hopeless(std::vector<Ordered>& orders) {
   for (const int k : {0, 1})
     if (surpasses(orders[k].tree.cost, orders[1 - k].tree.cost)) {
@@ -210,8 +211,8 @@ std::vector<Ordered> orderings_for_columns(PatternView graph, const AnalyzeOptio
   return orders;
 }
 
-// As one graph, which falls apart: thousands of small blocks one by one cost more than their ordering. In blocks of
-// order 1 there is nothing to order: they are left out.
+// Orders all blocks as one disconnected graph: thousands of small blocks one by one cost more than their ordering.
+// Blocks of order 1 need no order and are left out.
 Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular& blocks) {
   std::vector<idx> column, block_at, number_of_row(A.n, -1);
   std::vector<idx> sorted(blocks.perm), next(blocks.block_ptr);
@@ -299,7 +300,7 @@ bool may_be_staircase(PatternView A, const AnalyzeOptions& options) {
 bool is_one_front(PatternView A, const AnalyzeOptions& options) {
   constexpr idx least = 32;      // below, columns are as fast
   constexpr double full = 0.75;  // of the entries
-  // Half of them, as Hessenberg matrices have, fill up with their transposes; from some order on what is zero counts.
+  // Half of them, as in Hessenberg matrices, fill up with their transposes; from some order on the zeros matter.
   constexpr double half = 0.5;
   constexpr idx most_of_half = 256;
   if (!options.matching || options.symmetric || options.method != MethodChoice::automatic) return false;

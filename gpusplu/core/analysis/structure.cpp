@@ -11,9 +11,9 @@
 namespace gs {
 namespace {
 
-// Row i of the factor is a subtree of supernodes below i's own: what lies on the paths from i's entries up to it.
+// Row i of the factor is a subtree of supernodes below i's own: the paths from i's entries up to it.
 //
-// Disjoint subtrees of supernodes are worked off independently: first their own rows, which stay inside, then the rows
+// Disjoint subtrees of supernodes are processed independently: first their own rows, which stay inside, then the rows
 // above that have entries in them, up to the subtree's root. Above, such a row goes on from the root's parent.
 class RowSearch {
  public:

@@ -1,4 +1,4 @@
-// From a graph and an ordering to everything a multifrontal factorization needs to know about its structure.
+// Computes the structure of a multifrontal factorization from a graph and an ordering.
 #pragma once
 #include <vector>
 
@@ -20,7 +20,7 @@ std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const
 std::vector<idx> supernodal_structure(PatternView graph, std::vector<idx> perm, const Relaxation& relaxation,
                                       Symbolic& out);
 
-// Fills lnz, flops, levels and critical_path, of what is eliminated.
+// Fills lnz, flops, levels and critical_path, for the eliminated columns.
 void measure_structure(Symbolic& out);
 
 // The analysis of a dense matrix for fronts: one, of all columns in their order. n > 0.

@@ -6,8 +6,8 @@
 
 namespace gs {
 
-// What lies below the cut: subtrees of at most a certain size, each the nodes begin .. end-1 with root end-1. What lies
-// above it, `top`, is ascending.
+// Below the cut: subtrees of at most a certain size, each the nodes begin .. end-1 with root end-1. Above the cut:
+// `top`, ascending.
 struct SubtreeCut {
   std::vector<Slice<idx>> subtrees;  // ascending
   std::vector<idx> top;

@@ -46,8 +46,8 @@ template <class F> void for_nodes_upwards(const std::vector<idx>& tree, F&& visi
   for (const idx s : cut.top) visit(s);
 }
 
-// merged_into[s]: the supernode that s became part of, -1 when it stays. Children with more rows go first: they share
-// most with the parent.
+// merged_into[s]: the supernode into which s merged, -1 if it stays. Children with more rows go first: they share most
+// with the parent.
 std::vector<idx> merge_bottom_up(std::vector<Front>& fronts, const std::vector<idx>& super_parent, bool cholesky,
                                  const Relaxation& r) {
   const idx nsuper = (idx)fronts.size();
@@ -74,7 +74,7 @@ std::vector<idx> merge_bottom_up(std::vector<Front>& fronts, const std::vector<i
   return merged_into;
 }
 
-// Orders siblings by decreasing (peak of the subtree's storage - contribution block it leaves behind).
+// Orders siblings by decreasing (peak of the subtree's storage - its contribution block).
 void order_siblings(const std::vector<Front>& fronts, const std::vector<idx>& tree, Children& children) {
   const idx nsuper = (idx)fronts.size();
   std::vector<double> peak(nsuper);
@@ -164,7 +164,7 @@ SupernodePartition relaxed_supernodes(const std::vector<idx>& parent, const std:
   }
   const std::vector<idx> merged_into = merge_bottom_up(fronts, super_parent, cholesky, relaxation);
 
-  // Number what is left: kept[s] is the merged supernode that s belongs to.
+  // Number the remaining supernodes: kept[s] is the merged supernode that s belongs to.
   std::vector<idx> kept(nfundamental);
   idx nsuper = 0;
   for (idx s = 0; s < nfundamental; s++)

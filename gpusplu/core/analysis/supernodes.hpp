@@ -1,4 +1,4 @@
-// Which columns are factored together: fundamental supernodes, and their relaxed amalgamation.
+// Columns that are factored together: fundamental supernodes, and their relaxed amalgamation.
 #pragma once
 #include <cmath>
 #include <vector>

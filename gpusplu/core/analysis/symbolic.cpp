@@ -21,7 +21,7 @@ bool cut_scales(Symbolic& symbolic, int largest_exponent) {
 }
 
 template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_ptr<const Symbolic> symbolic) {
-  if constexpr (std::is_same_v<real_t<T>, double>) return symbolic;  // which no type's leave
+  if constexpr (std::is_same_v<real_t<T>, double>) return symbolic;  // scales of any type are in its range
   const double largest = std::ldexp(1.0, largest_scale_exponent<T>);
   const auto fit = [&](const std::vector<double>& scale) {
     const ScaleRange range = range_of(scale);

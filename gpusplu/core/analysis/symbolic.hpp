@@ -27,22 +27,22 @@ struct Considered {
 // range of the type. The product of two need not be: where it overflows there is no entry, or a subnormal one.
 template <class T> constexpr int largest_scale_exponent = std::numeric_limits<real_t<T>>::max_exponent - 2;
 
-// Everything is 0-based. B = (Dr A Dc)[row_perm][:, col_perm] is what is factored: permutations are gather.
+// Everything is 0-based. B = (Dr A Dc)[row_perm][:, col_perm] is factored: permutations are gather.
 struct Symbolic {
   idx n = 0;
   off nnz = 0;            // of A (canonical)
-  bool cholesky = false;  // then row_perm == col_perm and there is no scaling
+  bool cholesky = false;  // then row_perm == col_perm, without scaling
   bool ldlt = false;      // then row_perm == col_perm and row_scale == col_scale
   Method method = Method::front;
 
   std::vector<idx> row_perm, col_perm;
   // Powers of two by A's rows and columns, with exponents of at most largest_scale_exponent; empty: all ones.
   std::vector<double> row_scale, col_scale;
-  // Of LDL^T, in A's numbering, for who pivots in parts of a front only: the columns in the order of the pivots of some
-  // values, those of each front together, and which is a pivot of order 2 with which, itself for none. Empty: as they
-  // are numbered, and none.
+  // LDL^T, in A's numbering, for engines that pivot only inside parts of a front: the columns in the order of the
+  // pivots of some values, those of each front together, and the partner of each column in a pivot of order 2, itself
+  // for none. Empty: columns as numbered, no such pivots.
   std::vector<idx> pivot_order, partner;
-  bool keeps_diagonal = false;  // of A, unmatched: pivots off it are taken where nothing else will do
+  bool keeps_diagonal = false;  // of A, unmatched: pivots off it are taken only where necessary
   std::vector<idx> block_ptr;   // block upper triangular form of B (column method): nblocks + 1 boundaries
                                 // (fronts: always {0, n})
   // Symmetrized structure B + B^T. Columns follow the postordered supernode tree: a column's parent comes after it, and
@@ -59,33 +59,34 @@ struct Symbolic {
   std::vector<idx> rel_ind;  // as row_ind: place of that row in the parent's front (0 .. W-1 its columns, then W + k)
   idx n_interface = 0;       // columns of the last front, if that is assembled and not eliminated
 
-  // What was chosen, and its size
+  // The choice, and its size
   std::string ordering;  // "amd", "nd", "natural", "user"
-  CpuCosts costs{};      // that it was chosen by, and will be where newer values ask for another analysis
+  CpuCosts costs{};      // used for the choice, and again where newer values need another analysis
   off lnz = 0;           // entries of L, diagonal included, relaxed supernodes not counted
   double flops = 0;      // multiply-adds counted as 2, of the method's factorization without relaxation [flop]
   idx structural_rank = 0;
   idx column_levels = 0;                               // height of the elimination tree
   idx super_levels = 0;                                // height of the supernode tree
   double critical_path = 0;                            // largest sum of front flops from a leaf to a root [flop]
-  double seconds = 0;                                  // what the analysis took [s]
+  double seconds = 0;                                  // duration of the analysis [s]
   std::vector<std::pair<const char*, double>> stages;  // and its stages [s]
-  std::vector<Considered> considered;                  // what was predicted; empty where nothing was to be chosen
+  std::vector<Considered> considered;                  // the predictions; empty where there was no choice
 
   idx nsuper() const { return (idx)super_parent.size(); }
   bool is_interface(idx s) const { return n_interface > 0 && s + 1 == nsuper(); }
   bool one_triangle() const { return cholesky || ldlt; }  // is factored, and stands for both
-  // Whether supernode s has row and column `last`, which does not come before its own.
+  // Whether supernode s has row and column `last`, which is not before its own.
   bool has_row(idx s, idx last) const {
     return last < super_ptr[s + 1] ||
            std::binary_search(row_ind.begin() + row_ptr[s], row_ind.begin() + row_ptr[s + 1], last);
   }
 };
 
-// Cuts scales off at this exponent, and at minus it. Whether there was anything to cut.
+// Cuts scales off at this exponent, and at minus it. Returns whether any scale was cut.
 bool cut_scales(Symbolic& symbolic, int largest_exponent);
 
-// The same with scales in the range of T, which another type's analysis may have left; itself where they are.
+// The same with scales in the range of T, which an analysis of another type may exceed; returns its argument where they
+// are in range.
 template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_ptr<const Symbolic> symbolic);
 
 // Adds to a stage of the analysis, or begins it.

@@ -1,4 +1,4 @@
-// Predicted seconds of the CPU engine's two methods, from what an ordering costs.
+// Predicted seconds of the CPU engine's two methods, from the cost of an ordering.
 #pragma once
 #include "analysis/column_counts.hpp"
 #include "analysis/symbolic.hpp"
@@ -8,7 +8,7 @@ namespace gs {
 // Of one first factorization, refactorization and solve with one right-hand side [s].
 struct MethodSeconds {
   double factor = 0, refactor = 0, solve = 0;
-  // What a user waits for who refactors and solves that many times.
+  // Time to factor, then to refactor and solve that many times.
   double total(double refactorizations) const { return factor + refactorizations * (refactor + solve); }
 };
 

@@ -34,7 +34,7 @@ bool is_forest(const std::vector<idx>& parent) {
   return true;
 }
 
-// Of a forest with parents behind their children.
+// Of a forest with parents after their children.
 bool is_postordered(const std::vector<idx>& parent) {
   std::vector<idx> open;  // without their parents yet
   for (idx s = 0; s < (idx)parent.size(); s++) {
@@ -82,7 +82,7 @@ void validate_permutations(const Symbolic& s) {
           "a pickled analysis is damaged: its blocks do not ascend to the order of the matrix");
 }
 
-// Rows of a front ascend behind its columns and are where rel_ind says in the front of the parent.
+// Rows of a front ascend after its columns, and rel_ind gives their places in the front of the parent.
 bool has_valid_rows(const Symbolic& s, idx front) {
   const idx above = s.super_parent[front];
   idx previous = s.super_ptr[front + 1] - 1;
@@ -113,7 +113,7 @@ void validate_fronts(const Symbolic& s) {
     require(has_valid_rows(s, front), "a pickled analysis is damaged: rows of a front are not those of its parent");
 }
 
-// Calls visit(i, j) for the entries of A in permuted rows and columns, until one says no.
+// Calls visit(i, j) for the entries of A in permuted rows and columns, until one returns false.
 template <class Visit> bool for_all_entries(const Symbolic& s, PatternView A, Visit&& visit) {
   const std::vector<idx> row = inverse_permutation(s.row_perm.data(), s.n);
   for (idx j = 0; j < s.n; j++)
@@ -142,7 +142,7 @@ void validate(const Symbolic& s, PatternView A) {
   const std::vector<idx> part = part_of_each(fronts ? s.super_ptr : s.block_ptr, s.n);
   const bool fits = for_all_entries(s, A, [&](idx i, idx j) {
     if (!fronts) return part[i] <= part[j];
-    if (i < j && s.one_triangle()) return true;  // what the other triangle says
+    if (i < j && s.one_triangle()) return true;  // the other triangle is checked
     return s.has_row(part[std::min(i, j)], std::max(i, j));
   });
   require(fits, "a pickled analysis is damaged: an entry of the matrix has no place in its structure");

@@ -1,14 +1,15 @@
-// Checks of an analysis that was pickled: everything that engines and plans later rely on. They throw
-// std::invalid_argument, which says what is wrong.
+// Checks of an analysis that was pickled: all properties on which engines and plans rely. They throw
+// std::invalid_argument with a description of the error.
 #pragma once
 #include "analysis/symbolic.hpp"
 
 namespace gs {
 
-// By itself. Cost: O(structure).
+// Checks the analysis by itself. Cost: O(structure).
 void validate(const Symbolic& symbolic);
 
-// Of a matrix with the pattern `A`: every entry has a place in the structure. Cost: O(entries log rows of a front).
+// Checks it for a matrix with the pattern `A`: every entry has a place in the structure. Cost: O(entries log rows of a
+// front).
 void validate(const Symbolic& symbolic, PatternView A);
 
 }  // namespace gs

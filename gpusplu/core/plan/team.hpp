@@ -20,9 +20,9 @@ template <class Body> void over_range(idx n, off entries, Body&& body) {
   gs::over_range(n, 4 * entries, std::forward<Body>(body));
 }
 
-// Works a forest off from the leaves to the roots: visit(s) for every node, then give(s), which may write to what its
-// parent keeps. Subtrees go in parallel, except that give runs for their roots in the order of the nodes, as everything
-// does for the nodes above them; so results are those of one thread. The forest is in postorder.
+// Processes a forest from the leaves to the roots: visit(s) for every node, then give(s), which may write to its
+// parent's data. Subtrees run in parallel, except that give runs for their roots in the order of the nodes, as do both
+// calls for the nodes above them; so results are those of one thread. The forest is in postorder.
 template <class Visit, class Give> void up_the_forest(const std::vector<idx>& parent, Visit&& visit, Give&& give) {
   const idx n = (idx)parent.size(), few = std::max<idx>(200, n / 64);
   std::vector<idx> size(n, 1), tops;  // roots of the subtrees that are one task

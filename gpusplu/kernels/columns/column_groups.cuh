@@ -4,7 +4,7 @@
 #include "columns/columns.cuh"
 
 struct ColumnTickets {
-  const int2* groups;  // first column, and the one behind the last
+  const int2* groups;  // first column, and the one after the last
   int first, count;    // tickets of this launch
   int last_launch;     // the epoch ends with it
   unsigned* control;   // tickets taken, blocks that are done, epoch
@@ -29,7 +29,7 @@ DEVICE int next_column(ColumnControl& control) {
   if ((threadIdx.x & 31) == 0) column = atomicAdd(&control.column, 1);
   return shuffle(column, 0);
 }
-// Counters are ready for the next launch when the last block is out.
+// The last block resets the counters for the next launch.
 DEVICE void end_tickets(const ColumnTickets& tickets, const ColumnControl& control) {
   if (threadIdx.x == 0 && add_acquire_release(tickets.control + 1, 1u) == gridDim.x - 1) {
     tickets.control[0] = tickets.control[1] = 0;

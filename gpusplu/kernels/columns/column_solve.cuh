@@ -1,11 +1,11 @@
 // Forward and backward solve with L + U of a column engine, without synchronization between blocks: one launch.
 //
 //   N: L y = Dr b by rows of L, U z = y by rows of U, x = Dc z      T, H: U^T y = Dc b by columns of U, L^T z = y, ..
-// (right-hand side and solution permuted to and from the order of the pivots). A warp owns an unknown and gathers what
-// it needs, so sums are in a fixed order: bitwise repeatable. Blocks take groups of unknowns
-// (columns/column_groups.cuh) by tickets, first those of the forward sweep, then the same groups the other way round.
-// Unknowns are packets (common/exchange.cuh), value and readiness in one word: in shared memory inside a group, in
-// global memory between groups.
+// (right-hand side and solution permuted to and from the order of the pivots). A warp owns an unknown and gathers its
+// terms, so sums are in a fixed order: bitwise repeatable. Blocks take groups of unknowns (columns/column_groups.cuh)
+// by tickets, first those of the forward sweep, then the same groups in reverse. Unknowns are packets
+// (common/exchange.cuh), value and readiness in one word: in shared memory inside a group, in global memory between
+// groups.
 //
 // Grid: at most as many blocks as are resident together; block: COLUMN_THREADS; shared memory: 16 bytes, and the
 // packets of the largest group. The tag of packets in global memory is the epoch, in shared memory the ticket.
@@ -27,7 +27,7 @@ struct ColumnSolveArgs {
   long long ld;
   int nrhs, conjugate;
   unsigned long long* packets;  // of both sweeps: n NV values each, for every NV right-hand sides
-  // Unknowns from here on are solved for between the sweeps, by others, in `trailing`: n - division rows, nrhs columns.
+  // Another solver solves for unknowns from here on between the sweeps, in `trailing`: n - division rows, nrhs columns.
   // `row_diag` and `diag` of theirs are where the trailing block begins. n: there are none.
   int division;
   Scalar* trailing;
@@ -120,7 +120,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     return args.trailing + (k - args.division) + (long long)column * (args.columns.n - args.division);
   }
 
-  // What the forward sweep, or whoever solved for the trailing block, left of unknown k.
+  // The value of unknown k after the forward sweep, or after the solve with the trailing block.
   DEVICE void start_backward(int k, Scalar (&v)[NV]) const {
     if (k >= args.division) {
 #pragma unroll

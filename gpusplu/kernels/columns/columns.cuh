@@ -19,8 +19,8 @@ struct ColumnArrays {
   int n;
 };
 
-// Where row `row` of column k lies, from place `from` on but not behind `last`, relative to the column's begin. The row
-// is there; `last` is where it would be if both columns ended alike, which is looked at first.
+// Where row `row` of column k lies, from place `from` on but not after `last`, relative to the column's begin. The row
+// exists; `last` is its place if both columns end alike, which is tried first.
 DEVICE int find_row(const int* rows, int row, int from, int last) {
   if (__ldg(rows + last) == row) return last;
   while (from < last) {

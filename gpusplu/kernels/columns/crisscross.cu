@@ -1,6 +1,6 @@
-// Crisscross LU but for the trailing block's own factorization: the columns before the division as in SFLU
-// (columns/sflu.cuh), and what those of the trailing block take from them (columns/trailing_columns.cuh). Grid: at most
-// as many blocks as are resident together; block: COLUMN_THREADS.
+// Crisscross LU without the factorization of the trailing block: the columns before the division as in SFLU
+// (columns/sflu.cuh), and the updates of the trailing block by them (columns/trailing_columns.cuh). Grid: at most as
+// many blocks as are resident together; block: COLUMN_THREADS.
 #include "columns/sflu.cuh"
 
 GPUSPLU_KERNEL(factor_crisscross, SfluArgs, COLUMN_THREADS, sizeof(Scalar) == 16 ? 1 : COLUMN_BLOCKS) {

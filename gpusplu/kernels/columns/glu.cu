@@ -3,17 +3,16 @@
 // Dynamic GPU parallel sparse LU factorization for fast circuit simulation, IEEE TVLSI 26 (2018)).
 //
 // assemble_glu: every place of L + U: the scaled entry of A, or zero. Clears the counters. A thread a place.
-// update_levels: cluster mode. One level; block b does piece begin + b. Adds atomically.
-// update_batch: batch mode. A run of levels; blocks take pieces by tickets in the order of the levels and wait until
-// the
-//   level before is done. Adds atomically.
-// update_pipeline: pipeline mode. Block b works chain begin + b off, column by column, in shared memory; no block waits
-//   for another. What belongs to later launches is added atomically. Any threads; shared memory: the slots of
+// update_levels: cluster mode. One level; block b does chunk begin + b. Adds atomically.
+// update_batch: batch mode. A run of levels; blocks take chunks by tickets in the order of the levels and wait until
+//   the level before is done. Adds atomically.
+// update_pipeline: pipeline mode. Block b processes chain begin + b, column by column, in shared memory; no block waits
+//   for another. Entries of later launches are added atomically. Any threads; shared memory: the slots of
 //   the largest chain.
 // finish_glu: L divided by its pivots; counts small pivots, finds the largest multiplier. GLU_FINISH_THREADS a column.
 //
-// Whoever waits waits for lower tickets only, and the next ticket is drawn before the work on the one at hand, so no
-// launch can hang however blocks are scheduled. Block: GLU_THREADS; grid: any. Shared memory: GLU_TICKET_BYTES.
+// A block waits for lower tickets only, and draws the next ticket before it works on the current one, so no launch can
+// hang for any scheduling of blocks. Block: GLU_THREADS; grid: any. Shared memory: GLU_TICKET_BYTES.
 // Not deterministic: with atomic additions sums depend on the order in which they arrive, up to rounding.
 #include "columns/glu.cuh"
 
@@ -49,7 +48,7 @@ DEVICE void update_atomically(const GluArgs& args, const GluTask& task, const Gl
     add_atomically(args.factor + place_of(args, task, e), load_l2(lower + e) * x);
 }
 
-// The threads' tasks of a piece; `wait` returns when what they read is final.
+// The threads' tasks of a chunk; `wait` returns when their operands are final.
 template <class Wait> DEVICE void update_chunk(const GluArgs& args, const GluChunk& chunk, Wait&& wait) {
   const GluPivots pivots(args.tiny);
   const int lanes = 1 << chunk.lanes_log2, lane = threadIdx.x & (lanes - 1);

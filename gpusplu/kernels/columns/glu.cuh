@@ -1,8 +1,8 @@
-// Tasks of the glu engine (core/plan/columns/glu_schedule.hpp) and what all its kernels do with them.
+// Tasks of the glu engine (core/plan/columns/glu_schedule.hpp) and the code that all its kernels share for them.
 //
-// While levels are worked off L is not divided by its pivots: column j updates column k by L(i, j) (U(j, k) / U(j, j)),
-// so that a level needs one step instead of two, and `finish_glu` divides in the end. Pivots that are too small are
-// replaced by whoever reads them, and in the end.
+// While levels are processed, L is not divided by its pivots: column j updates column k by L(i, j) (U(j, k) / U(j, j)),
+// so that a level needs one step instead of two, and `finish_glu` divides in the end. Every read replaces pivots that
+// are too small, and so does `finish_glu`.
 #pragma once
 #include "common/pivots.cuh"
 #include "shared/glu.hpp"
@@ -10,13 +10,13 @@
 struct GluArgs {
   const GluTask* tasks;
   const GluChunk* chunks;
-  int begin, end;  // pieces of this launch
+  int begin, end;  // chunks of this launch
   const int* row;
   const unsigned short* map16;  // both maps null: positions have to be searched
   const int* map32;
   Scalar* factor;
   unsigned* ticket;  // batch: zero
-  unsigned* done;    // batch: pieces of a level that are done; zero before its run
+  unsigned* done;    // batch: chunks of a level that are done; zero before its run
   double tiny;       // pivots below are replaced [scaled A]
 };
 
@@ -45,7 +45,7 @@ struct GluPivots {
 };
 
 // Where entry e of L(:, j) lands. Without maps: rows of L(:, j) are rows of column k below row j, in the same order, so
-// entry e is no earlier than e places behind U(j, k), and as many places before the end as entries follow it.
+// entry e is no earlier than e places after U(j, k), and as many places before the end as entries follow it.
 DEVICE long long place_of(const GluArgs& args, const GluTask& task, int e) {
   const long long begin = task.upper - task.offset;
   if (args.map16) return begin + __ldg(args.map16 + task.map + e);

@@ -1,8 +1,8 @@
-// Columns with many entries of U, which a whole block works on (core/plan/columns/long_columns.hpp): what their shallow
-// entries are, and what those mean to the others. A thread sums up a shallow entry, as many at a time as a depth has;
-// nothing but a barrier and shared memory lies between two depths, because what else they need is loaded rounds before.
-// All columns of shallow entries have been waited for. A sum has its terms in the order of the plan: bitwise
-// repeatable.
+// Columns with many entries of U, which a whole block processes (core/plan/columns/long_columns.hpp): the values of
+// their shallow entries, and the contributions of these to the others. One thread sums each shallow entry, all entries
+// of a depth in parallel; only a barrier and shared memory lie between two depths, because all other operands are
+// loaded rounds before. The columns of all shallow entries are finished before. A sum has its terms in the order of the
+// plan: bitwise repeatable.
 #pragma once
 #include "columns/sflu_args.cuh"
 
@@ -19,7 +19,7 @@ struct LongSums {
   struct Round {
     int depth, first, end;
   };
-  // What a thread needs of a round.
+  // Operands of a thread in a round.
   struct Sum {
     int target, begin, count;
     int2 term[TOGETHER];

@@ -1,20 +1,20 @@
 // Synchronization-free left-looking LU refactorization on a static pattern, owner computes (Zhao, Wen, Luo, Jin, Liu
-// and Zhou, SFLU, section III-C, algorithm 2: busy waiting on what a column depends on instead of level barriers).
+// and Zhou, SFLU, section III-C, algorithm 2: busy waiting for the dependencies of a column instead of level barriers).
 //
-// What differs from the paper: a block owns a group of neighbouring columns, a whole small subtree or a chain
+// Differences from the paper: a block owns a group of neighbouring columns, a whole small subtree or a chain
 // (core/plan/columns/groups.hpp), and keeps their values in shared memory, where its warps, a column each, hand
-// finished columns to each other; only between groups does a hop go through the second-level cache. Groups are taken by
-// tickets in an order in which nobody waits for a higher ticket, so the kernel cannot hang however blocks are
-// scheduled; columns are published by release and acquire, and marked by the number of the launch instead of being
+// finished columns to each other; only transfers between groups go through the second-level cache. Groups are taken by
+// tickets in an order in which no block waits for a higher ticket, so the kernel cannot hang for any scheduling of
+// blocks; columns are published by release and acquire, and marked by the number of the launch instead of being
 // cleared. Places of updates come from the plan's maps, or are searched once for neighbouring columns with the same
 // rows.
 //
 // A warp: its column's entries of A, then for every j with U(j, k) != 0, ascending: wait for column j,
 // column k -= L(:, j) U(j, k); then the pivot. A pivot below `tiny` is replaced by one of that size and its sign.
-// A block has a long column for itself (columns/long_columns.cuh): after what its warps do together one goes on as
-// above. Grid: at most as many blocks as are resident together; block: COLUMN_THREADS; shared memory: 16 bytes, 16
-// scalars, those of the largest group that has any room, a word a column, and without maps 16 bits for every place that
-// a warp keeps. Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
+// A whole block processes a long column (columns/long_columns.cuh): after the part that its warps share, one warp goes
+// on as above. Grid: at most as many blocks as are resident together; block: COLUMN_THREADS; shared memory: 16 bytes,
+// 16 scalars, those of the largest group that fits, a word a column, and without maps 16 bits for every place that a
+// warp keeps. Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
 #pragma once
 #include "columns/long_columns.cuh"
 #include "columns/trailing_columns.cuh"
@@ -35,7 +35,7 @@ struct Group {
 };
 
 template <bool MAPS> struct PlaceType {
-  using Type = int;  // what has maps has less than 2^31 entries and as many places in them
+  using Type = int;  // matrices with maps have less than 2^31 entries and as many places in the maps
 };
 template <> struct PlaceType<false> { using Type = long long; };
 
@@ -49,7 +49,7 @@ template <bool MAPS> struct Source {
   int entry;    // of U in the column, where some are left out
 };
 
-// An entry of L(:, j) on its way to column k. Loads are unconditional, and nothing is computed from what they bring
+// An entry of L(:, j) on its way to column k. Loads are unconditional, and nothing is computed from the loaded values
 // before it is needed: a warp waits for a load where its value is first used, be it to leave it as it was. Loads
 // through the read-only cache are avoided here: the compiler moves those down to where they are used.
 struct Term {
@@ -140,7 +140,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     term.some = e < s.count;
     if (MAPS) term.place = load_short(args.columns.map16 + (s.map + max(min(e, s.count - 1), 0)));
   }
-  // What the acquire of `finished` made visible: a load like any other.
+  // Values made visible by the acquire of `finished`: plain loads.
   DEVICE void load_value(Term& term, const Source& s, int e) const {
     const Scalar* values = IN_SHARED && s.lower >= 0 ? work() : args.factor + group.base;
     term.value = values[s.lower + max(min(e, s.count - 1), 0)];
@@ -151,7 +151,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     return (unsigned short*)(group.flags + flag_words(args.flags)) + (threadIdx.x >> 5) * args.places;
   }
   DEVICE const int* rows_of(const Source& s) const { return args.columns.row + group.base + s.lower; }
-  // Place of entry e of L(:, j), whose rows begin at `rows`.
+  // Place of entry e of L(:, j), the rows of which begin at `rows`.
   DEVICE int search(const int* rows, int count, int e, int above) const {
     const int last = end - begin - (count - e);
     return find_row(args.columns.row + group.base + begin, __ldg(rows + e), above + 1, last);
@@ -224,7 +224,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   // The same for any: a lane has some entries and loads the next.
   DEVICE void apply_long(const Source& own, int u0, int t, int last) const {
     Term term[2][HALF];
-    int next = t, e = lane;  // what is loaded next
+    int next = t, e = lane;  // the entry to load next
     Source s = source_from(own, t);
     Scalar x(0);
     auto load = [&](Term(&to)[HALF]) {
@@ -259,7 +259,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     }
   }
 
-  // The column that lane t has, which has to be waited for: what does not depend on it is loaded before.
+  // The column of lane t, which may not be finished: data that do not depend on it are loaded before the wait.
   DEVICE void apply_awaited(const Source& own, int u0, int t, bool& mine, unsigned& ready) const {
     const Source s = source_from(own, t);
     const Scalar x = work()[begin + entry_of(own, u0, t)];
@@ -311,7 +311,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     for (int p = from + thread; p < last; p += threads) store_l2(to + p, work()[p]);
   }
 
-  // The pivot and the column of L; first for the group, then for all. Nobody waits for the column of U.
+  // The pivot and the column of L; first for the group, then for all. No warp waits for the column of U.
   DEVICE void finish() const {
     const Scalar inverse = pivot_reciprocal();
     unsigned multiplier_bits = 0;

@@ -1,4 +1,4 @@
-// What the kernels of sflu and crisscross are launched with.
+// Arguments of the kernels of sflu and crisscross.
 #pragma once
 #include "columns/column_groups.cuh"
 
@@ -30,13 +30,13 @@ struct SfluArgs {
   const Scalar* values;
   Scalar* factor;
   unsigned* done;  // of a column: the launch that finished it
-  // Columns from here on are updated by those before only (columns/trailing_columns.cuh), and left unfactored: the
+  // Columns from here on are updated only by those before (columns/trailing_columns.cuh), and left unfactored: the
   // dense trailing block of crisscross LU. Their `diag` is where rows from here on begin. n: there is none.
   int division;
   int capacity;        // scalars of shared memory; larger groups stay in global memory
   int flags;           // most columns of a group
-  const int* follows;  // without maps: L(:, j) is L(:, j - 1) but for its first row
-  int places;          // without maps: that a warp has room for
+  const int* follows;  // without maps: L(:, j) is L(:, j - 1) except for its first row
+  int places;          // without maps: places that a warp can keep
   Status* status;
   double tiny, singular;  // see FactorArgs
 };

@@ -2,12 +2,12 @@
 // and Zhou, SFLU, section III-B, algorithm 1: the symbolic phase waits for columns as the numeric one does).
 //
 // The pattern of column k is that of A's, joined with L(:, j) for every j < k in it. A warp owns a column and a bitmap
-// of its rows in shared memory, with a bit for every 32 words that says where to look; every lane waits for a column of
-// its own and joins it, in any order, until there is nothing new. Mended and added to the paper: tickets and release
+// of its rows in shared memory, with a summary of one bit for every 32 words; every lane waits for a column of its own
+// and joins it, in any order, until there is nothing new. Corrections and additions to the paper: tickets and release
 // and acquire, as in columns/sflu.cu; of L(:, j) only the rows up to the first r with U(j, r) != 0 are joined, because
-// L(:, r) has the others (symmetric pruning, Eisenstat and Liu, SIAM J. Matrix Anal. Appl. 13 (1992)); whoever comes
-// too early for that joins all of it. Grid: any; block: 32 threads; shared memory: bitmap_words(n) words. Columns lie
-// in `rows` wherever there was room: their order there differs from run to run, nothing else does.
+// L(:, r) has the others (symmetric pruning, Eisenstat and Liu, SIAM J. Matrix Anal. Appl. 13 (1992)); a warp that
+// comes before that r is known joins all of L(:, j). Grid: any; block: 32 threads; shared memory: bitmap_words(n)
+// words. Columns lie in `rows` wherever there was space: only their order there differs from run to run.
 #include "common/device.cuh"
 #include "shared/columns.hpp"
 
@@ -21,7 +21,7 @@ struct SymbolicArgs {
   unsigned long long* used;  // of rows; more than `capacity`: the result is incomplete
   long long* begin;          // of each column in `rows`
   int *upper, *lower;        // rows above and below its diagonal
-  int* suffice;              // of the rows below: those that have to be joined, up to the r above; 0 where no room was
+  int* suffice;              // of the rows below: those that have to be joined, up to the r above; 0 where no space was
   unsigned* done;
   unsigned* tickets;  // the next column; zero at first, like `used` and `done`
 };
@@ -70,7 +70,7 @@ struct Column {
       }
       count = __ldcg(args.suffice + j);
       from = args.rows + __ldcg(args.begin + j) + __ldcg(args.upper + j) + 1;
-      // Pruned by a later column than this one: its L is not part of this one's.
+      // Pruned by a later column than this one, the L of which is not part of this one's.
       if (count && __ldcg(from + count - 1) >= k) count = __ldcg(args.lower + j);
       for (int e = 0; e < min(count, SHORT); e++) map.set(__ldcg(from + e));
     }
@@ -152,7 +152,7 @@ struct Column {
     if (fits) prune(args.rows + begin, upper);
   }
 
-  // Where L(k, j) is an entry too, what L(:, j) has below row k is in L(:, k).
+  // Where L(k, j) is an entry too, the rows of L(:, j) below row k are in L(:, k).
   DEVICE void prune(const int* above, int count) {
     for (int e = lane; e < count; e += 32) {
       const int j = __ldcg(above + e), most = __ldcg(args.suffice + j);

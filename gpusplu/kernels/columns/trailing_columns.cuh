@@ -1,11 +1,12 @@
-// U12 and the Schur complement of crisscross LU: what the columns of the dense trailing block take from those before.
+// U12 and the Schur complement of crisscross LU: the updates of the columns of the dense trailing block by the columns
+// before it.
 //
 // A block owns a column of the block. Every entry is a sum of terms that the plan lists (core/plan/columns/
-// trailing_terms.hpp), in a fixed order: bitwise repeatable. First come the entries of U12, step by step. What a batch
-// of steps needs is staged in shared memory together, so that a step costs no trip to memory. Then come all rows of the
-// Schur complement at once, but for those of very many terms, which all warps sum up together. Tickets of these blocks
-// follow those of all other columns, so that they may wait for them, batch by batch, while the last of those are on
-// their way.
+// trailing_terms.hpp), in a fixed order: bitwise repeatable. First come the entries of U12, step by step. The operands
+// of a batch of steps are staged in shared memory together, so that a step needs no access to global memory. Then come
+// all rows of the Schur complement together, except those with very many terms, which all warps sum together. Tickets
+// of these blocks follow those of all other columns, so that these blocks can wait for the columns, batch by batch,
+// while the last columns are computed.
 #pragma once
 #include "columns/sflu_args.cuh"
 
@@ -53,8 +54,8 @@ struct TrailingColumn {
     available = a.capacity - (in_shared ? length * (int)sizeof(Scalar) : 0);
   }
 
-  // Until the columns that a batch needs are finished. One lane of a warp looks again and again, so that the others
-  // leave the cache to those that work.
+  // Waits until the columns that a batch needs are finished. One lane of a warp polls, so that waiting warps leave the
+  // cache to working ones.
   DEVICE void wait_for(int batch_number) const {
     const long long from = __ldg(need_ptr + batch_number), end = __ldg(need_ptr + batch_number + 1);
     const int lane = threadIdx.x & 31;
@@ -90,7 +91,7 @@ struct TrailingColumn {
     }
   }
 
-  // Entries of ranks `first_rank` .. end - 1, if they have room.
+  // Entries of ranks `first_rank` .. end - 1, if they fit.
   DEVICE bool stage(int first_rank, int end) {
     first = first_rank;
     const long long from = __ldg(terms + first), count = __ldg(terms + end) - from;
@@ -148,7 +149,8 @@ struct TrailingColumn {
     return sum;
   }
 
-  // Entries of ranks from .. end - 1, none of which is a term of another; target(r) is where the one of rank r is.
+  // Entries of ranks from .. end - 1, none of which is a term of another; target(r) is the position of the entry of
+  // rank r.
   template <int LANES, bool STAGED, class Target> DEVICE void take(int from, int end, Target&& target) const {
     const int lane = threadIdx.x & (LANES - 1), in_warp = (threadIdx.x & 31) / LANES;
     for (int r0 = from + (threadIdx.x >> 5) * (32 / LANES); r0 < end; r0 += blockDim.x / LANES) {

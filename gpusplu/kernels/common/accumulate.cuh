@@ -1,4 +1,4 @@
-// What a call says that nobody waits for.
+// The accumulated status of calls without a wait.
 #pragma once
 #include "common/device.cuh"
 #include "shared/values.hpp"
@@ -15,16 +15,17 @@ DEVICE void keep_largest(Status* to, const Status& by) {
   to->growth = larger(to->growth, by.growth);
 }
 
-// Whether values differ by more than rounding from those that they have to equal.
+// Whether values differ by more than rounding from those that they must equal.
 DEVICE bool is_asymmetric(double asymmetry, double largest) {
   constexpr double precision = sizeof(Real) == 4 ? 1.1920928955078125e-7 : 2.220446049250313e-16;
   return asymmetry > SYMMETRY_UNITS * precision * largest;
 }
 
-// By one thread: adds a status to a tally, and clears it for the next call.
+// By one thread: adds a status to the accumulated status, and clears it for the next call.
 //
-// The call has factored, solved, or both, with this backward error, negative where none was measured. What a status has
-// of a factorization that the tally was not told of, because somebody meant to wait for it, joins the last one.
+// The call has factored, solved, or both, with this backward error, negative where none was measured. If the status
+// also holds a factorization that was not accumulated, because a caller meant to wait for it, that part is merged into
+// the last one.
 DEVICE void add_up(Status* status, AccumulatedStatus* accumulated, bool factored, bool solved, double error) {
   Status* last = &accumulated->last;
   if (factored) *last = Status{};

@@ -1,4 +1,4 @@
-// What all kernels share: the scalar they are compiled for, its arithmetic, and how it is loaded, stored and exchanged.
+// Shared by all kernels: the scalar they are compiled for, its arithmetic, and how it is loaded, stored and exchanged.
 //
 // A kernel file is compiled once per scalar (-DSCALAR_f, _d, _F, _D), kind (-DKIND=0 .. 3) and architecture, by
 // NVRTC, or for the tests by a C++ compiler with GPUSPLU_EMULATED, where tests/support/emulator stands in for CUDA.
@@ -148,7 +148,7 @@ template <class T> DEVICE void store_l2(T* p, T v) {
   if constexpr (IS_COMPLEX<T>) __stcg((Vector<T>*)p, Vector<T>{v.re, v.im});
   else __stcg(p, v);
 }
-// What no block of the launch writes.
+// Global memory that no block of the launch writes.
 template <class T> DEVICE T load_constant(const T* p) { return from_vector<T>(__ldg((const Vector<T>*)p)); }
 
 // A struct of the plan, 16 bytes at a time.
@@ -202,7 +202,7 @@ template <class T> DEVICE void mma(T (&c)[4], const T (&a)[4], const T (&b)[2]) 
   mma(c, a[2], a[3], b[1]);
 }
 #if TF32_TENSOR_CORES
-// x = high + low, up to 2^-22 |x|: eleven bits each. What is not finite stays so in one of them.
+// x = high + low, up to 2^-22 |x|: eleven bits each. A value that is not finite stays so in one of them.
 struct Tf32Parts {
   unsigned high, low;
   DEVICE Tf32Parts(float x) {
@@ -215,8 +215,8 @@ DEVICE void mma_tf32(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsig
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
-// The small products first. Tensor cores cut off what they add up; so sums of eight are added by an addition, which
-// rounds: backward errors are three to five times as large without.
+// The small products first. Tensor cores truncate their sums; so sums of eight are added by an addition, which rounds:
+// backward errors are three to five times as large without.
 template <> DEVICE void mma(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
   const Tf32Parts p0(a[0]), p1(a[1]), p2(a[2]), p3(a[3]), q0(b[0]), q1(b[1]);
   float sum[4] = {};

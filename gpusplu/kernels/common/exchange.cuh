@@ -1,6 +1,7 @@
 // Values that blocks of one launch hand to each other without a flag: every word is 32 bits of a value and a tag, so
-// that who sees the tag has the value (the LL protocol of NVIDIA's NCCL). One trip through the second-level cache where
-// a flag with release and acquire takes two and a fence. Tags differ from solve to solve; memory is zero at first.
+// that a thread that sees the tag has the value (the LL protocol of NVIDIA's NCCL). This takes one trip through the
+// second-level cache, where a flag with release and acquire takes two and a fence. Tags differ from solve to solve;
+// memory is zero at first.
 #pragma once
 #include "common/device.cuh"
 
@@ -50,8 +51,9 @@ struct Packet {
     return v;
   }
 };
-// This thread's values at from[0], from[1], ..: waits until all are there, looking again only for those that are not. A
-// pause in between leaves the cache to those that work (10 to 25% of a solve); who is next does without.
+// This thread's values at from[0], from[1], ..: waits until all have arrived, polling only for those that have not. A
+// pause between polls leaves the cache to working blocks (10 to 25% of a solve); the block that continues next uses
+// none.
 template <int COUNT>
 DEVICE void wait_values(const Word* const (&from)[COUNT], unsigned tag, Scalar (&v)[COUNT], bool pause = true) {
   Packet packet[COUNT];

@@ -1,5 +1,5 @@
-// The instructions that CUDA C++ has no name for, or not with this order of memory. The emulator of the tests has them
-// too, in its own way (tests/support/emulator).
+// Instructions that CUDA C++ does not expose, or not with this memory order. The emulator of the tests implements them
+// too (tests/support/emulator).
 #pragma once
 
 // ---- reciprocals of normal numbers
@@ -32,13 +32,13 @@ DEVICE int load_short(const unsigned short* p) {
   return v;
 }
 
-// ---- what other blocks wait for
+// ---- flags and counters for which other blocks wait
 DEVICE unsigned load_acquire(const unsigned* p) {
   unsigned v;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
   return v;
 }
-// Without order, for looking again and again: an acquire empties the first-level cache.
+// Without order, for polling: an acquire empties the first-level cache.
 DEVICE unsigned load_relaxed(const unsigned* p) {
   unsigned v;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
@@ -58,21 +58,21 @@ DEVICE void store_release_block(unsigned* p, unsigned v) {
   const unsigned address = (unsigned)__cvta_generic_to_shared(p);
   asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
 }
-// Until a count is there, looked at without order, which leaves the first-level cache to others meanwhile.
+// Waits until a count is reached; polls without order, which keeps the first-level cache for others.
 DEVICE void wait_for_count(const unsigned* count, unsigned value) {
   while (load_relaxed(count) < value) __nanosleep(32);
   load_acquire(count);
 }
-// Adds with release and acquire order: what this thread wrote (and, after a barrier, its block) is seen by whoever adds
-// later.
+// Adds with release and acquire order: a thread that adds later sees what this thread (and, after a barrier, its block)
+// wrote.
 DEVICE unsigned add_acquire_release(unsigned* p, unsigned v) {
   unsigned old;
   asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
   return old;
 }
 
-// ---- programmatic dependent launch: a kernel that was launched so may begin when every block of the one before has
-// begun and allows it; what that one writes can be used once it is known to be there.
+// ---- programmatic dependent launch: a kernel that was launched so may begin when every block of the previous kernel
+// has begun and allows it; it must wait before it uses what that kernel writes.
 DEVICE void allow_next_kernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
@@ -84,7 +84,7 @@ DEVICE void wait_for_previous_kernel() {
 #endif
 }
 
-// Between two looks at what another block writes; the emulator runs that block meanwhile.
+// Between two polls of a word that another block writes; the emulator runs that block meanwhile.
 DEVICE void before_looking_again(const unsigned long long* p, bool pause) {
   if (pause) __nanosleep(64);
 }

@@ -1,4 +1,4 @@
-// What is compared of pivots and multipliers, and what replaces a pivot that is too small.
+// How pivots and multipliers are compared, and the replacement of a pivot that is too small.
 #pragma once
 #include "common/device.cuh"
 #include "shared/values.hpp"

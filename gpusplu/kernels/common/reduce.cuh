@@ -41,7 +41,7 @@ DEVICE double block_max(double v, double* scratch) {
   if (threadIdx.x < 32) v = warp_max(lane < warps ? scratch[lane] : 0.0);
   return v;
 }
-// Raises *norm to what thread 0 has; numbers that are not negative have the order of their bits.
+// Raises *norm to the value of thread 0; numbers that are not negative have the order of their bits.
 DEVICE void join_block(double* norm, double v) {
   if (threadIdx.x == 0 && v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
 }

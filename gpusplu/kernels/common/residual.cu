@@ -1,11 +1,11 @@
-// r = b - op(A) x and what its backward error is made of, in one pass; and x += step.
+// r = b - op(A) x and the norms for its backward error, in one pass; and x += step.
 //
 // measure_residual_NV, NV = 1 or 4 columns at a time: rows of op(A) in compressed rows: for the transposes that is
-// canonical A itself, for A its transpose, with `source` saying which canonical value an entry is. A group of
-// 2^lanes_log2 lanes sums a row in a fixed order, the whole warp one that is long. Products and sums are in double
-// precision. The status gets the infinity norms of A and of the column whose backward error |r| / (|A| |x| + |b|) is
-// largest, and is then moved to `report`, which may be the host's memory, or added to `accumulated`. Blocks join their
-// norms in `norms`, in any order, which does not matter to the largest; the last one publishes them. Grid: any; block:
+// canonical A itself, for A its transpose, with `source` as the canonical value of each entry. A group of 2^lanes_log2
+// lanes sums a row in a fixed order, the whole warp one that is long. Products and sums are in double precision. The
+// status gets the infinity norms of A and of the column with the largest backward error |r| / (|A| |x| + |b|), and is
+// then moved to `report`, which may be the host's memory, or added to `accumulated`. Blocks join their norms in
+// `norms`, in any order, which does not matter to the largest; the last one publishes them. Grid: any; block:
 // VALUE_THREADS. Shared memory: RESIDUAL_SHARED_BYTES. Precondition: *done and norms are zero, and are again
 // afterwards. Deterministic.
 #include "common/accumulate.cuh"
@@ -27,7 +27,7 @@ struct ResidualArgs {
   Status* status;
   Status* report;                  // null: none
   AccumulatedStatus* accumulated;  // null: none
-  int factored;                    // before this solve, for the tally
+  int factored;                    // before this solve, for the accumulated status
 };
 
 struct StepArgs {
@@ -126,7 +126,7 @@ template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int colu
   }
 }
 
-// By the first warp of the last block: the column with the largest backward error, and what the host reads.
+// By the first warp of the last block: the column with the largest backward error, and the status that the host reads.
 DEVICE void publish(const ResidualArgs& args) {
   const int lane = threadIdx.x & 31;
   const double* norms = args.norms + 1 + 3 * min(lane, args.nrhs - 1);
@@ -141,7 +141,7 @@ DEVICE void publish(const ResidualArgs& args) {
   status->x_norm = x;
   status->b_norm = b;
   status->a_norm = a;
-  if (args.accumulated)  // errors of columns whose size is out of range are zero here, so nothing is known of them
+  if (args.accumulated)  // columns with sizes out of range have error zero here, so their errors are unknown
     add_up(status, args.accumulated, args.factored, true, hidden ? __longlong_as_double(0x7ff0000000000000ll) : error);
   if (!args.report) return;
   *args.report = *status;

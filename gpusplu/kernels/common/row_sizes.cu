@@ -1,4 +1,4 @@
-// r = b - op(A) x, and what each row of it is compared with, |op(A)| |x| + |b|, for several columns.
+// r = b - op(A) x, and the size with which each row of it is compared, |op(A)| |x| + |b|, for several columns.
 //
 // Rows of op(A) in compressed rows, as common/residual.cu has them. A group of 2^lanes_log2 lanes sums a row in a fixed
 // order. Products and sums are in double precision. Norms are joined in any order, which does not matter to the

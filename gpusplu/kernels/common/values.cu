@@ -2,8 +2,8 @@
 //
 // gather_values: to[k] = sum of from[source[p]], source_ptr[k] <= p < source_ptr[k + 1], in this order; a negative
 // source ~p is the conjugate of from[p]. Without source_ptr every entry has one source, without source it is its own.
-// What `to` held goes to `previous`. Also does what check_values does, and with `other` compares values that have to be
-// conjugates of each other or equal: raises status->asymmetry to the largest modulus of their differences.
+// The old values of `to` go to `previous`. Also does the work of check_values, and with `other` compares values that
+// have to be conjugates of each other or equal: raises status->asymmetry to the largest modulus of their differences.
 // check_values: counts the values of `to` that are NaN or Inf into status->not_finite, and raises status->largest to
 // the largest modulus of the others. Grid: any (2048 threads a multiprocessor are best); block: VALUE_THREADS, one
 // value each at a time. Shared memory: VALUE_SHARED_BYTES. Precondition: status->not_finite, largest and asymmetry are
@@ -11,7 +11,7 @@
 //
 // move_arrays: copies one or two arrays, one side of which may be page-locked memory of the host: as a node of a graph
 // that is several microseconds faster than a copy. Any grid and block. move_status: a status to the host, and cleared;
-// one thread. tally_status: a status to the tally of calls that nobody waits for, and cleared; one thread.
+// one thread. tally_status: adds a status to the accumulated status of calls without a wait, and clears it; one thread.
 #include "common/accumulate.cuh"
 #include "common/reduce.cuh"
 
@@ -115,7 +115,7 @@ GPUSPLU_KERNEL(move_status, StatusArgs, WARP_SIZE, 1) {
 struct AccumulateArgs {
   Status* status;
   AccumulatedStatus* accumulated;
-  int factored, solved;  // what the call did
+  int factored, solved;  // phases of the call
 };
 
 GPUSPLU_KERNEL(accumulate_status, AccumulateArgs, WARP_SIZE, 1) {

@@ -12,8 +12,8 @@ template <int THREADS, int N> struct Entries {
   unsigned place[N];
   Scalar value[N];
 
-  // Indices of entries first, first + THREADS, .. of the front. All registers are set, whatever the front has: else
-  // they would be kept through the elimination before.
+  // Indices of entries first, first + THREADS, .. of the front. All registers are set for every front; otherwise the
+  // compiler would keep them through the elimination before.
   DEVICE void find(const FactorArgs& args, const Front& f, int first) {
 #pragma unroll
     for (int q = 0; q < N; q++) {
@@ -61,7 +61,7 @@ DEVICE void add_entries(const FactorArgs& args, const Front& f, int first, Scala
 
 // The items of one group of 8 lanes, two batches of N: lane k of the group holds item k of a batch.
 template <int N> struct Items {
-  int next, end;  // from next on, none has been asked for
+  int next, end;  // items from next on are not requested yet
   int4 batch[2];
 
   DEVICE void find(const FactorArgs& args, const Front& f, int group) {
@@ -102,8 +102,7 @@ template <int N> struct Contributions {
 };
 
 // Adds all items of a group, of which two batches have been loaded; one batch of entries and two of items are under way
-// while a batch is added. Control flow is uniform in the warp: groups that went their own ways would serialize their
-// latencies.
+// while a batch is added. Control flow is uniform in the warp: divergent groups would serialize their latencies.
 template <int N> DEVICE void add_items(const FactorArgs& args, const Front& f, Items<N>& items, Scalar* front, int ld) {
   const Scalar* blocks = args.blocks + f.block_base;
   const int most = warp_max(items.end - items.next + 2 * N);

@@ -6,7 +6,7 @@
 // that one have begun (programmatic dependent launch), and ends after it. Shared memory: front_shared_bytes(phase, ..).
 // While a front is stored, the first entries and items of its parent are loaded. Precondition: counters of the phase
 // are zero, and are left so; arrivals count the children of earlier phases, and are left zero. Deterministic: sums are
-// taken in the order of the plan, whoever takes them.
+// in the order of the plan, in any block.
 //
 // Factor: lower R x W with D = A11^-1 of each panel of 16 columns on its diagonal, X = A21 D below it and, for LU, raw
 // A12 above; LU: upper W x H, raw. Contribution block H x H (Cholesky and LDL^T: lower triangle).
@@ -30,12 +30,12 @@ template <int THREADS> DEVICE void clear_front(Scalar* front, const Front& f, in
   for (int k = thread; k < vectors; k += THREADS) ((int4*)front)[k] = make_int4(0, 0, 0, 0);
 }
 
-// Partial sums of crowded columns, which lie behind the front, to their homes. Those of one home follow each other and
-// are one task of a warp, for 32 rows.
+// Adds the partial columns, which lie after the front, to their columns. Those of one column are consecutive and are
+// one task of a warp, for 32 rows.
 template <int THREADS> DEVICE void add_partial_sums(const FactorArgs& args, const Front& f, Scalar* front, int ld) {
   const int lane = threadIdx.x & 31, row_tasks = (f.rows + 31) / 32;
   const int target = __ldg(args.partial + f.partial_begin + min(lane, f.partial_count - 1));
-  int task = (int)(threadIdx.x >> 5);  // of this warp: rows task % row_tasks, homes task / row_tasks, ..
+  int task = (int)(threadIdx.x >> 5);  // of this warp: rows task % row_tasks, columns task / row_tasks, ..
   const int i = task % row_tasks * 32 + lane, homes = max(THREADS / 32 / row_tasks, 1);
   task /= row_tasks;
   if (task >= homes) return;
@@ -99,7 +99,7 @@ template <int THREADS> DEVICE void factor(const FactorArgs& args) {
     if (climb < 0) {
       __syncthreads();
       if (climb < -1 && thread == 0) add_acquire_release(args.arrivals + (-2 - climb), 1);
-      wait_for_previous_kernel();  // so that whatever comes after this kernel also comes after that one
+      wait_for_previous_kernel();  // so that kernels after this one also run after that one
       break;
     }
     entries.find(args, next, thread), items.find(args, next, group);

@@ -1,9 +1,9 @@
-// The Schur complement on an interface: what its own entries and the contribution blocks of its children sum up to,
-// with the scales taken off.
+// The Schur complement on an interface: the sum of its own entries and its children's contribution blocks, with the
+// scales removed.
 //
 // Kernel: assemble_complement. Grid: any; block: COMPLEMENT_THREADS, which takes every gridDim.x-th column of the
-// interface. No shared memory. One triangle: what is summed of a column begins at its diagonal, and is mirrored.
-// Children are added in the order of the plan: deterministic.
+// interface. No shared memory. One triangle: the sum of a column begins at its diagonal, and is mirrored. Children are
+// added in the order of the plan: deterministic.
 #include "common/reduce.cuh"
 #include "shared/interface.hpp"
 
@@ -15,7 +15,7 @@ struct ComplementArgs {
   const int* entry_ptr;  // of its columns: entries of A
   const int* entry_row;
   const int* entry_source;
-  const double *row_factor, *column_factor;  // what takes the scales off; null: ones
+  const double *row_factor, *column_factor;  // factors that remove the scales; null: ones
   const Scalar* values;
   const Scalar* blocks;
   Scalar* complement;
@@ -23,7 +23,7 @@ struct ComplementArgs {
 
 namespace {
 
-// v times two powers of two, whose product may be out of range where the result is not.
+// v times two powers of two; their product may be out of range where the result is not.
 DEVICE Scalar unscaled(Scalar v, double row, double column) {
   Scalar out;
   const double both = row * column;

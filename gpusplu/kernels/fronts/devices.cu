@@ -1,6 +1,6 @@
-// What several devices exchange around their fronts. On the first of them: rows of right-hand sides and of solutions,
-// and what each device says of its part of a factorization. On each of them: how far the tiles of a front are that all
-// of them share, for the launch of fronts/large_fronts.cu that comes next.
+// Data that several devices exchange around their fronts. On the first of them: rows of right-hand sides and of
+// solutions, and the status of each device's part of a factorization. On each of them: the progress of the tiles of a
+// front that all of them share, for the launch of fronts/large_fronts.cu that comes next.
 //
 // gather_rows: to[j count + k] = from[j ld + row[k]] for j < columns. scatter_rows: to[j ld + row[k]] = from[j count +
 // k]. Any grid and block. merge_status: adds `count` statuses, of the other devices, to one; one thread.
@@ -48,7 +48,8 @@ GPUSPLU_KERNEL(merge_status, MergeArgs, WARP_SIZE, 1) {
   }
 }
 
-// Of a front whose first `begin` tile columns are there, and whose next ones up to `end` in the rows up to there.
+// Progress of a front: its first `begin` tile columns are present, and the next ones up to `end` in the rows up to
+// `end`.
 struct ProgressArgs {
   unsigned* counters;  // of the launch
   int counter, tiles;  // LargeFront::counter; tile rows

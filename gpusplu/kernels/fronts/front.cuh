@@ -1,4 +1,4 @@
-// What the kernels of fronts of phases 0 to 2 are launched with.
+// Arguments of the kernels of fronts of phases 0 to 2.
 #pragma once
 #include "common/device.cuh"
 #include "shared/fronts.hpp"
@@ -7,8 +7,8 @@
 constexpr int RECORD_VECTORS = sizeof(Front) / sizeof(int4);  // a record is loaded so
 static_assert(sizeof(Front) % sizeof(int4) == 0 && sizeof(Item) == sizeof(int4));
 
-// LDL^T: an entry of an inverse to its place and to the opposite one, if it is of the lower triangle; what is stored so
-// is symmetric to the last bit, so that its inertia is defined.
+// LDL^T: an entry of an inverse to its place and to the opposite one, if it is of the lower triangle; an inverse stored
+// so is symmetric to the last bit, so that its inertia is defined.
 DEVICE void store_mirrored(Scalar* to, long long ld, int row, int column, Scalar v) {
   if (row < column) return;
   if (row == column) {
@@ -23,7 +23,7 @@ struct FactorArgs {
   const Front* fronts;
   const int* start;  // fronts without children in this phase
   int count;
-  int walk;  // continue with a parent whose children are done
+  int walk;  // continue with a parent when all its children are done
   const int* owner_ptr;
   const Item* items;
   const int* partial;

@@ -7,7 +7,7 @@
 // also the layout of an accumulator of the tensor cores (fronts/tiles.cuh).
 //
 // LU and LDL^T: pivots are chosen by rows among the w rows. Nothing is swapped: an exchange at (p, k) leaves row k of D
-// in row p and what belongs to equation p in column k, so the permutation is only where results are written (Places).
+// in row p and the entries of equation p in column k, so the permutation is only where results are written (Places).
 // The search is one maximum over the warp of the 26 leading bits of the modulus above the row; meanwhile every
 // candidate inverts itself, so that neither waits for the other. Cholesky: pivots on the diagonal in natural order;
 // those that are not positive are counted, and replaced like small ones. Cost: 16 w^2 multiply-adds; about w x 150
@@ -18,7 +18,7 @@
 struct PivotRules {
   Real largest_reciprocal;  // of pivots; those of smaller pivots are replaced by it, with the pivot's sign
   unsigned tiny_bits, singular_bits;
-  Status* const& status;  // where the kernel has it: no register for what is hardly ever needed
+  Status* const& status;  // where the kernel has it: no register for a pointer that is hardly ever needed
   // Pivots below `tiny` are replaced, those below `singular` counted in n_tiny too.
   DEVICE PivotRules(double tiny_, double singular, Status* const& status_) : status(status_) {
     const Real tiny = (Real)fmax(tiny_, LEAST_NORMAL);
@@ -27,7 +27,7 @@ struct PivotRules {
   }
 };
 
-// A row of the block as the search knows it: its lane, which half of the block, and that it can be chosen.
+// The code of a row of the block in the search: its lane, which half of the block, and that it can be chosen.
 DEVICE unsigned row_code(int row) { return (row & 7) << 2 | row >> 3 << 1 | 1; }
 
 // Where the results of a lane belong: its value (i, q) is that of row row[i], column column(q) of the block. Rows and
@@ -41,7 +41,7 @@ struct Places {
   }
 };
 
-// Rows and columns from w on may hold anything finite; where nobody uses them, anything at all.
+// Rows and columns from w on may hold any finite values; where they are not used, any values.
 DEVICE Places gauss_jordan(Scalar (&a)[2][4], int w, const PivotRules& rules) {
   constexpr unsigned KEY_BITS = 0x7fffffe0u;  // of a modulus; below them the row code
   const int lane = threadIdx.x & 31, row = lane >> 2, column = lane & 3;

@@ -1,16 +1,16 @@
 // How many eigenvalues of the inverted diagonal blocks D of LDL^T are positive and negative.
 //
-// Kernel: count_signs. Grid: any number of blocks, best what the device holds at once; block: DIAGONAL_THREADS, a warp
-// that takes every gridDim.x-th of the diagonal blocks. Shared memory: the largest of these, without gaps. Each is
+// Kernel: count_signs. Grid: any number of blocks, best as many as the device holds at once; block: DIAGONAL_THREADS, a
+// warp that takes every gridDim.x-th of the diagonal blocks. Shared memory: the largest of these, without gaps. Each is
 // factored in shared memory by L D L^H with complete pivoting of order 1 and 2 (Bunch and Parlett, Direct methods for
 // solving symmetric indefinite systems of linear equations, SIAM J. Numer. Anal. 8 (1971)): a pivot of order 2 has one
-// eigenvalue of each sign, because its diagonal is smaller than what is beside it. Where all that is left is below
-// `least` times the largest entry of the block, rounding may have its signs: it is counted as too small. Both triangles
-// are worked on. Adds to counts; independent of order, so repeatable.
+// eigenvalue of each sign, because its diagonal is smaller than its off-diagonal entries. Where all remaining entries
+// are below `least` times the largest entry of the block, rounding may determine their signs: they are counted as too
+// small. Both triangles are updated. Adds to counts; independent of order, so repeatable.
 #include "common/device.cuh"
 #include "shared/diagonal.hpp"
 
-constexpr int INERTIA_COUNTS = 3;  // eigenvalues that are positive, negative, and too small to tell
+constexpr int INERTIA_COUNTS = 3;  // eigenvalues that are positive, negative, and too small to decide
 
 struct InertiaArgs {
   const Scalar* factor;
@@ -59,7 +59,7 @@ struct Square {
     }
     __syncwarp();
   }
-  // Rows and columns from k + `order` on lose what the pivot at k, whose inverse is [a b^H; b c], leaves there.
+  // Updates rows and columns from k + `order` on by the pivot at k, which has the inverse [a b^H; b c].
   DEVICE void eliminate(int k, int order, Scalar a_, Scalar b, Scalar c) const {
     const int first = k + order, left = m - first;
     for (int e = lane; e < left * left; e += 32) {

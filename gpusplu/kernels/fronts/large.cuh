@@ -1,4 +1,4 @@
-// Large fronts: what the tasks of fronts/large_fronts.cu know about a front, and where its tiles lie.
+// Large fronts: the data of a front for the tasks of fronts/large_fronts.cu, and where its tiles lie.
 //
 // A front's rows (and columns) are cut into tiles at 0, NB, .., W, W + NB, .., R: `pivot_tiles` of pivots, then those
 // of the contribution block. Storage: core/plan/fronts/plan.hpp.
@@ -27,7 +27,7 @@ struct LargeArgs {
   const LargeFront* large;
   const LargeTask* tasks;
   int task_count;
-  const int* chunk_ptr;  // of every tile of every large front; pieces in order of children
+  const int* chunk_ptr;  // of every tile of every large front; chunks in order of children
   const LargeChunk* chunks;
   const LocalRow* place;  // as Front::below: local row in the parent's front
   const int* entry_source;

@@ -10,9 +10,10 @@
 //   right      LU: U_ij = C_ij, stored transposed, so that both operands of every update are tall panels
 //   block      the contribution block; where there are tasks enough, two tiles one below the other
 // Blocks are persistent and take tasks by tickets, in a topological order made by the plan
-// (core/plan/fronts/large_tasks.cpp); whoever needs tiles of another task waits for progress counters: finished tiles
-// of a row of L, of a column of U (they finish in order), and tiles of a child's contribution block. Counters only
-// grow: an epoch tells launches apart, the last block out resets the tickets, so that a graph can replay the launch.
+// (core/plan/fronts/large_tasks.cpp); a task that needs tiles of another one waits for progress counters: finished
+// tiles of a row of L, of a column of U (they finish in order), and tiles of a child's contribution block. Counters
+// only grow: an epoch distinguishes launches, and the last block resets the tickets, so that a graph can replay the
+// launch.
 //
 // As a dependent launch it begins while small fronts are factored, once all blocks of these have begun: a front then
 // waits for its own small children. It ends after them.
@@ -34,19 +35,19 @@ struct Control {
 };
 static_assert(sizeof(Control) <= LARGE_CONTROL_BYTES);
 
-constexpr int CLERK = 32;  // the thread that looks for tasks, while thread 0 publishes results
+constexpr int CLERK = 32;  // the thread that takes tasks, while thread 0 publishes results
 constexpr int WORK_BYTES = shape.shared_bytes - LARGE_CONTROL_BYTES;
 constexpr int TILE_SCALARS = NB * STRIDE;
-constexpr int SCRATCH_BYTES = WORK_BYTES - shape.tall * TILE_SCALARS * (int)sizeof(Scalar);  // beside tiles
+constexpr int SCRATCH_BYTES = WORK_BYTES - shape.tall * TILE_SCALARS * (int)sizeof(Scalar);  // net of tiles
 static_assert(sizeof(AssemblyScratch) <= SCRATCH_BYTES && sizeof(CholeskyScratch) <= SCRATCH_BYTES &&
               sizeof(InverseScratch) <= SCRATCH_BYTES);
 
-// What an update reads: rows of A (of one tile row, or of two), rows of B, and the counters of their finished tiles.
+// Operands of an update: rows of A (of one tile row, or of two), rows of B, and the counters of their finished tiles.
 struct Progress {
   const unsigned *a, *second, *b;  // second: of the lower tile row of A, if there are two
 };
 
-// Waits until all counters are `need` beyond `base`; returns how far all are. Called by the whole block.
+// Waits until all counters are `need` beyond `base`; returns the least progress of all. Called by the whole block.
 DEVICE int wait_progress(const Progress& progress, unsigned base, int need, Control& control) {
   if (threadIdx.x < 32) {  // one instruction polls all
     const unsigned* p = threadIdx.x & 1 ? progress.b : threadIdx.x & 2 ? progress.second : progress.a;
@@ -62,8 +63,8 @@ DEVICE int wait_progress(const Progress& progress, unsigned base, int need, Cont
   return available;
 }
 
-// acc = A B over the first `depth` columns of two tall panels, in runs of columns whose tiles are finished. A has TALL
-// tile rows.
+// acc = A B over the first `depth` columns of two tall panels, in runs of columns with finished tiles. A has TALL tile
+// rows.
 template <int TALL, int M> DEVICE void update(Sums<M>& acc, const Scalar* A, long long lda, int m, const Scalar* B,
                                               long long ldb, int n, int depth, const Progress& progress, unsigned base,
                                               Scalar* ring, Control& control, WarpPlace at) {
@@ -131,7 +132,7 @@ DEVICE void multiply_inverse(Accumulator& acc, const Scalar* inverse, const Scal
   }
 }
 
-// Where a task's tile lies and what it depends on. Rows and columns are swapped for tiles of U, which is stored
+// Where a task's tile lies, and its dependencies. Rows and columns are swapped for tiles of U, which is stored
 // transposed: `tall` rows, `flat` columns.
 struct Tile {
   int step;  // tile columns to the left
@@ -155,8 +156,8 @@ struct Tile {
   }
 };
 
-// Takes the next ticket, to be looked up by `next_task`: in between its latency is hidden. Nobody should hold a ticket
-// for long.
+// Takes the next ticket, which `next_task` reads: its latency is hidden in between. No block should hold a ticket for
+// long.
 DEVICE void take_ticket(const LargeArgs& args, int& ticket) {
   if (threadIdx.x == CLERK) ticket = (int)atomicAdd(args.counters, 1u);
 }
@@ -292,7 +293,7 @@ GPUSPLU_KERNEL(factor_large, LargeArgs, shape.threads, shape.blocks) {
     const LargeTask task = control.task;
     run_task(args, task, work, control);
   }
-  wait_for_previous_kernel();  // so that whatever comes after this kernel also comes after that one
+  wait_for_previous_kernel();  // so that kernels after this one also run after that one
   if (threadIdx.x == 0 && add_acquire_release(args.counters + 1, 1u) == gridDim.x - 1) {
     args.counters[0] = args.counters[1] = 0;
     store_release(args.counters + 2, control.epoch + 1);

@@ -2,8 +2,8 @@
 //
 // Panel of w <= 16 columns from k0: D = A11^-1, X = A21 D, A22 -= X A12. A12 stays raw; X is kept negated in shared
 // memory, so that the update is a sum. Cholesky and LDL^T: only the lower triangle is assembled; where X is formed, raw
-// A21^H is written into the upper triangle and takes the part of A12. What is done with a panel goes to global memory
-// while later panels are eliminated; the last update goes straight to the contribution block.
+// A21^H is written into the upper triangle and replaces A12. Finished panels go to global memory while later panels are
+// eliminated; the last update goes directly to the contribution block.
 #pragma once
 #include "fronts/gauss_jordan.cuh"
 #include "fronts/tiles.cuh"
@@ -36,8 +36,8 @@ DEVICE void invert_next(const Elimination& e, int k0, int n0, int w, const Pivot
     }
   if (n0 > k0) {
     add_product<1, 2, false>(c, e.front + k0 * e.ld, e.ld, n0, e.R, e.front + k0, e.ld, n0, e.R, PANEL);
-    __syncwarp();     // other lanes may have read what is beyond R as the last row
-    if (w < PANEL) {  // the rest of the tile belongs to rows and columns behind the pivots
+    __syncwarp();     // other lanes may have read the last row in place of rows beyond R
+    if (w < PANEL) {  // the rest of the tile belongs to rows and columns after the pivots
 #pragma unroll
       for (int n = 0; n < 2; n++)
 #pragma unroll
@@ -167,7 +167,7 @@ DEVICE void store_inverse(const Elimination& e, int k0, int w) {
 template <int THREADS> DEVICE void eliminate(const Elimination& e, const PivotRules& rules, unsigned& multiplier_bits) {
   constexpr int WARPS = THREADS / 32;
   const int warp = shuffle((int)(threadIdx.x >> 5), 0);  // so the compiler knows that it is the same in all lanes
-  int k0 = 0, w = 0;                                     // the panel whose update is due
+  int k0 = 0, w = 0;                                     // the panel that updates next
   for (;;) {
     const int n0 = k0 + w, next = min(PANEL, e.W - n0);
     if (next > 0 && warp == 0) {

@@ -1,18 +1,18 @@
-// What the solve kernels of phases 0 to 2 share: tickets, waiting, and the sums of the children's contributions.
+// Shared by the solve kernels of phases 0 to 2: tickets, waiting, and the sums of the children's contributions.
 //
 // A ticket is SOLVE_SLOTS consecutive records: one front that the whole block solves (then all of them are the same
 // record), or up to SOLVE_SLOTS fronts of a warp each. Forward, tickets count up, children come before their parent,
-// and a front waits until its children have arrived; backward they count down and a front waits for its parent. Whoever
-// waits, waits for a lower ticket (or another warp of its own), so one resident block is enough to get through.
+// and a front waits until its children have arrived; backward they count down and a front waits for its parent. A front
+// waits only for a lower ticket (or another warp of its own), so one resident block suffices.
 //
 // Right-hand sides are solved in groups of NV (1 or SEVERAL), a ticket being worth one group. Work vector (plan order)
-// and vector arena hold the NV values of a place together. What a front reads of the plan and the factor does not
-// depend on other fronts, so it is under way before the front waits.
+// and vector arena hold the NV values of a place together. The plan and the factor of a front do not depend on other
+// fronts, so their loads are under way before the front waits.
 //
-// One right-hand side: values go from front to front as packets (common/exchange.cuh), each waited for by whoever needs
-// it. The tag counts solves, in counters[SOLVES]. Several: counters, after the SOLVE_CONTROL words, say per group and
-// front how many children have arrived, then per group and front whether it is solved; forward clears what backward
-// uses and the other way round. Counters, control and packets are zero at the start of the first solve.
+// One right-hand side: values go from front to front as packets (common/exchange.cuh), and each block waits for those
+// that it needs. The tag counts solves, in counters[SOLVES]. Several: counters, after the SOLVE_CONTROL words, hold per
+// group and front how many children have arrived, then per group and front whether it is solved; forward clears the
+// counters of backward and vice versa. Counters, control and packets are zero at the start of the first solve.
 //
 // A solve can come in parts (core/plan/fronts/solve_schedule.hpp), each with its own launches, slots and `control`.
 #pragma once
@@ -77,8 +77,8 @@ DEVICE unsigned tag_of(const SolveArgs& args, bool forward) {
   return 2 * *(const volatile unsigned*)(args.counters + SOLVES) + (forward ? 1 : 2);
 }
 
-// Of the backward launch that ends a solve, by who takes the first ticket too many: blocks that still work have read
-// the number, later ones do nothing.
+// Counts the solve in the backward launch that ends it, by the block that takes the first ticket past the end: blocks
+// that still work have read the number, later ones do nothing.
 DEVICE void count_solve(const SolveArgs& args, unsigned tag) {
   if (args.ends_solve && threadIdx.x == 0) args.counters[SOLVES] = tag / 2;
 }
@@ -98,7 +98,7 @@ template <int TEAM> DEVICE void team_barrier() {
 }
 template <int TEAM> DEVICE int team_rank() { return TEAM == 32 ? threadIdx.x & 31 : threadIdx.x; }
 
-// Until `*flag` is `value`; the team sees what was written before it was set.
+// Waits until `*flag` is `value`; the team sees what was written before it was set.
 template <int TEAM> DEVICE void wait_until(const unsigned* flag, unsigned value) {
   if (team_rank<TEAM>() == 0)
     while (load_acquire(flag) != value) {
@@ -118,7 +118,7 @@ template <int TEAM, int NV> DEVICE void wait_for_children(const SolveArgs& args,
     }
   }
 }
-// What the front wrote is complete: the parent may come.
+// The writes of the front are complete: the parent may continue.
 template <int TEAM, int NV> DEVICE void arrive(const SolveArgs& args, const SolveTask& f, int group) {
   if constexpr (NV > 1) {
     team_barrier<TEAM>();
@@ -191,7 +191,7 @@ template <int NV> DEVICE void subtract(Scalar* from, const Scalar* v) {
   for (int j = 0; j < NV; j++) from[j] -= v[j];
 }
 
-// Forward: what local row `row` has before anything is subtracted, b of a pivot or zero.
+// Forward: the value of local row `row` before anything is subtracted, b of a pivot or zero.
 template <int NV>
 DEVICE void load_start(const SolveArgs& args, const SolveTask& f, int group, int row, Scalar (&y)[NV]) {
   load_b<NV>(args, group, f.first + min(row, f.width - 1), y);
@@ -209,7 +209,7 @@ template <int NV> DEVICE void take_x(const SolveArgs& args, unsigned tag, int gr
   if constexpr (NV == 1) x[0] = wait_value(position_packet(args, at), tag);
   else load_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
 }
-// Forward: what a front adds to a row of its parent.
+// Forward: the contribution of a front to a row of its parent.
 template <int NV>
 DEVICE void give_place(const SolveArgs& args, unsigned tag, int group, int place, const Scalar (&y)[NV]) {
   if constexpr (NV == 1) send_value(place_packet(args, place), y[0], tag);
@@ -241,18 +241,18 @@ template <int COUNT, int NV, int HALF = COUNT / 2> DEVICE void fold_columns(Scal
       for (int j = 0; j < NV; j++) v[0][j] += shuffle_xor(v[0][j], m);
 }
 
-// Sums of the children's contributions. Every row has a run of pieces, each of up to 4 places; piece by piece is summed
-// by one thread, then the pieces of a row by its thread, or by its warp where they are many. What is added to what is
-// fixed by the plan. A thread has ROWS rows, TEAM apart.
+// Sums of the children's contributions. Every row has a run of chunks, each of up to 4 places; one thread sums each
+// chunk, then the row's thread, or its warp where they are many, sums the chunks. The plan fixes the order of all
+// additions. A thread has ROWS rows, TEAM apart.
 template <int TEAM, int NV, int ROWS = 1> struct Gather {
   static constexpr int WINDOW = TEAM, SCALARS = WINDOW * NV, MANY = 8;
-  int begin[ROWS], end[ROWS];  // pieces of this thread's rows
-  int4 ahead;                  // this thread's piece of the next window
+  int begin[ROWS], end[ROWS];  // chunks of this thread's rows
+  int4 ahead;                  // this thread's chunk of the next window
 
   DEVICE void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
     ahead = __ldg((const int4*)args.chunks + gather_begin + min(window + team_rank<TEAM>(), count - 1));
   }
-  // `count` pieces from `gather_begin`; this thread's first row is `row` of piece_ptr and the front's last one is
+  // `count` chunks from `gather_begin`; this thread's first row is `row` of chunk_ptr and the front's last one is
   // row + rows - 1
   DEVICE void start(const SolveArgs& args, int gather_begin, int count, long long row, int rows) {
 #pragma unroll
@@ -273,7 +273,7 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
     add(args, gather_begin, count, tag, group, partial, row);
     take<NV>(y, row[0]);
   }
-  // What lies at the places of `ahead`, zero for those that are none.
+  // The values at the places of `ahead`, zero for empty ones.
   DEVICE void load_places(const SolveArgs& args, unsigned tag, int group, Scalar (&v)[4][NV]) {
     const int places[4] = {ahead.x, ahead.y, ahead.z, ahead.w};  // the first always is one
     if constexpr (NV == 1) {

@@ -3,26 +3,26 @@
 //
 // Two shapes of work. By rows: thread r keeps y_r in registers and subtracts panel after panel (N, and forward for
 // one triangle): one barrier a panel, 16 multiply-adds. By columns: warp w sums columns 2w and 2w + 1 of a panel, lanes
-// along the rows (T, and backward for one triangle). The next panel's entries are loaded while the present one is
-// worked on.
+// along the rows (T, and backward for one triangle). The next panel's entries are loaded while the current one is
+// processed.
 #pragma once
 #include "fronts/solve.cuh"
 
-// One right-hand side: the next panel is under way beside the one at hand; several: registers go to them.
+// One right-hand side: the next panel is loaded during the current one; several: they take these registers.
 template <int NV> constexpr bool AHEAD = NV == 1;
 constexpr int DEEP_ROWS = 8;  // rows of a lane in work by columns
 static_assert(DEEP_ROWS * 32 >= BYTE_ROWS && SOLVE_THREADS >= BYTE_ROWS);
 
 template <int NV> struct BlockScratch {
   static_assert(Gather<SOLVE_THREADS, NV>::SCALARS + 2 * (SOLVE_THREADS + PANEL) * NV == solve_scalars(NV));
-  Scalar *partial, *v, *w;  // w, v: one entry a local row, and a panel behind
+  Scalar *partial, *v, *w;  // w, v: one entry per local row, and a panel after them
   __device__ explicit BlockScratch(Scalar* memory)
       : partial(memory),
         v(memory + Gather<SOLVE_THREADS, NV>::SCALARS),
         w(memory + Gather<SOLVE_THREADS, NV>::SCALARS + (SOLVE_THREADS + PANEL) * NV) {}
 };
 
-// Row `row` (pointer) of columns k0 .. k0 + 15, those behind W - 1 replaced by it.
+// Row `row` (pointer) of columns k0 .. k0 + 15, those after W - 1 replaced by it.
 DEVICE void load_row(Scalar (&m)[PANEL], const Scalar* row, int ld, int k0, int W) {
 #pragma unroll
   for (int k = 0; k < PANEL; k++) m[k] = load_constant(row + min(k0 + k, W - 1) * ld);
@@ -42,7 +42,7 @@ template <int NV, bool SUBTRACT> DEVICE void multiply_row(Scalar (&y)[NV], const
   }
 }
 
-// Two columns of this warp, rows `first` .. `last` - 1; behind them the last one again.
+// Two columns of this warp, rows `first` .. `last` - 1; after them the last one again.
 struct ColumnPair {
   Scalar m[2][DEEP_ROWS];
   DEVICE void load(const Scalar* a, int ld, int column, int columns, int first, int last) {

@@ -7,7 +7,7 @@
 // up, which is the order in which x becomes known, so that fronts are well under way before their parents are done. LU
 // stores U transposed, so L and U are tall panels both:
 //   N: forward lower, backward upper and D. T: forward upper and D^T, backward lower.
-//   Cholesky: forward L and inv(L_jj), backward L^H and its conjugate transpose, which is what is stored.
+//   Cholesky: forward L and inv(L_jj), backward L^H and its conjugate transpose, which is stored.
 //   LDL^T: N of LU, by its kernels.
 // Tiles pass through registers (fronts/solve_tile.cuh). Values of one right-hand side come as packets
 // (common/exchange.cuh), so that there is no barrier between the tiles of a task; only the last tile of a task is
@@ -40,7 +40,7 @@ enum Loads {
 template <int NV, Loads LOADS> struct LargeScratch {
   static constexpr int SCALARS = (NV == 1 ? 2 : 1) * PARTIAL<NV> + TILE * NV + (LOADS == OVERLAPPED ? TILE * TILE : 0);
   static_assert(Gather<SOLVE_THREADS, NV>::SCALARS <= PARTIAL<NV> && SCALARS <= large_solve_scalars(TILE, NV));
-  Scalar *partial, *y;  // sums over warps; what they are subtracted from
+  Scalar *partial, *y;  // sums over warps; the values from which they are subtracted
   Rows* inverse;
   Scalar* second;  // sums over warps of the product with the inverse
   __device__ explicit LargeScratch(Scalar* memory)
@@ -49,7 +49,7 @@ template <int NV, Loads LOADS> struct LargeScratch {
         inverse((Rows*)(memory + PARTIAL<NV> + TILE * NV) + threadIdx.x),
         second(NV == 1 ? memory + SCALARS - PARTIAL<NV> : memory) {}
 
-  // BESIDE: every thread copies what it takes itself.
+  // BESIDE: every thread copies the entries that it uses.
   template <Layout LAYOUT> __device__ void copy_inverse(const Scalar* from) const {
     for_rows<NV, LAYOUT>(from, TILE, 0, 0, TILE - 1, [&](int k, const Scalar* rows) {
       if constexpr (sizeof(Rows) == 8) copy_async<8>(inverse + k * SOLVE_THREADS, rows, 8);
@@ -64,7 +64,7 @@ template <int NV, Loads LOADS> struct LargeScratch {
   }
 };
 
-// What a task knows about its front.
+// Data of a task's front.
 template <int NV> struct TileTask {
   const LargeSolveArgs& args;
   const SolveArgs& solve;
@@ -130,7 +130,7 @@ DEVICE void for_tiles(int count, Rows (&tile)[COLUMNS], Load load, Step step) {
   }
 }
 
-// The lane's values for a product with the inverse: what the places had less the sums that are subtracted from it.
+// The lane's values for a product with the inverse: the values at the places less the sums that are subtracted.
 template <int NV, Layout LAYOUT, Loads LOADS>
 DEVICE void take_values(Scalar (&v)[VALUES<NV, LAYOUT>], const LargeScratch<NV, LOADS>& scratch, int places) {
   const auto value = [&](int place) {
@@ -158,7 +158,7 @@ DEVICE void multiply_inverse(const LargeScratch<NV, LOADS>& scratch, const Rows 
   __syncthreads();
 }
 
-// Forward: what this thread's row of the tile has before the panel, b and what children add to it.
+// Forward: the value of this thread's row of the tile before the panel, b and the children's contributions.
 template <int NV>
 DEVICE void gather_row(const TileTask<NV>& task, bool pivots, int row0, int rows, Scalar* partial, Scalar (&y)[NV]) {
   const LargeSolveFront& f = task.f;
@@ -288,7 +288,7 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
   load(0, tile);
   if (LOADS == OVERLAPPED && multiply) scratch.template copy_inverse<BY_COLUMNS>(task.inverse());
   if (count) prefetch(0);
-  constexpr int OWN = (TILE * NV + SOLVE_THREADS - 1) / SOLVE_THREADS;  // what is subtracted from, of this thread
+  constexpr int OWN = (TILE * NV + SOLVE_THREADS - 1) / SOLVE_THREADS;  // minuends of this thread
   Scalar y[OWN];
 #pragma unroll
   for (int q = 0; q < OWN; q++)

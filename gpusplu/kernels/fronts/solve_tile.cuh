@@ -4,8 +4,8 @@
 // loads 16 bytes at a time.
 //   by columns, for sums along rows (y += M v): warp w has the columns COLUMNS w ..
 //   by rows, for sums along columns (y += M^H x): warp w has the rows COLUMNS w .., a lane of them the rows ROWS t ..
-// Either way a warp needs COLUMNS values of the vector and no other warp needs them, so that values that are waited for
-// are looked at once a block; and what is left are sums over the warps, through shared memory.
+// In both layouts a warp needs COLUMNS values of the vector and no other warp needs them, so that a block polls each
+// awaited value once; the remaining sums over the warps go through shared memory.
 //
 // One right-hand side: multiply-adds; a lane has all values of its warp (by columns), or those of its rows. Several:
 // products of small matrices (mma: tensor cores where there are such in double precision), lane (g, t) having the
@@ -64,8 +64,8 @@ template <int NV, Layout LAYOUT> DEVICE int place_of(int i) {
 }
 template <int NV> DEVICE int side_of() { return NV == 1 ? 0 : min(lane_g(), NV - 1); }
 
-// Calls visit(k, where the entries m[k] are) for a tile of a tall panel whose rows begin at `panel`. Instead of columns
-// behind `last` and rows behind the leading dimension: others that exist.
+// Calls visit(k, where the entries m[k] are) for a tile of a tall panel with rows from `panel` on. Columns after `last`
+// and rows after the leading dimension are replaced by others that exist.
 template <int NV, Layout LAYOUT, class Visit>
 DEVICE void for_rows(const Scalar* panel, int ld, int row, int column, int last, Visit visit) {
   if constexpr (NV == 1 || LAYOUT == BY_ROWS) {
@@ -100,7 +100,7 @@ DEVICE void clear_rows(Rows (&m)[COLUMNS], int rows) {
 // Shared memory for sums over the warps: [warp][place][NV].
 template <int NV> constexpr int PARTIAL = WARPS* TILE* NV;
 
-// What a lane has of the sums M v or M^H x (LU: M^T x) of a warp.
+// A lane's part of the sums M v or M^H x (LU: M^T x) of a warp.
 template <int NV, Layout LAYOUT> struct Sums {
   Scalar sum[TILE / 16][4];  // of the tensor core
 

@@ -1,6 +1,6 @@
 // Fronts of phases 1 and 2 with at most WARP_SOLVE_ROWS by one warp, where there are many of them: a block each would
 // leave most of its threads idle. Same format and same sums as fronts/solve_block.cuh. Lane l has the rows l, l + 32
-// and l + 64; vectors that all lanes read are in shared memory, with zeros behind the last one up to a whole panel.
+// and l + 64; vectors that all lanes read are in shared memory, with zeros after the last one up to a whole panel.
 #pragma once
 #include "fronts/solve_block.cuh"
 
@@ -19,10 +19,10 @@ template <int NV> DEVICE void subtract_panel(Scalar (&y)[LANE_ROWS][NV], const S
       take<NV>(rest, y[q]);
       multiply_row<NV, true>(rest, m, v);
       if (row >= first && row < last) take<NV>(y[q], rest);
-      __syncwarp();  // keeps the loads of the next rows behind: there are no registers for them
+      __syncwarp();  // keeps the loads of the next rows after this point: there are no registers for them
     }
 }
-// Rows first .. last - 1, a panel, to v[0 ..]; zeros behind them.
+// Rows first .. last - 1, a panel, to v[0 ..]; zeros after them.
 template <int NV> DEVICE void share_panel(Scalar* v, const Scalar (&y)[LANE_ROWS][NV], int first, int last) {
   __syncwarp();
 #pragma unroll
@@ -72,7 +72,7 @@ template <int NV> DEVICE void forward_warp(const SolveArgs& args, const SolveTas
   arrive<32, NV>(args, f, group);
 }
 
-// x of the rows below to v[0 ..], once the parent is solved; zeros behind them up to a panel.
+// x of the rows below to v[0 ..], once the parent is solved; zeros after them up to a panel.
 template <int NV> DEVICE void load_below(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   const int lane = threadIdx.x & 31, H = f.rows - f.width;
   int at[LANE_ROWS];
@@ -187,8 +187,8 @@ template <int BATCH> struct ColumnWalk {
   }
 };
 
-// Cholesky and LDL^T: x = D y - X^H x_rest, columns from the last; the next entries are under way while some are worked
-// on, the first before x_rest is there
+// Cholesky and LDL^T: x = D y - X^H x_rest, columns from the last; the next entries are loaded while the current ones
+// are processed, the first before x_rest is there
 template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   constexpr int BATCH = NV == 1 ? 8 : 4;  // columns at a time: registers
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;

@@ -4,7 +4,7 @@
 // read once and no assembled front is ever stored. Of each child the plan has, for every tile of the parent, the range
 // of its rows that fall into it; a tile needs the children that occur both in the list of its rows and in that of its
 // columns. A warp owns the columns of the tile that are congruent to its number, a lane the rows lane and lane + 32, in
-// registers: it looks up which entry of a child belongs there, and adds the children in their order. The sums do not
+// registers: it determines which entry of a child belongs there, and adds the children in their order. The sums do not
 // depend on timing.
 #pragma once
 #include "fronts/tile_update.cuh"
@@ -20,14 +20,14 @@ struct Match {
   long long ld;
   const LocalRow *row_place, *col_place;
   int rows, cols;
-  int below;  // position of the first row behind the first column: (r, c) is in the lower triangle if r + below >= c
+  int below;  // position of the first row after the first column: (r, c) is in the lower triangle if r + below >= c
 };
 
 struct AssemblyScratch {
   Match matches[MATCHES];
   int found[WARPS];
-  // Which row (column) of the match belongs to a row (column) of the tile, or NOWHERE. The columns of a warp side by
-  // side.
+  // Which row (column) of the match belongs to a row (column) of the tile, or NOWHERE. The columns of a warp are
+  // consecutive.
   __align__(16) unsigned char row[MATCHES][NB];
   uint4 col[MATCHES][NB / 16];
 };
@@ -80,12 +80,12 @@ DEVICE Match match_of(const LargeArgs& args, const LargeChunk& rows, const Large
   return match;
 }
 
-// Pieces of two tiles, in order of children.
+// Chunks of two tiles, in order of children.
 struct ChunkLists {
   int row, row_end, col, col_end;
 };
 
-// The children among the rows' pieces from `first` on, at most MATCHES, that are in the columns' list too, into
+// The children among the rows' chunks from `first` on, at most MATCHES, that are in the columns' list too, into
 // scratch.matches; returns how many. Waits for them.
 DEVICE int find_matches(const LargeArgs& args, int front, const ChunkLists& lists, int first, unsigned epoch,
                         AssemblyScratch& scratch) {

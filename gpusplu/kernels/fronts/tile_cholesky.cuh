@@ -42,7 +42,7 @@ struct CholeskyTile {
   }
 };
 
-// The tile is m x m in shared memory, the identity beyond; what is above its diagonal does not matter. Returns how many
+// The tile is m x m in shared memory, the identity beyond; entries above its diagonal are ignored. Returns how many
 // pivots were not positive (thread 0 of the warp that met them). L: m x m, lower triangle; inverse: NB x NB, inv(L)^H.
 DEVICE int cholesky_tile(const Scalar* tile, int m, Scalar* L, long long ld, Scalar* inverse,
                          CholeskyScratch& scratch) {

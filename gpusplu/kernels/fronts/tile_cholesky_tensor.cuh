@@ -4,9 +4,9 @@
 // pivots needs no communication: a reciprocal estimate and three dependent multiply-adds a pivot (next pivot = d11 - q
 // - q (e + e^2), q = a10 a01 y, e = 1 - d00 y, y ~ 1 / d00). Each thread then solves one row. The rest of the tile
 // stays in registers as accumulators, a strip of 16 rows a warp, and moves down by one 8-column part a panel. Rows of
-// the identity ride along and end as rows of inv(L)^T, kept in the triangle that the factor leaves empty. Two barriers
-// a panel; results go straight to global memory. 181 cycles a pivot on an H200 (generic fronts/tile_cholesky.cuh: not
-// measured).
+// the identity are transformed with them and end as rows of inv(L)^T, kept in the triangle that the factor leaves
+// empty. Two barriers a panel; results go straight to global memory. 181 cycles a pivot on an H200 (generic
+// fronts/tile_cholesky.cuh: not measured).
 #pragma once
 #include "fronts/tile_update.cuh"
 
@@ -51,7 +51,7 @@ DEVICE unsigned solve_row8(Scalar (&b)[8][8], Scalar (&x)[8]) {
   return failed;
 }
 
-// The tile is m x m in shared memory, the identity beyond; what is above its diagonal does not matter. Returns how many
+// The tile is m x m in shared memory, the identity beyond; entries above its diagonal are ignored. Returns how many
 // pivots were not positive (thread 0). L: m x m, lower triangle; inverse: NB x NB, inv(L)^T.
 __device__ __noinline__ int cholesky_tile_tensor(const Scalar* tile, int m, Scalar* L, long long ld, Scalar* inverse,
                                                  CholeskyTensorScratch& scratch) {
@@ -69,7 +69,7 @@ __device__ __noinline__ int cholesky_tile_tensor(const Scalar* tile, int m, Scal
       const Scalar v = tile[tile_at(row, col)];
       acc[p][q] = row >= col ? v : Scalar(0);
     }
-  // What the panels do not write: zeros below the diagonal, the identity beyond m.
+  // Entries that the panels do not write: zeros below the diagonal, the identity beyond m.
   for (int e = tid; e < NB * NB / 2; e += THREADS) {
     const int col = e / (NB / 2), row = e % (NB / 2) * 2;
     if (row > (col | 7) || col >= panels * 8)
@@ -117,8 +117,8 @@ __device__ __noinline__ int cholesky_tile_tensor(const Scalar* tile, int m, Scal
 #pragma unroll
     for (int q = 0; q < 4; q++) a[q] = -scratch.solved[(t + (q & 2) * 2) * STRIDE + warp * 16 + g + (q & 1) * 8];
     // Parts above the diagonal that do not carry the inverse yet are zero. A strip below the panel ends with its
-    // diagonal parts: the first is wanted in its lower half only, and one zero part follows it down. Of a strip that
-    // starts with the panel all but the first are wanted in their upper half only.
+    // diagonal parts: the first is needed in its lower half only, and one zero part follows it down. Of a strip that
+    // starts with the panel all but the first are needed in their upper half only.
     const bool below = 2 * warp > p;
     const int half = below           ? 2 * warp - p
                      : 2 * warp == p ? 1

@@ -3,11 +3,11 @@
 // The tile lives in registers: a warp owns the columns congruent to its number, a lane the rows lane and lane + 32. The
 // columns rotate by one register when all warps have eliminated one, so that the current column has a fixed place. Rows
 // stay where they are, and unscaled: a pivot row is not touched by its own step, so that later steps see a multiple of
-// what they should, which is made up for at the end. The elimination in place leaves the inverse with its rows and
-// columns permuted; that too is made good when it is stored. Per pivot one column passes through shared memory, one
-// barrier; the pivot row is passed inside each warp. Every warp goes through the choice of the next pivot, so that the
-// code has no branches and the other updates fill the gaps of its chain; only what the owner of the column finds is
-// kept. Pivots below `tiny` are replaced by that with the same sign.
+// the right value, which is corrected at the end. The elimination in place leaves the inverse with its rows and columns
+// permuted; the store reverses that too. Per pivot one column passes through shared memory, one barrier; the pivot row
+// is passed inside each warp. Every warp goes through the choice of the next pivot, so that the code has no branches
+// and the other updates fill the gaps of its chain; only the result of the owner of the column is kept. Pivots below
+// `tiny` are replaced by that with the same sign.
 #pragma once
 #include "fronts/tile_update.cuh"
 
@@ -66,7 +66,7 @@ DEVICE PivotChoice choose_pivot(const Scalar (&v)[INVERSE_ROWS], unsigned used, 
   return choice;
 }
 
-// What the steps need of the choice; by the warp that owns column k.
+// Stores the choice for the steps; by the warp that owns column k.
 DEVICE void publish(const PivotChoice& choice, const Scalar (&v)[INVERSE_ROWS], int k, Scalar* column,
                     InverseScratch& scratch) {
   const int lane = threadIdx.x & 31;

@@ -167,7 +167,7 @@ template <int M> DEVICE void clear(Sums<M>& acc) {
 #pragma unroll
       for (int q = 0; q < 8; q++) acc[i][j][q / 4][q % 4] = Scalar(0);
 }
-// acc = tile - acc. Each lane reads what `store` gives it back.
+// acc = tile - acc. Each lane reads the entries that `store` writes back.
 template <int M> DEVICE void subtract_from(Sums<M>& acc, const Scalar* tile, WarpPlace at) {
   for_pairs<M>(at, [&](int i, int j, int q, int row, int col) {
     const Pair v = *(const Pair*)(tile + tile_at(row, col));

@@ -25,7 +25,7 @@ DEVICE int tile_row(int e) { return (int)((threadIdx.x & 31) >> 2) + 8 * (e >> 1
 DEVICE int tile_column(int e) { return (int)(threadIdx.x & 3) + 4 * (e & 1); }
 
 // C += A B: rows r0 .. of A (R rows; A(i, k) = a[i + k lda]), columns c0 .. of B (C columns; B(k, j) = b[k + j ldb]),
-// k < w <= 16. What lies beyond R and C gets results of the last row or column. WHOLE: w = 16 and nothing lies beyond;
+// k < w <= 16. Entries beyond R and C get results of the last row or column. WHOLE: w = 16 and nothing lies beyond;
 // then most addresses differ by constants.
 template <int M, int N, bool WHOLE> DEVICE void add_product(Scalar (&c)[M][N][4], const Scalar* a, int lda, int r0,
                                                             int R, const Scalar* b, int ldb, int c0, int C, int w) {

@@ -1,10 +1,10 @@
 // Fronts of at most 16 rows (phase 0), one by one in a warp: assembled in shared memory, eliminated in registers.
 //
 // Kernel: factor_warps. Grid: ceil(count / 4) blocks of WARP_FRONT_THREADS; warp k takes start front k and goes on with
-// the parent when it finishes the last of its children, so nobody waits; a parent of a later phase is told. Shared
-// memory: front_shared_bytes(0, ..). While a front is eliminated and stored, the record, first entries and first items
-// of its parent are loaded. Precondition: counters of the phase are zero, and are left so. Deterministic: sums are
-// taken in the order of the plan, whoever takes them.
+// the parent when it finishes the last of its children, so no warp waits; a parent of a later phase gets an arrival
+// counted. Shared memory: front_shared_bytes(0, ..). While a front is eliminated and stored, the record, first entries
+// and first items of its parent are loaded. Precondition: counters of the phase are zero, and are left so.
+// Deterministic: sums are in the order of the plan, in any warp.
 //
 // Factor: lower R x W = [D; X], X = A21 D; LU: upper W x H = D A12. Contribution block H x H (Cholesky and LDL^T: lower
 // triangle).
@@ -97,7 +97,7 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, WARP_FRONT_THREADS, front_blocks(0, is_
     __syncwarp();
     clear_front(memory.front);
     const Places places = gauss_jordan(a, f.width, rules);
-    entries.find(args, next, lane), items.find(args, next, group);  // nothing where there is no parent
+    entries.find(args, next, lane), items.find(args, next, group);  // no-op without a parent
     store_block(args, f, a, places);
     __syncwarp();
     if (climb < 0) {

@@ -1,7 +1,7 @@
-// A front in lockstep is summed: its panels before its pivots are eliminated, its contribution block afterwards, when
-// what the pivots subtract has been written there. Members of a team own columns: nobody else adds to them, so that
-// children need not be waited for one by one, and sums have the order of the children. clear_panels, add_entries and
-// all add_to_panels of a front have a sync() between them; so have elimination and add_to_block.
+// Assembles a front in lockstep: its panels before its pivots are eliminated, its contribution block afterwards, when
+// the updates of the pivots have been written there. Members of a team own columns: no other member adds to them, so
+// that no wait between children is needed, and sums have the order of the children. clear_panels, add_entries and all
+// add_to_panels of a front have a sync() between them; so have elimination and add_to_block.
 #pragma once
 #include "lockstep/side.hpp"
 
@@ -9,7 +9,7 @@ LOCKSTEP_BEGIN
 
 template <bool cholesky, class Team, class V>
 LOCKSTEP void clear_panels(const Team& team, const LockstepParts<V>& front) {
-  const int count = front.W * (cholesky ? front.R : front.R + front.H);  // the upper panel is right behind the lower
+  const int count = front.W * (cholesky ? front.R : front.R + front.H);  // the upper panel directly follows the lower
   for (int e = team.rank; e < count; e += team.size) front.lower[e] = V{};
 }
 

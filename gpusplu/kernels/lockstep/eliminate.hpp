@@ -1,8 +1,8 @@
 // The pivots of a front are eliminated in lockstep, LU or Cholesky, in their order.
 //
-// Blocks of a few pivots, left-looking: a tile of the panels is loaded once, loses all products with the pivots before
-// it, is finished by the block of pivots, and is stored once. At last the contribution block is written, as what the
-// pivots subtract from it: the children's blocks are added to it afterwards.
+// Blocks of a few pivots, left-looking: a tile of the panels is loaded once, subtracts all products with the pivots
+// before it, is finished by the block of pivots, and is stored once. At last the contribution block is written, as the
+// update by the pivots: the children's blocks are added to it afterwards.
 #pragma once
 #include "lockstep/side.hpp"
 
@@ -26,7 +26,7 @@ LOCKSTEP void subtract_products(V (&t)[m][n], int count, Entries<V> left, int le
   }
 }
 
-// From what L(:, p) of this front is multiplied with, for column j of the front: as the arguments of subtract_products.
+// Factors of L(:, p) of this front for column j of the front: as the arguments of subtract_products.
 template <class V> struct LockstepRight {
   Entries<V> begin;
   int step, column_step;

@@ -1,4 +1,4 @@
-// What the kernels that factor batches are launched with, and the parts of a front as a lane sees them.
+// Arguments of the kernels that factor batches, and the parts of a front for one lane.
 #pragma once
 #include "lockstep/register_tile.cuh"
 
@@ -13,7 +13,7 @@ struct LaneFactorArgs {
   const FrontTile* tiles;                // of the others, as they can be computed
   const int* above;                      // of every front: its number among those above the cut
   const int* tile_begin;                 // by that number: where its large tiles begin in `flags`
-  const unsigned* pending;               // by that number: what its children have to add to `arrived`
+  const unsigned* pending;               // by that number: arrivals of its children in `arrived`
   int leaf_count, team_count, wide_count, tile_count;
   int above_count;  // fronts above the cut; `arrived` has as many words a group, `flags` tile_count
   int n, groups;

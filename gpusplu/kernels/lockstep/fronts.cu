@@ -1,12 +1,12 @@
-// Fronts of few rows: a warp factors a subtree below the cut for 32 systems, front after front, alone; above the cut a
-// team of warps does a front, panel by panel, each warp some tiles of it.
+// Fronts of few rows: a warp factors a subtree below the cut for 32 systems, front after front, by itself; above the
+// cut a team of warps factors a front, panel by panel, each warp some of its tiles.
 //
 // Kernels: factor_leaves, factor_fronts, and factor_wide_fronts with larger teams. Grid: of factor_leaves any, no more
 // than `stacks` has memory for; of the others no more than is resident. Block: LANE_THREADS, of factor_fronts
 // TEAM_THREADS. Shared memory: for each warp, and once more for each warp of factor_leaves or for the team, LEAF_TILE^2
 // * WARP_SIZE scalars; of teams also STAGED_ITEMS * WARP_SIZE scalars a warp and 16 bytes. A ticket is a task and a
 // group, all groups of a task one after another, and waits for earlier tickets only. A tile is summed in shared memory,
-// loses in registers the products with pivots to the left, is finished and is stored once. Deterministic, with any
+// subtracts in registers the products with pivots to the left, is finished and is stored once. Deterministic, with any
 // team.
 #include "lockstep/factor.cuh"
 
@@ -35,7 +35,7 @@ struct Slots {
   }
 };
 
-// Sums of tiles of a warp alone.
+// Sums of tiles of a single warp.
 struct SumSingle {
   const Items& items;
   const Scalar *values, *blocks;
@@ -51,7 +51,7 @@ struct SumSingle {
 };
 
 // Sums of tiles of a warp of a team, every `step`-th slot: entries of the next tile are on their way to shared memory
-// while the warp works on this one, and of the tile behind it is known which these are.
+// while the warp works on this one, and the entries of the tile after that are already determined.
 struct SumAhead {
   const Items& items;
   const Scalar *values, *blocks;
@@ -113,7 +113,7 @@ template <class Member, class Sums> struct SmallFront {
     load_tile(a, scratch, S);
     subtract_products(a, front.rows_of_l(i), front.columns_of_u(j), m, n, 0, before);
   }
-  // First row of the t-th tile behind pivot k + n - 1.
+  // First row of the t-th tile after pivot k + n - 1.
   DEVICE int row_of(int t, int first) const {
     const int inside = (front.W - first + S - 1) / S;
     return t < inside ? first + t * S : front.W + (t - inside) * S;
@@ -123,7 +123,7 @@ template <class Member, class Sums> struct SmallFront {
   // The first number from `number` on that is this warp's.
   DEVICE int mine_from(int number) const { return number + (team.rank + team.size - number % team.size) % team.size; }
 
-  // Pivots k .. k + n - 1; `number`: of the diagonal tile. The number of the tile behind the panel.
+  // Pivots k .. k + n - 1; `number`: of the diagonal tile. Returns the number of the tile after the panel.
   DEVICE int panel(int k, int n, int position, int number, const LanePivots& pivots, LaneStatus& status) {
     const int R = front.R, row_tiles = (front.W - k - n + S - 1) / S + (front.H + S - 1) / S,
               end = number + 1 + (CHOLESKY ? row_tiles : 2 * row_tiles);

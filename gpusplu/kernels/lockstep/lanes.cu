@@ -2,20 +2,20 @@
 // system after another, lanes have the systems next to each other.
 //
 // gather_lanes: entry k of a system is from[source[k]] of the caller's `size` numbers of that system (without source
-// from[k]), `stride` apart. Lanes behind the last system get its numbers again, so that they meet nothing that is not
-// in the batch. With `reports`: counts values that are NaN or Inf and, if `sizes`, notes the largest modulus of the
-// others. compare_lanes, behind it: of pairs of values that have to be conjugates the largest modulus of a difference;
-// the second may be COMPARED_WITH_ZERO. Grid: groups * ceil(count / MOVED_ENTRIES) blocks of LANE_THREADS.
-// scatter_lanes: back, of two arrays the one that `errors` says is better; notes the errors and steps of all right-hand
-// sides in `outcomes`. Grid: groups * ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE *
+// from[k]), `stride` apart. Lanes after the last system get its numbers again, so that they hold only values of the
+// batch. With `reports`: counts values that are NaN or Inf and, if `sizes`, records the largest modulus of the others.
+// compare_lanes, after it: of pairs of values that have to be conjugates the largest modulus of a difference; the
+// second may be COMPARED_WITH_ZERO. Grid: groups * ceil(count / MOVED_ENTRIES) blocks of LANE_THREADS.
+// scatter_lanes: back, of two arrays the better one by `errors`; records the errors and steps of all right-hand sides
+// in `outcomes`. Grid: groups * ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE *
 // (WARP_SIZE + 1) scalars. Deterministic.
 //
 // copy_systems: values of some systems out of lanes, each system's contiguous, for the host. Block k * parts + part,
 // with parts = ceil(entries / LANE_THREADS), owns LANE_THREADS consecutive entries of systems[k]. Grid: systems * parts
 // blocks of LANE_THREADS. No shared memory. Precondition: systems[k] < 32 * groups. Deterministic.
 //
-// tally_lanes, after a call that nobody waits for: adds what the call says of every system to its tally, and writes NaN
-// over the solutions of systems that have no factor. A block of LANE_THREADS a system.
+// tally_lanes, after a call without a wait: adds the status of every system to its accumulated status, and overwrites
+// the solutions of systems without a factor with NaN. A block of LANE_THREADS a system.
 #include "common/accumulate.cuh"
 #include "common/reduce.cuh"
 #include "lockstep/lanes.cuh"
@@ -163,7 +163,7 @@ struct AccumulateLanesArgs {
   int factored;    // the call has factored
 };
 
-// Adds what a call says of a system to its tally; `error`: of the solutions of a call that has solved.
+// Adds the status of a system in a call to its accumulated status; `error`: of the solutions of a call that has solved.
 DEVICE void add_up(AccumulatedLaneStatus* accumulated, const LaneReport& report, bool factored, bool solved,
                    double error) {
   LaneReport& worst = accumulated->worst;
@@ -180,7 +180,7 @@ DEVICE void add_up(AccumulatedLaneStatus* accumulated, const LaneReport& report,
 GPUSPLU_KERNEL(accumulate_lanes, AccumulateLanesArgs, LANE_THREADS, 4) {
   const int system = blockIdx.x;
   const LaneReport& report = args.reports[system];
-  const bool failed =  // a value or a pivot is none, or values are of no Hermitian matrix
+  const bool failed =  // a value or a pivot is not finite, or the matrix is not Hermitian
       report.failed || report.not_finite || is_asymmetric(report.asymmetry, report.largest);
   if (threadIdx.x == 0) {
     const double error = failed ? __longlong_as_double(0x7ff0000000000000ll) : args.outcomes[system].error;

@@ -1,7 +1,7 @@
-// What the kernels of batches share: where a lane's entries lie, how entries are assembled, and what is noted of
+// Shared by the kernels of batches: where a lane's entries lie, how entries are assembled, and the recorded data of
 // pivots.
 //
-// A lane reads and writes what belongs to its own system only, so a warp needs no synchronization with itself.
+// A lane reads and writes data of its own system only, so a warp needs no internal synchronization.
 #pragma once
 #include "common/pivots.cuh"
 #include "shared/lanes.hpp"
@@ -17,8 +17,8 @@ template <class T> DEVICE T* lane_entries(T* array, int group, long long size) {
   return array + (size * group * WARP_SIZE + lane_of());
 }
 
-// What goes into a tile: for every place, by ascending place, an entry of A first, then those of the children's blocks,
-// child by child.
+// Contributions to a tile: for every place, by ascending place, an entry of A first, then those of the children's
+// blocks, child by child.
 struct Items {
   const int* ptr;       // of tiles or parts of tiles
   const int2* item;     // x: entry of A, or ~entry of a block; y: place in the tile, IS_ENTRY added to those of A

@@ -1,9 +1,9 @@
 // r = b - op(A) x in lanes, normwise backward errors (decision 3), and which systems need another step.
 //
 // Kernel: measure_lanes. Rows of op(A) in compressed rows: for the transposes that is canonical A, for A its transpose,
-// with `source` saying which canonical value an entry is. A warp sums row after row, long ones a block, products and
-// sums in double precision. Blocks join norms, in any order, which does not matter to the largest; the last block of a
-// group decides: a solution is kept if it is better than the one before or good enough, and a system goes on while that
+// with `source` as the canonical value of each entry. A warp sums row after row, long ones a block, products and sums
+// in double precision. Blocks join norms, in any order, which does not matter to the largest; the last block of a group
+// decides: a solution is kept if it is better than the one before or good enough, and a system goes on while that
 // halves its error. With `reports`, systems with replaced pivots take no further step: their solutions are not used.
 // Grid: groups * ceil(n / MEASURED_ROWS) blocks of LANE_THREADS. Shared memory: LANE_THREADS * 4 doubles. Precondition:
 // norms of `errors` and `done` are zero. Deterministic.
@@ -72,7 +72,7 @@ template <bool NORM> DEVICE void add_entries(const LaneMeasureArgs& args, long l
   }
 }
 
-// What a row of op(A) x and its sum of moduli say.
+// A row of op(A) x and its sum of moduli.
 DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide product, double row_sum, Norms& norms) {
   const long long at = (long long)row * WARP_SIZE;
   const Wide given = widen(lane_entries(args.b, group, args.n)[at]), residual = given - product;
@@ -84,8 +84,9 @@ DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide produ
   norms.a = fmax(norms.a, row_sum);
 }
 
-// This block's rows of this lane, `step` apart, so that no block has all of the long ones if they are neighbours: these
-// by all warps, whose sums are joined in their order. `parts`: a product and a sum of every thread.
+// This block's rows of this lane, `step` apart, so that no block has all of the long ones if they are neighbours: all
+// warps process these, and their sums are joined in the order of the warps. `parts`: a product and a sum of every
+// thread.
 template <bool NORM>
 DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, int step, RowPart* parts) {
   const Scalar *values = lane_entries(args.values, group, args.nnz), *x = lane_entries(args.x, group, args.n);
@@ -131,7 +132,7 @@ DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, int
   return norms;
 }
 
-// By a lane of the last block: what becomes of its system.
+// By a lane of the last block: decides whether its system goes on.
 DEVICE bool decide(const LaneMeasureArgs& args, LaneErrors& errors, const LaneReport* report) {
   const double r = __ldcg(&errors.residual), x = __ldcg(&errors.x_norm), b = __ldcg(&errors.b_norm),
                a = __ldcg(&errors.a_norm);

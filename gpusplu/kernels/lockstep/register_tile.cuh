@@ -1,4 +1,5 @@
-// Tiles of M x N entries of a front in registers, a system a lane: what is subtracted, and how pivots are eliminated.
+// Tiles of M x N entries of a front in registers, one system per lane: subtraction of products, and elimination of
+// pivots.
 //
 // Whatever tiles a front is cut into, an entry gets the same bits: it is assembled, products of L and U are subtracted
 // one by one for ascending pivots, and an entry of L is then multiplied by the reciprocal of its pivot.

@@ -1,13 +1,13 @@
-// The arithmetic of fronts in lockstep is written once, for a device and for a processor: what differs is what a value
-// of all lanes is that one thread works with. A file of either side includes its own definitions first:
+// The arithmetic of fronts in lockstep is written once, for a device and for a processor; only the type of the values
+// that one thread processes differs. A file of either side includes its own definitions first:
 //
 //   Entries<V>      entries of an array, V each, as this thread sees them: [i] is entry i, + k begins k entries later.
 //                   On a device V is a scalar, of the lane, and entries are WARP_SIZE scalars apart; on a processor V
 //                   is a vector, or two of them for complex numbers.
 //   V               has +, -, * and +=, V{} is zero; conj(a); mul_sub(a, b, c): c - a b.
 //   TILE_ROWS<V>, TILE_COLUMNS<V>   of a tile that is kept in registers: 1, 2 or 4.
-//   a team          rank, size, sync(): who works on a front, each member with all lanes.
-//   a watch         what is noted of each system:
+//   a team          rank, size, sync(): the members that process a front, each with all lanes.
+//   a watch         records for each system:
 //                   entry(V)        an entry of the scaled matrix
 //                   multiplier(V)   an entry of L below the diagonal
 //                   upper(V)        an entry of U

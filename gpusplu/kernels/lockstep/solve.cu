@@ -2,10 +2,10 @@
 //
 // Kernel: solve_lanes. First warps go forward, each through a subtree below the cut or a front of few rows for 32
 // systems; then blocks do the fronts above these, one each: all forward, then all backward; then warps go backward.
-// Tickets are in the order of the fronts, all groups of a front one after another, and whoever waits does so for
-// earlier tickets. Grid: no more than is resident; block: LANE_THREADS. Shared memory: LANE_CONTROL_BYTES, and for each
-// warp (1 + LINES_AHEAD) * SOLVE_ROWS * WARP_SIZE scalars. With `active` groups that need nothing are passed over.
-// Deterministic, and no bit depends on the cut.
+// Tickets are in the order of the fronts, all groups of a front one after another, and a task waits only for earlier
+// tickets. Grid: no more than is resident; block: LANE_THREADS. Shared memory: LANE_CONTROL_BYTES, and for each warp (1
+// + LINES_AHEAD) * SOLVE_ROWS * WARP_SIZE scalars. With `active`, groups without work are skipped. Deterministic, and
+// no bit depends on the cut.
 #include "lockstep/solve_ahead.cuh"
 
 namespace {
@@ -27,10 +27,10 @@ DEVICE void over_tasks(const LaneSolveArgs& args, unsigned* tickets, bool last_f
   }
 }
 
-// How tasks of a group wait for each other; by one thread. A root tells itself that it has gone forward.
+// How tasks of a group wait for each other; by one thread. A root signals itself when its forward solve is done.
 struct Counters {
-  unsigned *own, *parent;            // children's tasks that have gone forward
-  unsigned *own_done, *parent_done;  // that it has gone backward
+  unsigned *own, *parent;            // children's tasks that are done forward
+  unsigned *own_done, *parent_done;  // set when the backward solve is done
   unsigned pending;
   bool is_root;
 
@@ -54,7 +54,7 @@ struct Counters {
   }
 };
 
-// Shared memory of this lane: S rows, and behind those of all warps the lines that are ahead.
+// Shared memory of this lane: S rows, and after those of all warps the prefetched lines.
 DEVICE Scalar* scratch_of_warp() {
   return (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + warp_of() * S * WARP_SIZE + lane_of();
 }
@@ -90,7 +90,7 @@ DEVICE void forward_together(const LaneSolveArgs& args, const Team& team, int f,
   forward(team, front, entries, sums, FrontRows(args, record, group), args.scaled_forward, scratch_of_warp());
   if (threadIdx.x == 0) counters.tell_parent();
 }
-// Children do not wait for solutions to be where the caller wants them.
+// Children do not wait until solutions are in the caller's array.
 DEVICE void backward_together(const LaneSolveArgs& args, const Team& team, int f, int group) {
   const LockstepFront record = args.fronts[f];
   const FrontFactor front(args, record, group, args.upper_backward, args.conjugate_backward);

@@ -1,9 +1,9 @@
-// What solves with the factors of many systems in lockstep are launched with, and how a front is solved with: rows in
-// tiles of SOLVE_ROWS, a warp each.
+// Arguments of solves with the factors of many systems in lockstep, and the solve with one front: rows in tiles of
+// SOLVE_ROWS, a warp each.
 //
-// y holds the pivots' rows in the plan's order, `sums` what rows below pivots pass on to the parent. Of a factor M of a
-// front, L or the transpose of U, e(i, p) is what row i > p of column p holds. Whoever reads entries early or late,
-// alone or with others, does the same arithmetic in the same order.
+// y holds the pivots' rows in the plan's order, `sums` the contributions of rows below to the parent. Of a factor M of
+// a front, L or the transpose of U, e(i, p) is the entry in row i > p of column p. The arithmetic and its order are the
+// same for early and late reads of entries, and for one warp and a team.
 #pragma once
 #include "lockstep/lanes.cuh"
 
@@ -34,7 +34,7 @@ struct LaneSolveArgs {
   unsigned *tickets, *arrived, *done;  // zero before; a word a group and front above the cut
 };
 
-constexpr int S = SOLVE_ROWS, TOGETHER = 4;  // pivots whose entries are loaded together
+constexpr int S = SOLVE_ROWS, TOGETHER = 4;  // pivots with entries that are loaded together
 using Rows = Scalar[S];
 
 struct Single {
@@ -47,14 +47,14 @@ struct Team {
   DEVICE void sync() const { __syncthreads(); }
 };
 
-// S entries of a factor, `step` apart; those from `count` on are not there, and stand for zeros.
+// S entries of a factor, `step` apart; those from `count` on do not exist, and stand for zeros.
 struct Line {
   const Scalar* from;
   int step, count;
   DEVICE const Scalar* at(int r) const { return from + r * step * WARP_SIZE; }
 };
 
-// A factor of a front: e(i, p), i < W, at pivots[(i * pivot_i + p * pivot_p) * WARP_SIZE], and others behind.
+// A factor of a front: e(i, p), i < W, at pivots[(i * pivot_i + p * pivot_p) * WARP_SIZE], and others after these.
 struct FrontFactor {
   int W, H, R;
   bool conjugate;
@@ -93,7 +93,7 @@ struct FrontFactor {
   }
 };
 
-// Entries of a factor, loaded when they are wanted.
+// Entries of a factor, loaded on use.
 struct EntriesNow {
   DEVICE void take(Rows& e, const Line& line) const {
 #pragma unroll
@@ -122,8 +122,8 @@ DEVICE void store_rows(const Rows& rows, Scalar* to, int count) {
     if (r < count) to[r * WARP_SIZE] = rows[r];
 }
 
-// What b and the children's sums make of tiles of rows: those of this member of the team. What does not depend on the
-// children is looked up when it is made.
+// Initial values of tiles of rows, from b and the children's sums: the tiles of this member of the team. Data that do
+// not depend on the children are loaded at construction.
 struct RowSums {
   Items items;
   const Scalar *b, *sums;
@@ -172,7 +172,7 @@ DEVICE void solve_forward(const FrontFactor& front, Entries& entries, Rows& x, i
   }
 }
 
-// The rows of tile s lose what the pivots of tile t have, whose solutions are in y.
+// Subtracts from the rows of tile s the terms of the pivots of tile t, with solutions in y.
 template <class Entries>
 DEVICE void subtract_pivots(const FrontFactor& front, Entries& entries, const FrontRows& rows, int s, int t) {
   const int count = front.count(s), end = front.end(t);
@@ -218,7 +218,7 @@ template <class Member, class Entries> DEVICE void forward(const Member& team, c
 #pragma unroll 1
     for (int s = t + 1 + (team.rank + team.size - (t + 1) % team.size) % team.size; s < all; s += team.size) {
       subtract_pivots(front, entries, rows, s, t);
-      if (s == t + 1 && s < tiles) solve(s);  // others need it next
+      if (s == t + 1 && s < tiles) solve(s);  // other tiles need it next
     }
     team.sync();
   }
@@ -240,7 +240,7 @@ DEVICE void solve_backward(const FrontFactor& front, Entries& entries, Rows& x, 
   }
 }
 
-// The pivots of tile t lose what the rows below have, whose solutions are in y; `below`: these rows.
+// Subtracts from the pivots of tile t the terms of the rows below, with solutions in y; `below`: these rows.
 template <class Entries> DEVICE void subtract_below(const FrontFactor& front, Entries& entries, const int* below,
                                                     const Scalar* y, Scalar* pivots, int t) {
   const int count = front.count(t);
@@ -262,7 +262,7 @@ template <class Entries> DEVICE void subtract_below(const FrontFactor& front, En
   store_rows(tile, pivots, count);
 }
 
-// The pivots of tile s lose what those of the later tile t have.
+// Subtracts from the pivots of tile s the terms of those of the later tile t.
 template <class Entries>
 DEVICE void subtract_later(const FrontFactor& front, Entries& entries, const FrontRows& rows, int s, int t) {
   Rows tile;
@@ -290,7 +290,7 @@ DEVICE void subtract_later(const FrontFactor& front, Entries& entries, const Fro
   store_rows(tile, rows.tile(front, s), S);
 }
 
-// Solutions of the pivots of a tile to where the caller wants them.
+// Copies solutions of the pivots of a tile to the caller's array.
 DEVICE void put_solution(const LaneSolveArgs& args, const Rows& x, int position, int count, int group) {
   const bool writes = !args.base || args.errors[group * WARP_SIZE + lane_of()].active;
 #pragma unroll

@@ -1,13 +1,13 @@
 // Substitution with one front in lockstep, forward (to the parent) and backward, for one right-hand side or several.
 //
-// Of a factor M of the front, the lower one or the transpose of the upper one, e(i, p) is what row i > p of column p
-// holds. Forward: x(i) -= e(i, p) x(p); backward: x(p) -= sum of e(i, p) x(i). With `scaled` x(p) is multiplied by the
-// reciprocal of the pivot, before (forward) or after that (backward). Which way is which:
+// Of a factor M of the front, the lower one or the transpose of the upper one, e(i, p) is the entry in row i > p of
+// column p. Forward: x(i) -= e(i, p) x(p); backward: x(p) -= sum of e(i, p) x(i). With `scaled` x(p) is multiplied by
+// the reciprocal of the pivot, before (forward) or after that (backward). The directions:
 //
 //   LU        A = L U      forward <lower>, backward <upper, scaled>; the transpose: forward <upper, scaled>, backward
 //                          <lower>, all conjugated for the conjugate transpose
-//   Cholesky  A = L L^H    forward <lower, scaled>, backward the same conjugated; the transpose: conjugated the other
-//   way
+//   Cholesky  A = L L^H    forward <lower, scaled>, backward the same conjugated; the transpose: with the conjugation
+//                          in the other direction
 //
 // rows: rows.pivot(i, q) is row i < W of right-hand side q, rows.below(i, q) row W + i; both are references.
 #pragma once

@@ -1,8 +1,8 @@
-// Entries of a front's factor on their way before they are wanted: they do not depend on what a front waits for.
+// Prefetch of entries of a front's factor, which do not depend on the values for which a front waits.
 //
 // A member of a team reads lines in an order that is known (ForwardLines, BackwardLines: that of forward and backward
-// in solve.cuh). LINES_AHEAD of them are in shared memory or on their way there; what follows is asked for of the
-// second level cache.
+// in solve.cuh). LINES_AHEAD of them are in shared memory or on their way there; the following ones are prefetched into
+// the second-level cache.
 #pragma once
 #include "lockstep/solve.cuh"
 

@@ -3,9 +3,9 @@
 // Kernel: factor_tiles, after those of fronts.cu. Grid: no more than is resident; block: LANE_THREADS. Shared memory:
 // FRONT_TILE^2 * WARP_SIZE scalars and 16 bytes. A ticket is a tile and a group, all groups of a tile one after
 // another; it waits for tiles and fronts with earlier tickets only. A tile is summed in shared memory, PART_COLUMNS
-// columns a warp; loses in registers the products of tiles to the left and above, as they come; is finished by rows or
-// columns, and is stored once. `flags` says of a tile, `arrived` of a front's children, that they are done.
-// Deterministic.
+// columns a warp; subtracts in registers the products of tiles to the left and above, as they become available; is
+// finished by rows or columns, and is stored once. `flags` marks finished tiles, `arrived` counts finished children of
+// a front. Deterministic.
 #include "lockstep/factor.cuh"
 
 namespace {
@@ -28,7 +28,7 @@ struct Tile {
   DEVICE int size(int t) const { return min(S, (t < P ? front.W : front.R) - first(t)); }
   DEVICE int steps() const { return min(min(row, column), P); }
   DEVICE unsigned* flag(int r, int c) const { return flags + tile_number(r, c, P, T, CHOLESKY); }
-  // What step k multiplies; U of Cholesky is L. Without order: looks that acquire empty the first-level cache.
+  // The operands of step k; U of Cholesky is L. Without order: acquiring polls empty the first-level cache.
   DEVICE unsigned* other(int k) const { return CHOLESKY ? flag(column, k) : flag(k, column); }
   DEVICE bool is_ready(int k) const { return load_relaxed(flag(row, k)) && load_relaxed(other(k)); }
   DEVICE void acquire(int k) const { load_acquire(flag(row, k)), load_acquire(other(k)); }
@@ -52,7 +52,7 @@ DEVICE void wait_until(const unsigned* counter, unsigned value) {
   __syncthreads();
 }
 
-// What this warp holds while products are subtracted.
+// Registers of this warp while products are subtracted.
 struct Subtile {
   int i, j, m, n;  // in the tile; none if m or n is not positive
   DEVICE explicit Subtile(const Tile& tile)
@@ -142,7 +142,8 @@ DEVICE void eliminate_triangle(Vectors& a, int n, int position, const LanePivots
   }
 }
 
-// Rows of a tile of L below n pivots, or columns of a tile of U beside them; the pivots begin at row k0 of the front.
+// Rows of a tile of L below n pivots, or columns of a tile of U to their right; the pivots begin at row k0 of the
+// front.
 template <bool BELOW>
 DEVICE void eliminate_vectors(Vectors& a, int n, int k0, const LaneFront& front, LaneStatus& status) {
   const Scalar* diagonal = front.lower + (k0 + k0 * front.R) * WARP_SIZE;

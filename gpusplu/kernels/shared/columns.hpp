@@ -10,7 +10,7 @@ constexpr int COLUMN_BLOCKS = 2;         // that share a multiprocessor's memory
 constexpr int MOST_GROUP_COLUMNS = 448;  // columns of a group
 constexpr int MOST_PLACES = 1024;        // that a warp keeps where there are no maps
 
-// What a block knows about its ticket.
+// Data of a block's ticket.
 struct ColumnControl {
   int ticket, column;
   unsigned epoch;

@@ -1,6 +1,6 @@
-// Constants of predicted seconds, as Python hands them to the core. What they are worth, in which unit and where that
-// was measured, is in the table gpusplu/cost/table.py and nowhere else: a struct of numbers is an entry of it, named by
-// the way there (Costs::cpu.column.factor is "cpu.column.factor").
+// Constants of predicted seconds, which Python passes to the core. Their values, units and measurements are only in the
+// table gpusplu/cost/table.py: a struct of numbers is an entry of it, named by its path (Costs::cpu.column.factor is
+// "cpu.column.factor").
 #pragma once
 
 namespace gs {
@@ -18,12 +18,12 @@ struct SupernodeCosts {
   double fronts, columns, flops, bytes;  // of fronts while supernodes merge; bytes: assembled
 };
 struct TaskCosts {
-  double fronts, entries, multiply_adds;  // of a refactorization by one thread, while its work is dealt
+  double fronts, entries, multiply_adds;  // of a refactorization by one thread, while its work is distributed
   double visits, bytes;                   // of a solve: of every front, and of the factor read
 };
 struct ThreadCosts {
   double leaf, team;              // the smallest task of leaves worth its bookkeeping, front worth all threads
-  double factor, inverse, solve;  // what must be left for each further thread
+  double factor, inverse, solve;  // work that must be left for each further thread
 };
 struct DissectionCosts {
   double rows, entries;  // of the graph
@@ -53,14 +53,14 @@ struct FrontPhases {
   FrontCosts warp, small, block, large;
 };
 struct PathCosts {
-  double front, pivot, full;  // one way of a solve; full: of a multiprocessor, a front when the device is full of them
+  double front, pivot, full;  // one direction of a solve; full: multiprocessor time per front on a full device
 };
 struct PathPhases {
   PathCosts warp, small, block, large;
 };
 struct DeviceCosts {
   double flop, slow_flop;  // of a multiprocessor, and of one with little double precision
-  double byte, solve;      // of the memory; of a call, one way
+  double byte, solve;      // of the memory; of a call, one direction
 };
 struct CopyCosts {
   double byte;  // from or to page-locked memory of the host
@@ -70,7 +70,7 @@ struct TileCosts {
   double flop, flop_d, flop_D;                        // of the device, for these scalars
 };
 struct TicketCosts {
-  double warp, front, panel, byte;  // of a front on its way to the root in a solve
+  double warp, front, panel, byte;  // of a front on the path to the root in a solve
 };
 struct SupernodalCosts {
   MergePhases merge;
@@ -84,14 +84,14 @@ struct SupernodalCosts {
 
 // Plans of columns on a device.
 struct ScheduleCosts {
-  double launch, hop, cluster_piece, batch_piece;  // of a level, of its pieces
+  double launch, hop, cluster_piece, batch_piece;  // of a level, of its chunks
   double pipeline, column, update;
 };
 struct GluCosts {
   ScheduleCosts schedule;
 };
 struct LongColumnCosts {
-  double update, level, block;  // by a warp; a level of columns; what begins and ends the work of a block
+  double update, level, block;  // by a warp; a level of columns; begin and end of the work of a block
   double depth, round, terms;   // of a block; terms: four of an entry
 };
 struct ColumnsCosts {

@@ -1,4 +1,4 @@
-// Fronts of phases 0 to 2 and the launches of a factorization. What phases, items and partial columns are:
+// Fronts of phases 0 to 2 and the launches of a factorization. Phases, items and partial columns are defined in
 // core/plan/fronts/plan.hpp.
 #pragma once
 #include "shared/host_device.hpp"
@@ -42,12 +42,12 @@ struct Front {
   int children;
   int owner_begin;  // into owner_ptr: assembly items of each group of 8 lanes
   int partial_begin,
-      partial_count;      // columns behind the front that take partial sums of crowded columns, and their homes
+      partial_count;      // columns after the front for parts of columns with many items, and their target columns
   int level;              // inside the phase
   long long entry_begin;  // into entry_source, entry_place, entry_scale
   long long factor;       // into the factor arena [scalars]
   long long block;        // into the arena of contribution blocks [scalars]
-  long long block_base;   // what the items' offsets count from
+  long long block_base;   // base of the items' offsets
   long long below;        // into the rows below the pivots and into the vector arena
   long long row_begin;    // into gather_ptr
 };
@@ -72,7 +72,7 @@ struct Launch {
 // Leading dimension of a front in shared memory: at least R, and 4 mod 8 so that MMA operands meet no bank conflicts.
 GPUSPLU_HOST_DEVICE constexpr int front_ld(int R) { return ((R + 3) & ~7) + 4; }
 
-// Of the shared memory of a block, besides the front and the inverted diagonal block [bytes]: records, flags.
+// Of the shared memory of a block, net of the front and the inverted diagonal block [bytes]: records, flags.
 constexpr int FRONT_CONTROL_BYTES = 256;
 // Of a block of phases 0 to 2; `scalars`: Launch::scalars.
 GPUSPLU_HOST_DEVICE constexpr int front_shared_bytes(int phase, int scalars, int scalar_bytes) {

@@ -1,4 +1,4 @@
-// Launches of the glu engine. What modes, tasks, pieces and chains are: core/plan/columns/glu_schedule.hpp.
+// Launches of the glu engine. Modes, tasks, chunks and chains are defined in core/plan/columns/glu_schedule.hpp.
 #pragma once
 #include "shared/host_device.hpp"
 
@@ -26,8 +26,8 @@ struct GluTask {
 struct GluChunk {
   int begin, end;               // tasks
   int lanes_log2;               // threads of a task
-  int level;                    // counter that counts this piece
-  int wait_level, wait_chunks;  // batch: begins when so many pieces of that level are done; -1: at once
+  int level;                    // counter that counts this chunk
+  int wait_level, wait_chunks;  // batch: begins when so many chunks of that level are done; -1: at once
   int padding[2];
 };
 
@@ -40,10 +40,10 @@ struct GluUpdate {
 // A column of a pipeline.
 struct GluStep {
   int pivot;               // its slot
-  int begin, middle, end;  // updates, those from `middle` on of what belongs to later launches
+  int begin, middle, end;  // updates, those from `middle` on of entries of later launches
 };
 
-// What a block of a pipeline does.
+// Work of a block of a pipeline.
 struct GluChain {
   int begin, end;                // steps
   int places_begin, places_end;  // of the entries in its slots
@@ -53,8 +53,8 @@ struct GluChain {
 struct GluRun {
   int mode;                    // GluMode
   int level_begin, level_end;  // -1: subtrees
-  int begin, end;              // pieces, or chains
-  int widest;                  // most pieces of a level; threads of a block of a pipeline
+  int begin, end;              // chunks, or chains
+  int widest;                  // most chunks of a level; threads of a block of a pipeline
   int slots;                   // most of a chain
 };
 

@@ -1,5 +1,6 @@
-// What the planner (core/plan), the kernels and Python (cuda/layout.py) have to agree on is in this folder, once:
-// structs, sizes, and what follows from them. Plain C++17 without the standard library, because NVRTC has none.
+// This folder holds the single definition of all that the planner (core/plan), the kernels and Python (cuda/layout.py)
+// share: structs, sizes, and values derived from them. Plain C++17 without the standard library, because NVRTC has
+// none.
 #pragma once
 
 #ifdef __CUDACC__

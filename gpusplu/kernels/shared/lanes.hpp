@@ -3,7 +3,7 @@
 //
 // Systems 32 g .. 32 g + 31 are group g. Entry e of an array of `size` entries lies at (g * size + e) * WARP_SIZE +
 // lane. A front is cut into tiles at 0, s, .., W, W + s, .., R, so that no tile crosses the end of the pivots: s is
-// FRONT_TILE in fronts of more than WIDE_ROWS rows and those above, whose tiles are tasks of a block, else LEAF_TILE.
+// FRONT_TILE in fronts of more than WIDE_ROWS rows and those above, where tiles are tasks of a block, else LEAF_TILE.
 // Tiles are numbered as they can be computed, see tile_number.
 #pragma once
 #include "shared/host_device.hpp"
@@ -12,7 +12,7 @@ namespace gs::gpu {
 
 constexpr int LANE_WARPS = 8;  // of a block
 constexpr int LANE_THREADS = LANE_WARPS * WARP_SIZE;
-constexpr int LANE_CONTROL_BYTES = 16;  // of the shared memory of a block: its ticket and the like, besides tiles
+constexpr int LANE_CONTROL_BYTES = 16;  // of the shared memory of a block: its ticket and the like, net of tiles
 // Blocks of LANE_THREADS that a multiprocessor has, of kernels that factor and solve; and in double complex numbers.
 constexpr int LANE_BLOCKS = 2;
 constexpr int LANE_BLOCKS_WIDE = 1;
@@ -27,34 +27,34 @@ constexpr int IS_ENTRY = 1 << 16;  // in the place of an item
 constexpr int STAGED_ITEMS = 16;   // that a warp of a team has on their way into shared memory
 constexpr int FRONT_TILE = 16;
 constexpr int PART_COLUMNS = FRONT_TILE / LANE_WARPS;  // columns of a tile that a warp assembles
-constexpr int SUBTILE_ROWS = 4;                        // of a tile: what a warp holds in registers
+constexpr int SUBTILE_ROWS = 4;                        // of a tile: rows that a warp holds in registers
 constexpr int SUBTILE_COLUMNS = 8;
 
 constexpr int SOLVE_ROWS = 8;         // of a front, that a warp solves for together
-constexpr int SINGLE_WARP_ROWS = 16;  // of a front above the cut that a warp solves with alone, at most
+constexpr int SINGLE_WARP_ROWS = 16;  // of a front above the cut that a single warp solves with, at most
 constexpr int LINES_AHEAD = 4;  // of SOLVE_ROWS entries, that a warp of a team has on their way into shared memory
 
 constexpr int ENTRIES_PER_BLOCK = 256;  // of a system, that a block brings into lanes or out of them
 constexpr int MEASURED_ROWS = 64;       // of op(A), that a block sums
 constexpr int MEASURE_BYTES = 32;       // of shared memory, a thread of such a block
 
-// What a factorization says of a system.
+// Status of a system after a factorization.
 struct LaneReport {
-  unsigned multiplier;  // leading bits (common/pivots.cuh) of the largest entry of L beside the diagonal
+  unsigned multiplier;  // leading bits (common/pivots.cuh) of the largest entry of L off the diagonal
   unsigned upper;       // of U
   unsigned entry;       // of A, scaled
   int n_perturbed;      // pivots that were replaced; Cholesky: that are not positive
   int n_tiny;           // of these, below `singular`
   int failed;           // n - position of the first pivot that is tiny or not positive; 0: none
   int not_finite;       // values that are NaN or Inf
-  int asymmetric;       // of a tally: 1 if values of some call were
+  int asymmetric;       // of an accumulated status: 1 if values of some call were
   double largest;       // Cholesky: entry of A in modulus
   double asymmetry;     // and difference of two that have to be conjugates
 };
 
-// What a measured solve says of a system.
+// Status of a system after a measured solve.
 struct LaneErrors {
-  double residual, x_norm, b_norm, a_norm;  // of the solution looked at last
+  double residual, x_norm, b_norm, a_norm;  // of the solution measured last
   double error;                             // normwise backward error of the best solution
   int active;                               // 1: another step may help
   int best;                                 // which of the two solutions is the best
@@ -62,15 +62,14 @@ struct LaneErrors {
   int reserved;
 };
 
-// What solves with all right-hand sides say of a system.
+// Outcome of solves with all right-hand sides for a system.
 struct LaneOutcome {
   double error;  // the largest normwise backward error
   int steps;     // most steps of refinement
   int reserved;
 };
 
-// What calls said of a system that nobody waited for, since the host last read and cleared it: it adds up and forgets
-// nothing.
+// Status of a system accumulated over calls without a wait, since the host last read and cleared it.
 struct AccumulatedLaneStatus {
   LaneReport worst;      // the largest of each of the numbers of factorizations
   double error;          // the largest backward error; Inf for a solution that is no number or was not given

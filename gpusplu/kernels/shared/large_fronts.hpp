@@ -4,7 +4,7 @@
 
 namespace gs::gpu {
 
-// What is fixed for a scalar type. The tile is also the size of the inverted diagonal blocks that the solve reads.
+// Parameters of a scalar type. The tile is also the size of the inverted diagonal blocks that the solve reads.
 struct LargeShape {
   int tile;            // rows and columns of a tile (NB)
   int threads;         // of a block
@@ -25,8 +25,8 @@ GPUSPLU_HOST_DEVICE constexpr int large_tile(int scalar_bytes) { return scalar_b
 // Leading dimension of a part of a large front with so many rows: even, as kernels take two rows at a time.
 GPUSPLU_HOST_DEVICE constexpr int large_ld(int rows) { return (rows + 1) & ~1; }
 
-// Shared memory holds the task's tile and, beside it, the pipeline or the inverted diagonal block. shared_kb: what a
-// block can have: 64 before sm_80, 99 or 163, 227 on sm_90 and sm_100. A third block a multiprocessor needs a shorter
+// Shared memory holds the task's tile and the pipeline or the inverted diagonal block. shared_kb: the most that a block
+// can have: 64 before sm_80, 99 or 163, 227 on sm_90 and sm_100. A third block a multiprocessor needs a shorter
 // pipeline; when it fitted, batches of fronts of 200 rows took 8% less, single fronts of 256 to 4096 columns 9 to 21%
 // more (Cholesky on an H200), because a thread has a third fewer registers.
 GPUSPLU_HOST_DEVICE constexpr LargeShape large_shape(int scalar_bytes, int shared_kb) {
@@ -58,7 +58,7 @@ struct LargeTask {
   int row, col;      // tile
   int entry_begin;   // entries of A in this tile, from the front's first entry
   int entry_count;
-  int row_chunks, col_chunks;  // into piece_ptr: those of its rows and of its columns
+  int row_chunks, col_chunks;  // into chunk_ptr: those of its rows and of its columns
   int tiles;                   // 2: tile (row + 1, col) is of this task too; neither has entries then
 };
 

@@ -1,4 +1,4 @@
-// Fronts and tasks of batches in lockstep: many systems of one pattern, a lane each. What they mean:
+// Fronts and tasks of batches in lockstep: many systems of one pattern, a lane each. Documented in
 // core/plan/lockstep/plan.hpp.
 #pragma once
 #include "shared/host_device.hpp"
@@ -23,7 +23,7 @@ struct LockstepFront {
   long long block;   // where its contribution block begins [entries]
 };
 
-// Fronts first .. last, a subtree or one front above all of these, worked off in this order.
+// Fronts first .. last, a subtree or one front above all of these, processed in this order.
 struct LockstepTask {
   int first, last;
   int parent;    // task, -1: none
@@ -33,12 +33,12 @@ struct LockstepTask {
   double work;  // multiply-adds and assembled entries
 };
 
-// What a factorization says of a system.
+// Status of a system after a factorization.
 struct LockstepReport {
   double multiplier;  // largest |L| (Cholesky: 0)
   double growth;      // as PivotReport has it (Cholesky: 0)
   int n_perturbed;    // pivots that were replaced
-  int n_tiny;         // of these, small enough to mean a singular matrix
+  int n_tiny;         // of these, small enough to indicate a singular matrix
   int failed;         // column of A of the first tiny pivot (Cholesky: that is not positive), or -1
   int not_finite;     // 1: there is a NaN or Inf
   int not_symmetric;  // 1: the values of a system for Cholesky are not Hermitian, or nearly so

@@ -1,4 +1,4 @@
-// Solves with fronts. In which order: core/plan/fronts/solve_schedule.hpp.
+// Solves with fronts. Their order: core/plan/fronts/solve_schedule.hpp.
 #pragma once
 #include "shared/large_fronts.hpp"
 
@@ -7,7 +7,7 @@ namespace gs::gpu {
 constexpr int SOLVE_THREADS = 256;  // of a block
 constexpr int SOLVE_WARPS = SOLVE_THREADS / WARP_SIZE;
 constexpr int SOLVE_SLOTS = SOLVE_WARPS;  // records of a ticket
-constexpr int SOLVE_CONTROL = 8;          // words ahead of the counters; in SOLVES: how many solves there were
+constexpr int SOLVE_CONTROL = 8;          // words ahead of the counters; in SOLVES: the number of solves so far
 constexpr int SOLVES = 0;
 // Words of `control`.
 constexpr int FORWARD_TICKET = 0;
@@ -17,7 +17,7 @@ constexpr int LARGE_BACKWARD_TICKET = 3;
 constexpr int SOLVE_TICKETS = 4;
 
 constexpr int LANE_ROWS = 3;                                    // of a lane where a warp solves a front of phase 1 or 2
-constexpr int WARP_SOLVE_ROWS = WARP_SIZE * LANE_ROWS - PANEL;  // of such a front; a panel has room behind it
+constexpr int WARP_SOLVE_ROWS = WARP_SIZE * LANE_ROWS - PANEL;  // of such a front; a panel fits after it
 
 enum SolveKind { SOLVE_EMPTY = -1, SOLVE_TINY = 0, SOLVE_WARP = 1, SOLVE_BLOCK = 2 };
 
@@ -30,7 +30,7 @@ struct SolveFront {
   int parent;                      // -1: none in this launch
   int children;                    // in this launch
   int below;                       // into below and the vector arena
-  int gather_begin, gather_count;  // pieces
+  int gather_begin, gather_count;  // chunks
   long long factor;
 };
 
@@ -64,7 +64,7 @@ GPUSPLU_HOST_DEVICE constexpr int large_solve_blocks(bool forward, int columns) 
 
 // Shared memory of a block that solves with `columns` right-hand sides at a time: the ticket, and scalars.
 constexpr int SOLVE_TICKET_BYTES = 16;
-// Sums of gathers, a panel behind a vector of the front's rows, twice.
+// Sums of gathers, a panel after a vector of the front's rows, twice.
 GPUSPLU_HOST_DEVICE constexpr int solve_scalars(int columns) {
   return (SOLVE_THREADS + 2 * (SOLVE_THREADS + PANEL)) * columns;
 }

@@ -1,11 +1,11 @@
-// What all engines' kernels of values, residuals and solves share with the host.
+// Shared between the host and all engines' kernels of values, residuals and solves.
 #pragma once
 #include "shared/host_device.hpp"
 
 namespace gs::gpu {
 
-// What a factorization and a measured solve say about themselves. Whoever measures a solve moves it to the host and
-// clears it; after a factorization that nothing was solved with the engine does.
+// Status of a factorization and of a measured solve. The kernel that measures a solve moves it to the host and clears
+// it; after a factorization without a solve the engine does.
 struct Status {
   int n_perturbed;   // LU: pivots that were too small and replaced; Cholesky: pivots that are not positive
   int n_tiny;        // of these, below `singular`: A may be singular
@@ -17,7 +17,7 @@ struct Status {
   double residual, x_norm, b_norm, a_norm;  // infinity norms of the last measured solve
 };
 
-// What calls said that nobody waited for, since the host last read and cleared it: it adds up and forgets nothing.
+// Status accumulated over calls without a wait, since the host last read and cleared it.
 struct AccumulatedStatus {
   Status last;            // of the last factorization; the norms of the last measured solve
   Status worst;           // the largest of each count, and of growth
@@ -30,7 +30,7 @@ struct AccumulatedStatus {
   long long worst_solve;  // the solve with the largest backward error, from 1; 0: all are zero
 };
 
-// The largest difference of entries (i, j) and (j, i), beside the largest entry, of a matrix that is taken for
+// The largest difference of entries (i, j) and (j, i), relative to the largest entry, of a matrix that counts as
 // symmetric, in units of the precision: assembled matrices differ by rounding.
 constexpr double SYMMETRY_UNITS = 1e3;
 constexpr int NOT_COMPARED = -1;  // in the list of values that others have to equal

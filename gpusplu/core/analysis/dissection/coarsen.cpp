@@ -106,8 +106,8 @@ void match_range(Workspace& ws, const Graph& g, Clusters& c, Range& range, idx h
       range.single.push_back(order[i]);
 }
 
-// The vertices that are left when those without a partner in their range have looked beyond it. Which of them have a
-// free neighbour at all is found out in parallel; there are fewer and fewer.
+// The remaining vertices after those without a partner in their range have searched beyond it. Which of them have a
+// free neighbour at all is determined in parallel; there are fewer and fewer.
 template <bool weighted> std::vector<idx> match_across(Workspace& ws, const Graph& g, Clusters& c,
                                                        std::vector<Range>& parts, idx heaviest, Random& random) {
   if (parts.size() == 1) return std::move(parts[0].single);
@@ -126,8 +126,8 @@ template <bool weighted> std::vector<idx> match_across(Workspace& ws, const Grap
   return single;
 }
 
-// What a vertex without a partner sees: the neighbouring pair over the heaviest edge, and the neighbour over the
-// heaviest edge.
+// The candidates of a vertex without a partner: the neighbouring pair over the heaviest edge, and the neighbour over
+// the heaviest edge.
 struct Outlook {
   idx pair = -1, hub = -1;
 };
@@ -149,8 +149,8 @@ template <bool weighted> Outlook inspect_neighbours(const Graph& g, const Cluste
 }
 
 // Vertices without a partner join the neighbouring pair over the heaviest edge, or pair up over their heaviest
-// neighbour (the leaves of a star would otherwise stay single at every level). In large graphs all look around at the
-// same time, and again when another one was faster.
+// neighbour (the leaves of a star would otherwise stay single at every level). In large graphs all vertices search in
+// parallel, and search again when another thread took the candidate first.
 template <bool weighted> void match_leftovers(Workspace& ws, const Graph& g, Clusters& c,
                                               const std::vector<idx>& single, idx heaviest, int n_parts) {
   const off count = (off)single.size();
@@ -161,7 +161,7 @@ template <bool weighted> void match_leftovers(Workspace& ws, const Graph& g, Clu
         outlook[k] = inspect_neighbours<weighted>(g, c, single[k], heaviest);
     });
   Zeros& waiting = ws.slot;  // by hub, plus one
-  ws.list.clear();           // hubs somebody has waited at
+  ws.list.clear();           // hubs with a waiting vertex
   for (off k = 0; k < count; k++) {
     const idx v = single[k];
     Outlook seen = n_parts > 1 ? outlook[k] : inspect_neighbours<weighted>(g, c, v, heaviest);

@@ -12,7 +12,7 @@ constexpr double kBalance = 1.25;  // a side weighs at most this many halves
 inline idx edge_weight(const Graph& g, off p) { return g.edge_weight ? g.edge_weight[p] : 1; }
 
 struct Gain {
-  idx gain;       // what the cut falls by when the vertex changes sides
+  idx gain;       // decrease of the cut when the vertex changes sides
   bool boundary;  // has an edge in the cut
 };
 Gain gain_of(const Graph& g, const Partition& part, idx v) {

@@ -1,4 +1,4 @@
-// What the stages of nested dissection share: memory, graphs, hierarchies, the heap of gains, random numbers.
+// Shared by the stages of nested dissection: memory, graphs, hierarchies, the heap of gains, random numbers.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
@@ -27,7 +27,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// Uninitialised memory, aligned to cache lines. Large blocks ask for huge pages: one page fault for every 2 MiB.
+// Uninitialised memory, aligned to cache lines. Large blocks request huge pages: one page fault for every 2 MiB.
 class Block {
  public:
   Block() = default;
@@ -48,7 +48,7 @@ template <class T> constexpr std::size_t padded_bytes(std::size_t count) {
   return (count * sizeof(T) + kLine - 1) & ~(kLine - 1);
 }
 
-// Cuts arrays off a piece of memory, each on its own cache lines.
+// Cuts arrays off a memory block, each on its own cache lines.
 class Carver {
  public:
   explicit Carver(std::byte* at) : at_(at) {}
@@ -70,7 +70,7 @@ class Arena {
     bool operator==(const Mark&) const = default;
   };
   template <class T> T* get(std::size_t count) { return reinterpret_cast<T*>(raw(padded_bytes<T>(count))); }
-  // Gives back what the last allocation, which begins at p, has beyond `count` elements.
+  // Releases the part of the last allocation, which begins at p, beyond `count` elements.
   template <class T> void shrink(T* p, std::size_t count) {
     top_ = (std::size_t)(reinterpret_cast<std::byte*>(p) - blocks_[block_].data()) + padded_bytes<T>(count);
   }
@@ -84,7 +84,7 @@ class Arena {
   std::size_t block_ = 0, top_ = 0;
 };
 
-// Releases what was allocated during its life.
+// Releases all allocations made during its lifetime.
 class ArenaScope {
  public:
   explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
@@ -195,9 +195,9 @@ class Tasks;
 
 // Memory of one thread. reserve(n) before it is used on a graph of n vertices.
 struct Workspace {
-  Tasks* tasks = nullptr;  // with which threads are shared; null: there are none to share with
+  Tasks* tasks = nullptr;  // the task queue shared with other threads; null: single thread
   Arena arena;             // scratch
-  Arena kept;              // pieces that wait to be ordered
+  Arena kept;              // components to be ordered later
   Block clusters;          // of coarsening
   GainHeap heap[2];
   Zeros slot;    // all 0 between uses

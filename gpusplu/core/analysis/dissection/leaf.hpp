@@ -1,4 +1,4 @@
-// Minimum degree on small pieces.
+// Minimum degree on small components.
 #pragma once
 #include "analysis/dissection/graph.hpp"
 

@@ -1,5 +1,5 @@
-// Compression, dissection of what is left as tasks on a team, expansion. What each stage does and where it comes from
-// is said in compress.hpp and nd_*.cpp.
+// Compression, dissection of the reduced graph as tasks on a team, expansion. compress.hpp and the files of this folder
+// document the stages and their sources.
 #include "analysis/dissection/nested_dissection.hpp"
 
 #include <algorithm>
@@ -18,10 +18,10 @@
 namespace gs {
 namespace {
 
-constexpr idx kTwice = 3000;  // up to this size, both ways of partitioning are tried on the whole graph
+constexpr idx kTwice = 3000;  // up to this size, both partitioning methods are tried on the whole graph
 constexpr int kProbers = 4;   // threads that take part in a probe; the others find work in the graph itself
 
-// One order of a graph whose connected pieces are known.
+// One order of a graph with known connected components.
 struct Attempt {
   std::vector<idx> order;
   std::vector<nd::Component> components;

@@ -9,14 +9,14 @@
 
 namespace gs::nd {
 
-// Orders a ball of some thousand vertices both ways and compares the flops of its factorization. (The size of the top
-// separator does not tell.) The two trials and their parts may run on different threads: theirs is a queue of tasks of
-// its own, so that nobody who works on a trial waits for the answer.
+// Orders a ball of some thousand vertices by both methods and compares the flops of its factorization. (The size of the
+// top separator is no guide.) The two trials and their parts may run on different threads; they have a task queue of
+// their own, so that no thread that runs a trial waits for the answer.
 class Probe {
  public:
   Probe(const Graph& whole, std::uint64_t seed);
   void help();      // takes part until both trials are done
-  Coarse answer();  // the same, and what they found
+  Coarse answer();  // the same, and returns the better method
 
  private:
   double trial(Coarse coarse, Workspace& ws) const;
@@ -30,7 +30,7 @@ class Probe {
   Tasks tasks_;
 };
 
-// Sum of the squared column counts of the Cholesky factor in that order: vertices of the graph by places.
+// Sum of the squared column counts of the Cholesky factor in that order: order[place] is a vertex of the graph.
 double factor_flops(const Graph& graph, const std::vector<idx>& order);
 
 }  // namespace gs::nd

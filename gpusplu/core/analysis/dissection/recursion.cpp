@@ -13,10 +13,10 @@
 namespace gs::nd {
 namespace {
 
-constexpr idx kFork = 1000;       // one child of a piece of this size may be ordered by another thread
+constexpr idx kFork = 1000;       // one child of a component of this size may be ordered by another thread
 constexpr idx kParallel = 4000;   // from this size on, both children are cut out at the same time
-constexpr int kGenerations = 3;   // a hierarchy is coarsened anew at every third depth
-constexpr idx kDenseLeaf = 2048;  // pieces without a separator, up to which minimum degree is affordable
+constexpr int kGenerations = 3;   // a hierarchy is coarsened again at every third depth
+constexpr idx kDenseLeaf = 2048;  // largest component without a separator that minimum degree can order
 constexpr int kDeepest = 100;     // unbalanced beyond reason
 
 void order_by_degree(const Component& component, idx* order) {
@@ -32,7 +32,7 @@ void order_small(const Context& context, Workspace& ws, const Component& compone
   order_leaf(ws, context.whole, component.vertex, component.hierarchy.level[0].n, context.order + component.first);
 }
 
-// Cuts a piece in two and orders its separator. False: there is none.
+// Cuts a component in two and orders its separator. Returns false if there is none.
 bool divide(const Context& context, Workspace& ws, Component& component, Component child[2]) {
   const Graph g = component.hierarchy.level[0];
   ArenaScope scope(ws.arena);
@@ -49,13 +49,14 @@ bool divide(const Context& context, Workspace& ws, Component& component, Compone
   return true;
 }
 
-// Whether the piece is the top of this thread's memory. It is not where the thread waits for a piece that it cut out
-// later and another thread orders from where it lies, and takes this one up meanwhile.
+// Whether the component is at the top of this thread's memory. It is not if the thread cut out another component later,
+// which another thread is ordering in place, and processes this one while it waits.
 bool on_top(const Workspace& ws, const Component& component) {
   return component.owner == &ws.kept && component.end == ws.kept.mark();
 }
 
-// Moves the children down to where the piece was, if that was the top of this thread's memory. Returns the upper one.
+// Moves the children down to the place of the component, if that was the top of this thread's memory. Returns the upper
+// one.
 int slide(Workspace& ws, const Component& component, bool was_on_top, Component child[2]) {
   const Arena::Mark a = child[0].mark, b = child[1].mark;
   const int upper = a.block < b.block || (a.block == b.block && a.top < b.top) ? 1 : 0;

@@ -7,12 +7,12 @@
 
 namespace gs::nd {
 
-inline constexpr idx kLeaf = 240;  // pieces up to this size are ordered by minimum degree
+inline constexpr idx kLeaf = 240;  // components up to this size are ordered by minimum degree
 
 struct Context {
   Graph whole;
   idx* order;                      // places -> vertices of the whole graph
-  std::function<Coarse()> coarse;  // which partitions suit the coarse levels
+  std::function<Coarse()> coarse;  // partition type of the coarse levels
 };
 
 void dissect(const Context& context, Workspace& ws, Component& component);

@@ -74,7 +74,7 @@ int choose_side(const Workspace& ws, const Graph& g, const Partition& part, off 
   return best;
 }
 
-// Takes the moves after the first `keep` back. ws.beside is recomputed by the next pass.
+// Undoes the moves after the first `keep`. The next pass recomputes ws.neighbour_weight.
 void undo(Workspace& ws, const Graph& g, Partition& part, std::size_t keep) {
   while (ws.moves.size() > 2 * keep) {
     const std::size_t pulled_before = (std::size_t)ws.moves.back();

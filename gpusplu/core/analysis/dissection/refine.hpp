@@ -15,7 +15,7 @@ struct Partition {
   off cut = 0;                // while it is an edge bisection: weight of the edges between the sides
 };
 
-// What the moves of a pass may go without a gain before the pass ends, for a boundary of `size` vertices.
+// Number of moves without a gain that end a pass, for a boundary of `size` vertices.
 inline idx patience(idx size) { return kPatience + size / 16 < 2 * size + 15 ? kPatience + size / 16 : 2 * size + 15; }
 
 // Fiduccia-Mattheyses refinement of a vertex separator. ws.boundary: a superset of it, on entry and on exit.

@@ -12,8 +12,8 @@ enum class Coarse { separators, cuts };
 // Size at which coarsening of a graph of n vertices ends and V-cycles begin.
 idx coarse_target(idx n);
 
-// Separates hierarchy.level[0], the last of whose levels has about coarse_target(n) vertices. The arrays of `part` are
-// the caller's. Cost: O(entries log n).
+// Separates hierarchy.level[0]; the last level of the hierarchy has about coarse_target(n) vertices. The caller owns
+// the arrays of `part`. Cost: O(entries log n).
 void find_separator(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Partition& part, Random& random);
 
 }  // namespace gs::nd

@@ -87,7 +87,7 @@ Selection select_clusters(Workspace& ws, const Selection& members, const idx* cl
 }
 
 std::size_t bytes_of(const Selection& s, bool edge_weights, bool labels) {
-  const std::size_t n = s.count, m = (std::size_t)s.entries + 1;  // one entry is written behind the last and not kept
+  const std::size_t n = s.count, m = (std::size_t)s.entries + 1;  // one entry is written after the last and not kept
   return padded_bytes<off>(n + 1) + padded_bytes<idx>(n) * (labels ? 2 : 1) +
          padded_bytes<idx>(m) * (edge_weights ? 2 : 1);
 }
@@ -120,7 +120,7 @@ Graph take(Workspace& ws, Carver& carver, const Graph& g, Selection& s) {
       total[i] += weight[row++] = s.weight[v];
       for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
         const idx u = s.local[g.adj[p]];
-        if (size == last) continue;  // the next range's place; nothing is left to take here
+        if (size == last) continue;  // the next range's place; nothing remains to take here
         adj[size] = u;
         if (edge_weight) edge_weight[size] = g.edge_weight[p];
         size += u >= 0;

@@ -35,7 +35,7 @@ void Tasks::run(Task& task, Workspace& ws, std::unique_lock<std::mutex>& lock) {
   try_to(task.body, ws);
   lock.lock();
   task.state = done;
-  if (takers_.sleepers) takers_.wakes.notify_all();  // whoever waits for the task may be among them
+  if (takers_.sleepers) takers_.wakes.notify_all();  // a thread that waits for this task may be among them
   if (waiters_.sleepers) waiters_.wakes.notify_all();
 }
 
@@ -59,7 +59,7 @@ template <class Ready> void Tasks::pause(Bed& bed, std::unique_lock<std::mutex>&
     bed.wakes.wait(lock);
   } else if (bed.wakes.wait_for(lock, std::chrono::milliseconds(10)) == std::cv_status::timeout) {
     lock.unlock();
-    must_stop();  // whoever has a task then ends it soon
+    must_stop();  // running tasks then end soon
     lock.lock();
   }
   bed.sleepers--;

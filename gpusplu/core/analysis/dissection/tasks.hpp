@@ -13,12 +13,12 @@ namespace gs::nd {
 
 struct Workspace;
 
-// Tasks that idle threads may take, the largest first. Whoever offered a task waits for it before it returns, so tasks
-// may use the stack and the arenas of the thread that offered them. Tasks of half a millisecond follow each other
-// closely, so those who wait look around for a moment before they sleep.
+// Tasks that idle threads may take, the largest first. The thread that offers a task waits for it before it returns, so
+// tasks may use the stack and the arenas of that thread. Tasks of half a millisecond follow each other closely, so
+// waiting threads poll for a moment before they sleep.
 //
-// What throws leaves the workspace it ran in as it was at that moment, amid the work of who waited meanwhile. So it is
-// the end for all: nothing more is begun, and whoever joins a task gets the error.
+// A task that throws leaves its workspace in an intermediate state, in the middle of the work of the thread that ran it
+// while waiting. So the first error ends everything: no further task begins, and every join rethrows the error.
 class Tasks {
  public:
   enum State { pending, taken, done };
@@ -28,16 +28,17 @@ class Tasks {
     std::atomic<State> state = pending;
   };
   void offer(Task& task);
-  // Runs the task unless somebody has taken it; then waits for its end and, with `help`, runs other tasks meanwhile.
+  // Runs the task unless another thread has taken it; else waits for its end and, with `help`, runs other tasks
+  // meanwhile.
   void join(Task& task, Workspace& ws, bool help);
-  bool withdraw(Task& task);                                                // false: somebody has taken it
+  bool withdraw(Task& task);                                                // false: a thread has taken it
   void serve(Workspace& ws);                                                // runs tasks until close()
-  void try_to(const std::function<void(Workspace&)>& body, Workspace& ws);  // the same for what nobody joins
-  void rethrow();                                                           // what was thrown first
+  void try_to(const std::function<void(Workspace&)>& body, Workspace& ws);  // keeps an error for rethrow
+  void rethrow();                                                           // throws the first error
   void close();
 
  private:
-  // Where those sleep who would take a task, and those who only wait for the end of one.
+  // Where threads sleep: those that would take a task, and those that only wait for the end of one.
   struct Bed {
     std::condition_variable wakes;
     int sleepers = 0;
@@ -49,7 +50,7 @@ class Tasks {
   std::mutex mutex_;
   Bed takers_, waiters_;
   std::vector<Task*> pending_;
-  std::atomic<int> n_pending_ = 0;  // for those who look without the lock
+  std::atomic<int> n_pending_ = 0;  // read without the lock
   std::atomic<bool> closed_ = false;
   std::exception_ptr error_;  // the first
 };
@@ -61,7 +62,7 @@ class Fork {
   ~Fork();
   Fork(const Fork&) = delete;
   Fork& operator=(const Fork&) = delete;
-  void join(bool help);  // throws what this task or another threw
+  void join(bool help);  // rethrows the error of this task or another
 
  private:
   Tasks* tasks_;

@@ -9,11 +9,11 @@
 namespace gs::gpu {
 namespace {
 
-constexpr double kMostUpdates = 2e7;  // laid out flat, 16 bytes each
+constexpr double kMostUpdates = 2e7;  // stored flat, 16 bytes each
 constexpr double kPipelines = 1000;   // that run at a time
 
-// The elimination tree of the pattern of L + U and its transpose: whoever updates a column, or writes what it reads, is
-// below it.
+// The elimination tree of the pattern of L + U and its transpose: every column that updates a column, or writes what it
+// reads, is below it.
 std::vector<idx> elimination_tree_of(const ColumnPlan& plan) {
   GrowingTree tree(plan.n);
   for (idx k = 0; k < plan.n; k++) {

@@ -9,8 +9,8 @@
 
 namespace gs::gpu {
 
-// Entry (i, k) belongs to column min(i, k), and so to its chain, if that has one: whoever updates it is below that
-// column in the tree, so in the same chain or in an earlier launch.
+// Entry (i, k) belongs to column min(i, k), and so to the chain of that column, if there is one: every column that
+// updates it is below that column in the tree, so in the same chain or in an earlier launch.
 PipelineWriter::Sizes PipelineWriter::number_chain(const std::vector<idx>& columns, idx chain) {
   Sizes sizes;
   for (const idx j : columns) {
@@ -73,7 +73,7 @@ void PipelineWriter::fill_chain(const std::vector<idx>& columns, const GluChain&
     }
 }
 
-// Updates of what belongs to the chain from the begin, the others from the end.
+// Updates of the chain's entries go from the beginning on, all others from the end.
 void PipelineWriter::fill_step(idx j, GluStep& step, off update) {
   const off end = update + work_.below[j] * work_.right[j];
   off front = update, back = end;

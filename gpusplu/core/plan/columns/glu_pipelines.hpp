@@ -1,4 +1,4 @@
-// Pipelines of the glu engine: chains of columns, their entries and updates laid out flat (glu_schedule.hpp).
+// Pipelines of the glu engine: chains of columns, their entries and updates stored flat (glu_schedule.hpp).
 #pragma once
 #include <vector>
 
@@ -11,7 +11,7 @@ class PipelineWriter {
   PipelineWriter(const ColumnPlan& plan, const GluWork& work, GluSchedule& out)
       : plan_(plan), work_(work), out_(out), owner_(plan.n, -1), slot_(plan.nnz()) {}
 
-  // A block of the launch to come; columns in an order in which they can be worked off.
+  // A block of the launch to come; columns in an order in which they can be processed.
   void add_chain(std::vector<idx> columns) { columns_.push_back(std::move(columns)); }
   // The launch of the chains since the last one, if there are any. Time: linear in their updates, shared by the
   // threads.

@@ -109,7 +109,7 @@ class LevelWriter {
   std::vector<idx> columns_, pipeline_;
   off slots_ = 0;             // of the pipeline to come
   idx pipeline_begin_ = 0;    // its first level
-  idx next_ = 0, last_ = -1;  // task to be written; last level with pieces in this run
+  idx next_ = 0, last_ = -1;  // task to be written; last level with chunks in this run
 };
 
 void write_forest(const GluForest& forest, PipelineWriter& pipelines) {

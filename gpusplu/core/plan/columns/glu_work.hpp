@@ -1,5 +1,4 @@
-// What columns, levels and subtrees of the glu engine take, and how they are divided among its modes
-// (glu_schedule.hpp).
+// Times of columns, levels and subtrees of the glu engine, and their division among its modes (glu_schedule.hpp).
 #pragma once
 #include <vector>
 
@@ -19,13 +18,13 @@ struct GluWork {
 
 int glu_lanes_log2(off count);  // threads of a task: up to two entries each
 
-// Subtrees that pipelines work off before the levels.
+// Subtrees that pipelines process before the levels.
 struct GluForest {
   std::vector<idx> chain;      // of every column, in the order of the launches; -1: left to the levels
   std::vector<idx> phase_ptr;  // first chain of every phase
   double microseconds = 0;
 };
-// What is left, level by level.
+// The remaining columns, level by level.
 struct GluLevels {
   std::vector<int> modes;  // GluMode of a level; -1: no column of it is left
   double microseconds = 0;

@@ -8,7 +8,7 @@
 namespace gs::gpu {
 namespace {
 
-// n: nobody needs the column.
+// n: no column needs it.
 std::vector<idx> parents(const ColumnPattern& p) {
   std::vector<idx> parent(p.n, p.n);
   for (idx k = 0; k < p.n; k++) {
@@ -86,7 +86,7 @@ std::vector<idx> group_levels(const ColumnPattern& p, const std::vector<idx>& fi
   const idx groups = (idx)first.size() - 1;
   const std::vector<idx> group_of = part_of_each(first, p.n);
   std::vector<idx> level(groups, 0);
-  for (idx g = 0; g < groups; g++) {  // what lower groups push is there
+  for (idx g = 0; g < groups; g++) {  // the contributions of lower groups are complete
     for (off e = p.col_ptr[first[g]]; e < p.col_ptr[first[g + 1]]; e++)
       if (p.row[e] < first[g]) level[g] = std::max(level[g], level[group_of[p.row[e]]] + 1);
     for (off e = p.col_ptr[first[g]]; e < p.col_ptr[first[g + 1]]; e++)

@@ -1,4 +1,4 @@
-// In which order columns can be worked off. Cost: a visit of every entry, and a sort of the columns.
+// An order in which columns can be processed. Cost: a visit of every entry, and a sort of the columns.
 #include <algorithm>
 #include <numeric>
 
@@ -10,7 +10,7 @@ namespace {
 void number_levels(ColumnPlan& plan) {
   plan.level.assign(plan.n, 0), plan.level_left.assign(plan.n, 0);
   for (idx k = 0; k < plan.n; k++) {
-    idx level = plan.level[k], left = 0;  // of rows of L that name k the columns before have told already
+    idx level = plan.level[k], left = 0;  // level from rows of L that name k, set by earlier columns
     for (off p = plan.col_ptr[k]; p < plan.diag[k]; p++) {
       level = std::max(level, plan.level[plan.row[p]] + 1);
       left = std::max(left, plan.level_left[plan.row[p]] + 1);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr idx MOST_TERMS = 16;   // of a shallow entry, which one thread sums up
 constexpr idx HUGE_TERMS = 512;  // from here on all warps sum up an entry
-constexpr idx DEEP = -1;         // depth of what cannot be shallow
+constexpr idx DEEP = -1;         // depth of entries that cannot be shallow
 
 struct Analyzer {
   const ColumnPattern& p;
@@ -66,10 +66,10 @@ struct Analyzer {
       if (d >= depths) d = DEEP;
   }
 
-  idx kind(idx t) const { return terms[t] > HUGE_TERMS ? 0 : 1; }  // of what is not shallow
+  idx kind(idx t) const { return terms[t] > HUGE_TERMS ? 0 : 1; }  // of entries that are not shallow
 
   idx shallow_count() const { return uppers - (idx)std::count(depth.begin(), depth.begin() + uppers, DEEP); }
-  // Terms that shallow entries have a part in.
+  // Terms with a shallow entry as a factor.
   off listed() const {
     off count = 0;
     for (idx t = 0; t < uppers; t++) {

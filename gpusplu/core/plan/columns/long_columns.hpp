@@ -1,11 +1,12 @@
-// Columns with so many entries of U that one warp, which applies one update after the other, would be what everybody
-// waits for (kernels/columns/long_columns.cuh). A block works on such a column instead.
+// Columns with so many entries of U that one warp, which applies one update after the other, would hold up all others
+// (kernels/columns/long_columns.cuh). A block works on such a column instead.
 //
 // Most of its updates come from the ends of branches and hardly depend on each other. Depth within the column: 0 for an
-// entry that no update of the column reaches, else one more than the deepest of the entries of U whose updates reach
-// it. Shallow entries: those of U of at most some depth that few terms reach, all of them shallow. They are sums of
-// terms L(i, j) U(j, k), as many at a time as a depth has. What shallow entries mean to all others is summed up next.
-// The other entries of U, often the end of a chain, take the rest one after the other, as in all columns.
+// entry that no update of the column reaches, else one more than the depth of the deepest entry of U with an update
+// that reaches it. Shallow entries: those of U of at most some depth that few terms reach, all of them shallow. They
+// are sums of terms L(i, j) U(j, k), as many at a time as a depth has. The contributions of shallow entries to all
+// others are summed next. The other entries of U, often the end of a chain, take the rest one after the other, as in
+// all columns.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -26,8 +27,8 @@ struct LongColumns {
   std::vector<std::int32_t> level, rest, shallow;
 };
 
-// Columns before p.n that a warp would still work on when all that they depend on is finished. `level`: of every
-// column, of the plan. Their terms are not more than `most_listed`, which lists of 8 bytes each have room for.
+// Columns before p.n that a warp would still be processing when all their dependencies are finished. `level`: of every
+// column, of the plan. Their terms are not more than `most_listed`, the capacity of lists of 8 bytes each.
 std::vector<idx> choose_long_columns(const ColumnPattern& pattern, const idx* level, const LongColumnCosts& costs,
                                      off most_listed = 20'000'000);
 

@@ -36,7 +36,7 @@ void join_columns(const LuPattern& lu, ColumnPlan& plan) {
   });
 }
 
-// As another symbolic phase found them.
+// The pattern found by another symbolic phase.
 void take_columns(const ColumnPattern& pattern, ColumnPlan& plan) {
   const idx n = plan.n;
   plan.col_ptr.assign(pattern.col_ptr, pattern.col_ptr + n + 1), plan.diag.assign(pattern.diag, pattern.diag + n);

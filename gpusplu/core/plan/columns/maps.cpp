@@ -1,4 +1,4 @@
-// Where every update lands, so that kernels need not search. Columns in parallel; each marks its rows once.
+// Targets of all updates, so that kernels need not search. Columns in parallel; each marks its rows once.
 #include "plan/columns/plan.hpp"
 #include "plan/team.hpp"
 

@@ -1,20 +1,20 @@
-// What the column engines (glu, sflu, crisscross) are told before they see values: the static pattern of L + U for
-// pivots that a factorization on the CPU has chosen, in which order its columns can be worked off, and where updates
-// land. Flat arrays, copied to the device as they are.
+// The plan of the column engines (glu, sflu, crisscross), independent of values: the static pattern of L + U for pivots
+// that a factorization on the CPU has chosen, an order in which its columns can be processed, and the targets of
+// updates. Flat arrays, copied to the device as they are.
 //
 // B = (Dr A Dc)[row_perm][:, col_perm] = L U, all pivots on the diagonal. Entries of L + U in compressed columns with
 // ascending rows, the unit diagonal of L not stored: column k is row[col_ptr[k] .. col_ptr[k+1]); U's part comes first
 // and ends with the diagonal at diag[k]; L's follows. By rows: row i has columns col[row_ptr[i] .. row_ptr[i+1]), and
-// place says where each of these entries is in the columns.
+// place gives the position of each of these entries in the columns.
 //
 // Entry e of A is canonical entry entry_source[e], times entry_scale[e] (empty: ones), at entry_place[e]. All others
 // are fill and start as zero. In canonical order.
 //
 // Levels. Right-looking, column j updates the columns k of its row of U: L(i, j) U(j, k) goes to (i, k), and in doing
-// so it reads (j, k), which every column i < j with L(j, i) and U(i, k) writes. So column k waits for every j with
-// U(j, k), whose updates it takes, and for every j with L(k, j), whose updates are written to what column k then reads
-// (GLU 2.0's correction, which Lee, Achar and Nakhla, IEEE TVLSI 26 (2018), explain in section II-C; GLU 1.0 (He, Tan,
-// Wang and Shi, TVLSI 24 (2016), section III-B) has only the first).
+// so it reads (j, k), which every column i < j with L(j, i) and U(i, k) writes. So column k waits for every j with U(j,
+// k), which updates it, and for every j with L(k, j), which updates entries that column k then reads (GLU 2.0's
+// correction, which Lee, Achar and Nakhla, IEEE TVLSI 26 (2018), explain in section II-C; GLU 1.0 (He, Tan, Wang and
+// Shi, TVLSI 24 (2016), section III-B) has only the first).
 // Left-looking, only the first kind counts: level_left. Columns of a level: longest column first, then by number.
 //
 // Maps. U entries above the diagonal are numbered in the order of the columns: column k has u_ptr[k] .. u_ptr[k+1].
@@ -68,7 +68,7 @@ struct ColumnPlan {
   RawVector<idx> map32;
 
   double flops = 0;    // multiply-adds of the updates
-  double seconds = 0;  // what making the plan took
+  double seconds = 0;  // duration of making the plan
 
   off nnz() const { return (off)row.size(); }
   idx n_levels() const { return (idx)level_ptr.size() - 1; }

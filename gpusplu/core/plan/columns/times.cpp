@@ -13,7 +13,7 @@ struct Clock {
   const ColumnCosts& costs;
   const std::vector<double>& finish;
 
-  // When a warp that has time at `time` has taken the update by column j.
+  // Time when a warp that is free at `time` has applied the update by column j.
   double update(double time, idx j) const {
     const off below = p.col_ptr[j + 1] - p.diag[j] - 1;
     return std::max(time, finish[j]) + costs.update + costs.slice * (double)((below + 31) / 32);

@@ -17,11 +17,11 @@ struct ColumnCosts {
 
 struct ColumnTimes {
   std::vector<double> finish;  // of every column [s], if there are warps enough
-  std::vector<double> last;    // the latest of these among it and all that L or U makes come before it
+  std::vector<double> last;    // the latest of these among the column and all that L or U orders before it
   std::vector<idx> depth;      // the most columns i < .. < j that end with it, each in the row of L of the next
 };
 
-// `level`: of every column, to tell which are long; null: none is.
+// `level`: of every column, to determine which are long; null: none is.
 ColumnTimes column_times(const ColumnPattern& pattern, const idx* level, const ColumnCosts& costs,
                          const LongColumnCosts& longest);
 

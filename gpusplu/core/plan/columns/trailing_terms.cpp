@@ -19,7 +19,7 @@ template <class Visit> void for_terms(const ColumnPattern& a, idx k, idx p, std:
     for (off q = a.diag[a.row[e]] + 1; q < a.col_ptr[a.row[e] + 1]; q++) visit((idx)(e - begin), q, position[a.row[q]]);
 }
 
-// What is known of the entries of a column before they are ranked, by position.
+// Data of the entries of a column before they are ranked, by position.
 struct Entries {
   std::vector<idx> depth;
   std::vector<off> count;  // of terms

@@ -1,6 +1,6 @@
-// What the columns of the dense trailing block take from the columns before it (kernels/columns/trailing_columns.cuh),
+// Updates of the columns of the dense trailing block by the columns before it (kernels/columns/trailing_columns.cuh),
 // as sums by target. The crisscross paper (section 6.2, eq. 15) has the Schur complement as a product of its own and
-// U12 by rows before it; sums that are listed are ours.
+// U12 by rows before it; the listed sums are gpusplu's.
 //
 // Columns p .. n - 1 of a column plan (plan.hpp) begin with U12, rows before p, and go on with rows of the block. An
 // entry at position t of its column is its value in B minus the sum over columns j < p with U(j, k) and L(i, j) of
@@ -9,8 +9,8 @@
 // U12's entries depend on each other. They come by depth, 0 for entries without terms, then by falling number of terms;
 // the trailing block's entries follow, by falling number too. That order gives an entry its rank, and the terms lie by
 // rank. A step is a run of entries of one depth, which all have many terms or few. A batch is a run of steps of a
-// column whose terms have room in shared memory together, or one entry that has none. Batches are short besides,
-// because a block waits for the columns that a batch needs and none before did.
+// column with terms that fit into shared memory together, or one entry that does not fit. Batches are also short,
+// because a block waits for the columns that a batch needs and no earlier batch needed.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -35,7 +35,7 @@ struct TrailingTerms {
   std::vector<std::int32_t> need;  // columns j that are waited for
 };
 
-// Shared memory of a block [bytes]. Columns of up to `kept` entries are there too, whose batches have the rest of it.
+// Shared memory of a block [bytes]. Columns of up to `kept` entries are stored there too; their batches have the rest.
 // Only the first `overlapped` columns are begun before all columns before the trailing block are finished.
 struct TrailingMemory {
   off capacity = 0, kept = 0, overlapped = 0;
@@ -44,7 +44,7 @@ struct TrailingMemory {
   off available(off length) const { return capacity - (length <= kept ? length * scalar_bytes : 0); }
 };
 
-// Terms of the columns from p on, to tell whether it pays.
+// Number of terms of the columns from p on, to decide whether listing them pays.
 off count_trailing_terms(const ColumnPattern& pattern, idx p);
 
 TrailingTerms make_trailing_terms(const ColumnPattern& pattern, idx p, const TrailingMemory& memory);

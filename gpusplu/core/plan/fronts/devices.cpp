@@ -1,5 +1,5 @@
-// The same fronts, dealt to several devices: each has an arena of factors and one of contribution blocks, in which its
-// segments take turns. Who gets what: engines/supernodal/front_mapping.py.
+// The same fronts, mapped to several devices: each has an arena of factors and one of contribution blocks, which its
+// segments use in turn. The mapping: engines/supernodal/front_mapping.py.
 #include <algorithm>
 #include <numeric>
 

@@ -1,4 +1,4 @@
-// Which front every entry of A goes to, and where in it.
+// The front of every entry of A, and the place in it.
 #include "analysis/entry_places.hpp"
 
 #include <limits>

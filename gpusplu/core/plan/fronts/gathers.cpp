@@ -1,4 +1,4 @@
-// For every local row of every front, which places of the vector arena it sums: children in plan order.
+// For every local row of every front, the places of the vector arena that it sums: children in plan order.
 // Cost: O(structure), parallel over fronts.
 #include <stdexcept>
 #include <utility>

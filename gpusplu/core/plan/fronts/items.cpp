@@ -1,8 +1,8 @@
-// Assembly items of phases 0-2, dealt to the groups of 8 lanes that own columns, and the records of all fronts.
+// Assembly items of phases 0-2, assigned to the groups of 8 lanes that own columns, and the records of all fronts.
 //
 // The load of a column is the number of its items. Columns above 1.25 times the average load of a group are cut into
-// parts as equal as the room for partial columns allows. Parts go, the heaviest first, to the group with the least load
-// (Graham's LPT rule); inside a part items keep the order of children and columns.
+// parts as equal as the space for partial columns allows. Parts go, the heaviest first, to the group with the least
+// load (Graham's LPT rule); inside a part items keep the order of children and columns.
 // Cost: O(items + columns log groups) a front, parallel over fronts.
 #include <algorithm>
 #include <cstring>
@@ -28,7 +28,7 @@ class Assigner {
  public:
   explicit Assigner(Plan& plan) : plan_(plan) {}
 
-  // Homes of the partial columns go to `partial`; items and owner_ptr are written in place.
+  // The columns to which partial columns are added go to `partial`; items and owner_ptr are written in place.
   void assign(idx f, off item_begin, idx owner_begin, std::vector<idx>& partial) {
     const idx R = plan_.rows[f];
     groups_ = GROUPS[plan_.phase[f]];
@@ -67,7 +67,7 @@ class Assigner {
       if (load > share) n += (load - 1) / share;
     return n;
   }
-  // The least load of a part for which the partial columns have room, by bisection.
+  // The least load of a part for which the partial columns fit, by bisection.
   idx share_of_a_part(idx capacity) const {
     off total = 0;
     for (const idx load : load_) total += load;
@@ -122,7 +122,7 @@ class Assigner {
     for (std::size_t k = 0; k < parts_.size(); k++) parts_[k].next += owner[group_of_[k]];
   }
 
-  // Parts of a column fill up one after the other: first_part_ moves on.
+  // Parts of a column are filled one after the other: first_part_ moves on.
   void write(idx f) {
     const off base = plan_.block_offset[plan_.child[plan_.child_ptr[f]]];
     std::uint8_t rows[BYTE_ROWS + ITEM_ENTRIES];

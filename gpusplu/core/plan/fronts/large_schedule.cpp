@@ -1,5 +1,5 @@
-// A list schedule of the large fronts, front by front: which of them share the device, and when they start. Only the
-// order of tasks comes from it; the kernel is dynamic.
+// A list schedule of the large fronts, front by front: which of them share the device, and when they start. It
+// determines only the order of tasks; the kernel is dynamic.
 #include <algorithm>
 #include <queue>
 
@@ -55,7 +55,7 @@ LargeSchedule schedule_large(const Plan& plan, const std::vector<idx>& large) {
     path[k] = std::max(cost[k].chain, cost[k].work / blocks) + (parent[k] >= 0 ? path[parent[k]] : 0);
   }
 
-  // Blocks of a front that waits for its chain are lost where work bounds the device: then more fronts share it.
+  // Blocks of a front that waits for its chain are wasted where work bounds the device: then more fronts share it.
   double work = 0;
   for (const FrontCost& c : cost) work += c.work;
   const double longest = n ? *std::max_element(path.begin(), path.end()) : 0;

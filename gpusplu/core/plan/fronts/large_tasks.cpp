@@ -37,7 +37,7 @@ template <class Visit> void for_chunks(const Plan& plan, const Tiling& parent, i
   }
 }
 
-// Pieces of all tiles of one front from `to` on: counted first, then placed child by child.
+// Chunks of all tiles of one front from `to` on: counted first, then placed child by child.
 void place_chunks(const Plan& plan, const std::vector<idx>& large_of, idx f, const idx* tile_ptr, LargeChunk* to) {
   const idx segment = plan.segment_of(f);
   const Tiling tiling(plan, f);
@@ -60,7 +60,7 @@ Role role_of(const Tiling& tiling, bool one_triangle, bool pairs, idx row, idx c
   return above % 2 ? Role::kSecond : row + 1 < tiling.tiles() ? Role::kFirst : Role::kOnly;
 }
 
-constexpr idx kPairWidth = 64;  // least width of a front whose tasks may be pairs (256: 2% slower)
+constexpr idx kPairWidth = 64;  // least width of a front with pairs as tasks (256: 2% slower)
 // Least number of pairs in a contribution block for every block that the front gets (2: 3% slower).
 constexpr double kTasksPerBlock = 0.4;
 
@@ -129,9 +129,9 @@ std::vector<idx> order_of(const std::vector<std::uint32_t>& keys) {
   return before;
 }
 
-// Tasks of one front in the order of (row, col), and when they are due. A task at distance from the diagonal is due a
-// quarter of a step later a tile (measured: anything from 0 to 0.75 is within 5%, and the diagonal must run ahead), a
-// pair with its second tile.
+// Tasks of one front in the order of (row, col), and when they are due. A task is due a quarter of a step later per
+// tile of distance from the diagonal (measured: anything from 0 to 0.75 is within 5%, and the diagonal must run ahead),
+// a pair with its second tile.
 void list_front(Plan& plan, idx f, idx large, idx first_tile, double start, double duration, double end, bool pairs,
                 LargeTask* tasks, std::uint32_t* time) {
   const Tiling tiling(plan, f);

@@ -1,10 +1,9 @@
-// What the kernel of large fronts works off: one task a tile, in an order that is topological and keeps the device
-// busy.
+// The tasks of the kernel of large fronts: one per tile, in an order that is topological and keeps the device busy.
 //
 // A front's rows and columns are cut into tiles at 0, NB, .., W, W + NB, .., R (NB = PlanParameters::large_tile). Every
 // tile of the lower triangle (LU: of the whole front) is one task, or two tiles of the contribution block are, one
 // below the other and both below the diagonal, where the front has tasks enough for its share of the device without
-// them. kernels/fronts/large_fronts.cu says what a task does and waits for.
+// them. kernels/fronts/large_fronts.cu documents the work and the waits of a task.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -28,14 +27,14 @@ struct Plan;
 // When each large front starts and how long it takes if fronts share the device [s]; large: plan numbers, ascending.
 struct LargeSchedule {
   std::vector<double> start, duration;
-  std::vector<double> blocks;  // that work on it meanwhile
+  std::vector<double> blocks;  // that work on it during that time
   double seconds = 0;
 };
 LargeSchedule schedule_large(const Plan& plan, const std::vector<idx>& large);
 
-// What tiles of this plan's scalars are predicted to take [s].
+// Predicted times of tiles of this plan's scalars [s].
 struct TileTimes {
-  double front, task;    // of a front; of a block, for a task besides its arithmetic
+  double front, task;    // of a front; of a block, for a task net of its arithmetic
   double pivot, column;  // of the chain, a tile column
   double flop;           // of the device
   double blocks;         // that the device has

@@ -1,4 +1,4 @@
-// Where rows and factors lie, and which phase a front belongs to. Cost: O(structure).
+// Places of rows and factors, and the phase of each front. Cost: O(structure).
 #include <algorithm>
 #include <stdexcept>
 #include <string>

@@ -29,8 +29,8 @@ Plan merged_fronts(const Symbolic& symbolic, const PlanParameters& parameters, c
 
 double seconds(const Plan& plan) { return plan.factor_seconds + plan.solve_seconds; }
 
-// A large front costs more where there are few: they begin a phase of their own. Then the tree is made for this case
-// too, and taken if clearly less is predicted for it.
+// A large front costs more if there are few, because they begin a phase of their own. Then the tree is also made for
+// this case, and used if its predicted time is clearly less.
 Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
   constexpr idx kFew = 64;
   constexpr double kClearly = 0.95;
@@ -45,7 +45,7 @@ Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
   return seconds(other) < kClearly * seconds(plan) ? other : plan;
 }
 
-// Everything else.
+// All other stages.
 void complete(const Symbolic& symbolic, PatternView A, const Stopwatch& watch, Plan& plan) {
   plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
   place_rows(plan);

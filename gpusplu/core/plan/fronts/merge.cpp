@@ -1,7 +1,7 @@
 // Where the fronts are numbered and their columns placed, after supernodes have merged.
 //
 // A front that took over others has the rows below of its topmost supernode: those of a descendant lie in its
-// ancestors' columns or rows. The order of the remaining columns on every way to a root does not change, so lists of
+// ancestors' columns or rows. The order of the remaining columns on every path to a root does not change, so lists of
 // rows stay sorted, unless LDL^T reorders columns inside fronts; and contracting edges of a postordered tree leaves a
 // postorder. Cost: O(structure).
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace gs::gpu {
 namespace {
 
-// Of LDL^T: every front's columns in the order of their pivots, pairs side by side. Rows below may be out of order
-// then.
+// Of LDL^T: every front's columns in the order of their pivots, pairs next to each other. Rows below may be out of
+// order then.
 void order_pivots(const Symbolic& symbolic, const std::vector<idx>& front_of, RawVector<idx>& position_of, Plan& plan) {
   if (symbolic.pivot_order.empty() && symbolic.partner.empty()) return;
   const PivotOrder order(symbolic);

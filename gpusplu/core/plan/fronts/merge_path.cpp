@@ -14,7 +14,7 @@ namespace {
 constexpr double kGrowth = 1.6;      // a merge may enlarge the two fronts by this factor
 constexpr double kZeroShare = 0.25;  // and holds at most this share of zeros, or
 constexpr double kZeros = 100;       // this many, when it does not shorten the path
-constexpr double kNoLonger = 0.02;   // what counts as not longer [us]
+constexpr double kNoLonger = 0.02;   // tolerance for "not longer" [us]
 
 // Children of every front by finish, the last on top: skew heaps (Sleator and Tarjan, SIAM J. Comput. 15 (1986)),
 // because a merge unites two sets of children.
@@ -32,7 +32,7 @@ class ChildHeaps {
       a = left_[*link];
     }
   }
-  // What is left without the top a; a is a heap of its own then.
+  // Removes the top a and returns the rest; a is then a heap of its own.
   idx pop(idx a) { return meld(std::exchange(left_[a], -1), std::exchange(right_[a], -1)); }
 
  private:

@@ -1,7 +1,7 @@
-// Amalgamation for throughput, after that along the critical path. Where fronts of phases 0-2 fill the device, what
-// counts is the time of the device that each takes: mostly fixed costs and traffic of contribution blocks, which
+// Amalgamation for throughput, after that along the critical path. Where fronts of phases 0-2 fill the device, the
+// total is the sum of the device times of all fronts: mostly fixed costs and traffic of contribution blocks, which
 // merging saves. Any child may merge as long as that falls, the front stays in these phases, and the modelled critical
-// path does not grow by more than a tenth of the time of the device that all those fronts take: it hides behind them.
+// path does not grow by more than a tenth of the time of the device that all those fronts take: that time hides it.
 // Cost: O(nsuper log nsuper), for sorting siblings; subtrees in parallel.
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace gs::gpu {
 namespace {
 
 constexpr double kPathShare = 0.1;
-constexpr double kMergedZeroShare = 0.6;  // of what is stored of L and U
+constexpr double kMergedZeroShare = 0.6;  // of the stored entries of L and U
 constexpr double kFull = 8;  // critical paths of phases 0-2: from this much work on the device counts as full
 
 // The parent of every node that stays, as it is in the tree so far.

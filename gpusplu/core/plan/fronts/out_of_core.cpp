@@ -1,11 +1,11 @@
-// Where factors lie. Without a limit side by side, in the order of the fronts. Else those of the last segments do,
-// which are large and which a solve turns round at; the segments before them stream: each is factored in a buffer,
-// copied to the host beside the work on the next one, and copied back for each way of a solve. There are two buffers,
-// for even and odd segments, that grow from both ends of the memory that the others leave, so that small segments leave
-// room for large neighbours.
+// Where factors lie. Without a memory limit they are contiguous, in the order of the fronts. Else only those of the
+// last segments are, which are large and at which a solve turns from forward to backward; the segments before them
+// stream: each is factored in a buffer, copied to the host while the next one is factored, and copied back for each
+// direction of a solve. There are two buffers, for even and odd segments, that grow from both ends of the memory that
+// the others leave, so that small segments leave space for large neighbours.
 //
-// How large segments should be is decided by modelled time: large ones need much memory twice over, small ones many
-// launches. Cost: O(fronts) for each of some 12 sizes.
+// The modelled time decides the size of segments: large ones need much memory twice, small ones many launches. Cost:
+// O(fronts) for each of some 12 sizes.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -26,7 +26,7 @@ std::vector<off> segment_sizes(const FrontSizes& sizes, const Segments& segments
   return out;
 }
 
-// A segment in a buffer, and when the memory may be used again.
+// A segment in a buffer, and the time from which the memory may be used again.
 struct Held {
   idx segment;
   double free;
@@ -50,7 +50,7 @@ struct Arrangement {
   off scalars() const { return segments.block_size + places.arena; }
 };
 
-// The better of buffers that segments have to themselves in turn and those that they wait for.
+// The faster of two arrangements: buffers that alternate between segments, and buffers that segments wait for.
 Arrangement arrange(const Plan& plan, const FrontSizes& sizes, Segments segments, off available,
                     const std::vector<off>& items) {
   const std::vector<off> size = segment_sizes(sizes, segments);
@@ -124,7 +124,7 @@ StreamTimes stream_times(const FactorPlaces& w, const SegmentTimes& times, const
   const auto copy_time = [&](idx s) {
     return (double)w.size[s] * parameters.scalar_bytes() * parameters.costs.copy.byte;
   };
-  double work = 0, copies = 0;  // when the two streams are done with what they have
+  double work = 0, copies = 0;  // when each of the two streams is idle
   std::vector<Held> held;
   for (idx s = 0; s < n; s++) {
     if (s < w.streamed) work = std::max(work, claim(w, held, s));

@@ -7,8 +7,8 @@
 
 namespace gs::gpu {
 
-// Runs body(begin, end) over ranges of fronts of about equal numbers of rows; `entries` is the work in all. What body
-// does must not depend on how they are cut.
+// Runs body(begin, end) over ranges of fronts of about equal numbers of rows; `entries` is the total work. The result
+// of body must not depend on the ranges.
 template <class Body> void over_fronts(const Plan& plan, off entries, Body&& body) {
   const int threads = threads_for(entries);
   const idx n_ranges = threads == 1 ? 1 : 16 * threads;

@@ -14,9 +14,9 @@ struct PivotOrder {
   explicit PivotOrder(const Symbolic& symbolic);
 };
 
-// Puts columns that are partners next to each other, the second behind the first, and both into the same panel of
-// PANEL columns: where the end of a panel would part them, the last single column of that panel goes behind them.
-// There is one, because an even number of columns cannot be pairs and half of one.
+// Puts columns that are partners next to each other, the second after the first, and both into the same panel of PANEL
+// columns: where the end of a panel would separate them, the last single column of that panel goes after them. There is
+// one, because an even number of columns cannot consist of pairs and half of one.
 void align_pairs(const std::vector<idx>& partner, std::vector<idx>& columns);
 
 }  // namespace gs::gpu

@@ -1,5 +1,5 @@
-// What the supernodal GPU engine is told before it sees values: fronts, where everything lies, and in which order it is
-// worked off. Flat arrays, copied to the device as they are.
+// The plan of the supernodal GPU engine, independent of values: fronts, the layout of all arrays, and the order of the
+// work. Flat arrays, copied to the device as they are.
 //
 // Fronts. Front f has `rows` R and `width` W: W pivots and H = R - W rows below them, its contribution block. Fronts
 // are numbered in postorder (every subtree is contiguous, children come before their parent) and f owns the plan
@@ -10,8 +10,8 @@
 //
 // Phases. Class of a front by R: 0 warp, 1 small, 2 block, 3 large. A front's phase is the largest class in its
 // subtree, so that phases can run one after another; level counts inside a phase, from 0. The format of a front's
-// factor follows its phase, not its class. A front climbs to its parent in the same phase; to one of a later phase
-// it only says that it is done (climb = -2 - parent).
+// factor follows its phase, not its class. A front climbs to its parent in the same phase; for a parent of a later
+// phase it only counts as done (climb = -2 - parent).
 //
 // Segments. Usually there is one. If contribution blocks would take more than block_bytes, ranges of fronts in
 // postorder are factored one after another and share memory: fronts segment_ptr[s] .. segment_ptr[s+1]-1. A front of
@@ -20,11 +20,11 @@
 //
 // Out of core. If factors and blocks would take more than memory_bytes, the factors of segments 0 .. streamed - 1 lie
 // on the host, one after another, and share buffers in the arena (out_of_core.cpp): the engine copies a segment out
-// when it is factored and back in for each way of a solve. Numbers do not depend on any of this.
+// when it is factored and back in for each direction of a solve. Results do not depend on any of this.
 //
 // Launches run in order, those of segment s from launch_ptr[s] to launch_ptr[s+1]. One of phases 0-2 takes start[begin
 // .. begin + count): the fronts of one phase of one segment without a child in the phase, those with the longest
-// modelled way up to the end of the phase first, in steps of 1/32 of the longest, and in plan order among equals, so
+// modelled path up to the end of the phase first, in steps of 1/32 of the longest, and in plan order among equals, so
 // that siblings run close together. One of phase 3 takes the large tasks begin .. begin + count - 1 (large_tasks.hpp).
 //
 // Arenas. Factors of a segment and contribution blocks lie one front after another in plan order; every front's part
@@ -34,12 +34,12 @@
 // Assembly of phases 0-2. An item (shared/fronts.hpp) is up to 8 entries of one column of a child's block, one above
 // the other there, that go to one column of the front.
 // Groups of 8 lanes own columns: group g of a front adds items owner_ptr[owner_begin + g] .. owner_ptr[owner_begin + g
-// + 1] in that order; nobody else writes to these columns. GROUPS[phase] groups. A front without children has
-// owner_begin = 0 and must not read there. Crowded columns are cut: their further parts are summed in columns R, R + 1,
-// .. behind the front (cleared like the front), to be added to the columns partial[partial_begin + e], e <
+// + 1] in that order; no other group writes to these columns. GROUPS[phase] groups. A front without children has
+// owner_begin = 0 and must not read there. Columns with many items are cut: their further parts are summed in columns
+// R, R + 1, .. after the front (cleared like the front), to be added to the columns partial[partial_begin + e], e <
 // partial_count <= MOST_PARTIALS, in this order, when all items are in. Only phases 1 and 2 have partial columns.
-// One triangle (Cholesky, LDL^T): an item holds entries of the lower triangle only (the pieces of a column start at its
-// diagonal). Shared memory of a front: front_ld(R) * (R + partial_count) scalars; what a launch needs is
+// One triangle (Cholesky, LDL^T): an item holds entries of the lower triangle only (the items of a column start at its
+// diagonal). Shared memory of a front: front_ld(R) * (R + partial_count) scalars; a launch needs
 // launches[].shared_bytes.
 //
 // Entries of A: entry k of a front is canonical entry entry_source[k], times entry_scale[k], at local row (place &
@@ -52,7 +52,7 @@
 // order; of gather_ptr nothing else is kept per front: row_begin[f] = below_ptr[f] + first[f].
 //
 // An interface (analysis/interface.hpp) is the last front. Nothing merges with it, it is large, the only front of the
-// last segment, and has no factor: who has run the segments before it finds its children's blocks.
+// last segment, and has no factor: after the other segments have run, its children's blocks are in the arena.
 //
 // Deterministic: nothing depends on the number of threads.
 #pragma once
@@ -75,14 +75,14 @@ struct PlanParameters {
   int shared_memory_bytes = 0;  // that a block can have
   int multiprocessors = 0;
   off block_bytes = 0;   // the arena of contribution blocks should not be larger; 0: it may
-  off memory_bytes = 0;  // both arenas must not be larger, whatever block_bytes is; 0: they may
+  off memory_bytes = 0;  // both arenas must not be larger, for any block_bytes; 0: they may
   int arch = 0;          // 90 for compute capability 9.0
   int warp_rows = PANEL;
   int small_rows = -1;      // most of class `small`; 0: there is none; -1: the model chooses
-  int block_rows = 0;       // 0: what shared memory holds
+  int block_rows = 0;       // 0: as many as shared memory holds
   int large_cost = 0;       // of a large front where fronts merge [us]; 0: the model chooses
   int large_tile = 0;       // NB of phase 3; 0: that of the kernels
-  SupernodalCosts costs{};  // all decisions are made by
+  SupernodalCosts costs{};  // all decisions use these costs
 
   int scalar_bytes() const { return gpu::scalar_bytes(scalar); }
   bool is_complex() const { return scalar == 'F' || scalar == 'D'; }
@@ -117,11 +117,11 @@ struct Plan {
 
   std::vector<idx> segment_ptr;  // first front of every segment, and nf
   std::vector<off> segment_place, segment_size;
-  idx streamed = 0;   // segments whose factors lie on the host
-  off host_size = 0;  // scalars there
+  idx streamed = 0;   // segments with factors on the host
+  off host_size = 0;  // scalars on the host
   std::vector<off> factor_offset, block_offset;
   off factor_size = 0, block_size = 0;
-  // Of several devices: their arenas, and where a block comes to on another device, that of the parent. The offsets
+  // For several devices: their arenas, and the place of a block on another device, that of the parent. The offsets
   // above are in the arenas of a front's own device.
   std::vector<off> factor_sizes, block_sizes, received;
 
@@ -136,12 +136,12 @@ struct Plan {
   std::vector<Launch> launches;
   std::vector<idx> launch_ptr;  // of every segment
 
-  LargeTasks large;  // what phase 3 is worked off by
+  LargeTasks large;  // the tasks of phase 3
 
   std::vector<double> phase_seconds;  // predicted, of the factorization
   double factor_seconds = 0, solve_seconds = 0;
   double flops = 0;    // of the factorization, zeros of merged fronts included
-  double seconds = 0;  // what making the plan took
+  double seconds = 0;  // duration of making the plan
 
   bool one_triangle() const { return cholesky || ldlt; }
   idx height(idx f) const { return rows[f] - width[f]; }
@@ -163,7 +163,7 @@ off block_entries(idx H, bool large);
 void merge_fronts(const Symbolic& symbolic, const MergePhases& costs, Plan& plan);  // perms, width .. child; merge.cpp
 void place_rows(Plan& plan);                                                        // place
 void choose_small_rows(Plan& plan);                            // parameters.small_rows, by the model
-std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // as they were with this bound of class small
+std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // the phases with this bound of class small
 void set_phases(Plan& plan);                                   // phase, level
 void place_arenas(Plan& plan);                                 // segments and offsets of both arenas; out_of_core.cpp
 void place_entries(PatternView A, Plan& plan);                 // entry_*
@@ -175,7 +175,7 @@ void predict_times(Plan& plan);                                // *_seconds and 
 
 Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters);
 
-// The same fronts, of a plan that does not stream, in segments that begin at these, dealt to several devices.
+// The same fronts, of a plan that does not stream, in segments that begin at these, mapped to several devices.
 Plan with_segments(Plan plan, std::vector<idx> segment_ptr, const Turns& turns);
 
 // Of several analyses of one matrix, the first for which a factorization and a solve are predicted to take least, and
@@ -187,7 +187,7 @@ struct BestPlan {
 };
 BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternView A, const PlanParameters& parameters);
 
-// What a plan would predict, from the tree of fronts alone: a small part of the cost of making it.
+// The times that a plan would predict, from the tree of fronts alone: a small part of the cost of making the plan.
 struct Prediction {
   double factor_seconds, solve_seconds;
 };

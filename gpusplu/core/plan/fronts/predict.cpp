@@ -59,7 +59,7 @@ double throughput_time(const Plan& plan, int phase, const PhaseTotals& t) {
 // Whether fronts of phases 0-2 wait for their own children only (programmatic dependent launch).
 bool phases_overlap(const Plan& plan) { return plan.parameters.arch >= 90; }
 
-// Fronts that are worked on together.
+// Fronts that are processed together.
 struct Range {
   idx begin, end;
 };
@@ -94,7 +94,7 @@ std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase
     t.fronts++, t.rows = std::max(t.rows, plan.rows[f]);
   }
   std::vector<double> out(PHASES);
-  double path = 0, work = 0, until = 0;  // of phases that overlap: what each adds to the end
+  double path = 0, work = 0, until = 0;  // of phases that overlap: the addition of each to the end
   for (int phase = 0; phase < PHASES; phase++) {
     const PhaseTotals& t = totals[phase];
     if (t.fronts == 0) continue;
@@ -109,7 +109,7 @@ std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase
   return out;
 }
 
-// One way through phases 0-2, where the path or the number of fronts counts, and through phase 3 [us].
+// One direction through phases 0-2, where the path or the number of fronts counts, and through phase 3 [us].
 double solve_time(const Plan& plan, Range fronts) {
   const PlanParameters& p = plan.parameters;
   double longest[2] = {}, throughput = 0, large_scalars = 0;

@@ -1,10 +1,10 @@
-// Where contribution blocks lie. If all of them fit into the arena they lie side by side. Else the fronts are cut into
+// Where contribution blocks lie. If all of them fit into the arena they are contiguous. Else the fronts are cut into
 // segments, ranges of the postorder that are factored one after another, and a block's memory is free again when the
-// segment of its parent is done. A segment ends behind a front whose parent is large (or behind a root), so that a
-// front of phases 0-2 is in the segment of its children, and the walk through these phases knows nothing of segments.
+// segment of its parent is done. A segment ends after a front with a large parent (or after a root), so that a front of
+// phases 0-2 is in the segment of its children, and the traversal of these phases does not depend on segments.
 //
-// Segments are filled up to a target. Blocks of one segment that die together are one chunk; chunks are placed segment
-// by segment, those that live longest first, where they first fit. Cost: O(fronts) a target.
+// Segments are filled up to a target. Blocks of one segment with the same last use are one chunk; chunks are placed
+// segment by segment, those that live longest first, where they first fit. Cost: O(fronts) a target.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -51,8 +51,8 @@ class FirstFit {
   off top_ = 0;
 };
 
-// What comes from another device has memory of its own, so that its copy waits for nobody; what goes there keeps its
-// memory.
+// Blocks from another device have memory of their own, so that their copies never wait; blocks sent to another device
+// keep their memory.
 void place_blocks(const Plan& plan, const std::vector<off>& size, const Turns& turns, Segments& segments) {
   const auto segment_of = [&](idx f) {
     return (idx)(std::upper_bound(segments.ptr.begin(), segments.ptr.end(), f) - segments.ptr.begin()) - 1;
@@ -67,10 +67,10 @@ void place_blocks(const Plan& plan, const std::vector<off>& size, const Turns& t
     }
   segments.block_offset.assign(plan.nf, 0);
   std::vector<std::vector<std::pair<off, off>>> dying(
-      segments.count());  // chunks (offset, size) by the segment they die with
+      segments.count());  // chunks (offset, size) by the segment of their last use
   for (idx turn = 0; turn < segments.count(); turn++) {
     const idx s = turns.segment(turn), device = turns.device(s);
-    std::map<idx, off> chunk;  // size of what dies with a segment, then where the next block of it goes
+    std::map<idx, off> chunk;  // size of the blocks last used in a segment, then the place of the next such block
     const auto last_use = [&](idx f) { return plan.parent[f] >= 0 ? segment_of(plan.parent[f]) : s; };
     for (idx f = segments.ptr[s]; f < segments.ptr[s + 1]; f++) chunk[last_use(f)] += size[f];
     for (auto c = chunk.rbegin(); c != chunk.rend(); ++c) {
@@ -92,7 +92,7 @@ void place_blocks(const Plan& plan, const std::vector<off>& size, const Turns& t
 
 std::vector<idx> cut(const Plan& plan, const std::vector<off>& weight, off target) {
   std::vector<idx> ptr{0};
-  off filled = 0, part = 0;  // of the segment, and behind the last place where it can end
+  off filled = 0, part = 0;  // of the segment, and after the last place where it can end
   idx part_begin = 0;
   for (idx f = 0; f < plan.nf; f++) {
     if (plan.is_interface(f) && f > 0) {

@@ -1,5 +1,5 @@
 // How fronts are cut into segments, where the contribution blocks lie then, and which segments' factors stay on the
-// device. What segments are: plan.hpp.
+// device. Segments are defined in plan.hpp.
 #pragma once
 #include <vector>
 
@@ -7,13 +7,13 @@
 
 namespace gs::gpu {
 
-// Of every front, rounded up to what the arenas align to [scalars].
+// Sizes of every front, rounded up to the alignment of the arenas [scalars].
 struct FrontSizes {
   std::vector<off> factor, block;
 };
 FrontSizes front_sizes(const Plan& plan);
 
-// In which order segments run and on which of several devices each does; empty: as they are numbered, on one.
+// The order in which segments run and the device of each; empty: as numbered, on one device.
 struct Turns {
   idx devices = 1;
   std::vector<idx> order, device_of;
@@ -29,7 +29,7 @@ struct Segments {
   off block_size = 0;             // of all of them
   idx count() const { return (idx)ptr.size() - 1; }
 };
-// Segments that do not weigh more than `target`, where fronts that belong together do not; weight: of every front.
+// Segments of weight at most `target`, unless fronts that belong together weigh more; weight: of every front.
 Segments cut_segments(const Plan& plan, const FrontSizes& sizes, const std::vector<off>& weight, off target);
 
 // Segments that begin at these fronts.
@@ -41,17 +41,17 @@ struct FactorPlaces {
   idx streamed = 0;              // segments 0 .. streamed - 1 share the arena's first part, the others have their own
   off arena = 0;                 // scalars
 };
-// As many of the last segments as possible get places of their own in `available` scalars. overlap: two streamed
-// segments that follow each other must not share memory, so that one can be copied while the other is worked on.
-// arena > available: impossible.
+// Gives as many of the last segments as possible places of their own in `available` scalars. overlap: two streamed
+// segments that follow each other must not share memory, so that one can be copied while the other is processed.
+// arena > available in the result: impossible.
 FactorPlaces place_factors(const std::vector<off>& size, off available, bool overlap);
 
-// What the engine does in time: kernels in order, beside them copies in order, each waiting for what it needs [us].
+// Timeline of the engine: kernels in order and, concurrently, copies in order, each waiting for its dependencies [us].
 struct StreamTimes {
   double factor, solve;
 };
 struct SegmentTimes {
-  std::vector<double> factor, solve;  // of the kernels; solve: one way
+  std::vector<double> factor, solve;  // of the kernels; solve: one direction
 };
 SegmentTimes segment_times(const Plan& plan, const std::vector<off>& items, const std::vector<idx>& segment_ptr);
 // Of ranges of fronts begin[k] .. end[k] - 1, which may overlap.

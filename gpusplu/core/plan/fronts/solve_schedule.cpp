@@ -10,7 +10,7 @@
 namespace gs::gpu {
 namespace {
 
-// Microseconds of a front on the way from a leaf to the root: waiting and the latencies of its own, panels, the factor
+// Microseconds of a front on the path from a leaf to the root: waiting and the latencies of its own, panels, the factor
 // through one multiprocessor.
 double solve_time(const Plan& plan, idx f) {
   const TicketCosts& costs = plan.parameters.costs.tickets;
@@ -34,8 +34,9 @@ std::vector<idx> forward_order(const Plan& plan) {
   return order;
 }
 
-// What solves each front: a warp those of phase 0, and those of up to WARP_SOLVE_ROWS rows where there are more of them
-// than the device holds blocks; but blocks, which are faster alone, the ones nearest to the root.
+// Which unit solves each front: a warp those of phase 0, and those of up to WARP_SOLVE_ROWS rows where there are more
+// of them than the device holds blocks; but blocks, which are faster for a single front, solve those nearest to the
+// root.
 std::vector<SolveKind> solve_kinds(const Plan& plan, const std::vector<idx>& order) {
   std::vector<SolveKind> kind(plan.nf, SOLVE_BLOCK);
   int blocks = 4 * plan.parameters.multiprocessors;  // that are left
@@ -50,7 +51,7 @@ void cut_gathers(const Plan& plan, SolveSchedule& schedule) {
   const auto rows_of = [&](idx f) { return plan.first[f] + plan.below_ptr[f]; };  // the front's first one
   const auto chunks_of = [&](off row) { return (plan.gather_ptr[row + 1] - plan.gather_ptr[row] + 3) / 4; };
   const off work = (off)plan.gather_ptr.size() + (off)plan.gather_source.size();
-  std::vector<off> begin(plan.nf + 1);  // pieces of a front
+  std::vector<off> begin(plan.nf + 1);  // chunks of a front
   over_fronts(plan, work, [&](idx first_front, idx last_front) {
     for (idx f = first_front; f < last_front; f++)
       for (off i = rows_of(f); i < rows_of(f) + plan.rows[f]; i++) begin[f + 1] += chunks_of(i);

@@ -1,5 +1,6 @@
-// Start lists and launches. The start with the longest modelled way up to the end of its phase goes first, in 32 steps;
-// equals stay in plan order: siblings run close together, and what they leave is read while it is in the L2 cache.
+// Start lists and launches. The start with the longest modelled path up to the end of its phase goes first, in 32
+// steps; equals stay in plan order: siblings run close together, and their blocks are read while they are in the L2
+// cache.
 #include <algorithm>
 
 #include "plan/fronts/plan.hpp"

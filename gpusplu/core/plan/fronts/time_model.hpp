@@ -19,7 +19,7 @@ template <class Phases> const auto& of_phase(const Phases& phases, int phase) {
   return phase == 0 ? phases.warp : phase == 1 ? phases.small : phase == 2 ? phases.block : phases.large;
 }
 
-// What the merging minimizes, by class.
+// The objective of merging, by class.
 inline double merge_time(const MergePhases& phases, int kind, double W, double R) {
   const MergeCosts& costs = of_phase(phases, kind);
   const double H = R - W, work = (R * R * R - H * H * H) * (1.0 / 3);

@@ -1,5 +1,5 @@
-// Where contribution blocks lie: in the memory of a task each takes the lowest gap that is large enough, so that what
-// is used stays small and in the nearest cache. Cost: O(fronts * blocks that are alive).
+// Where contribution blocks lie: in the memory of a task each takes the lowest gap that is large enough, so that the
+// used memory stays small and in the nearest cache. Cost: O(fronts * blocks that are alive).
 #include <algorithm>
 #include <map>
 

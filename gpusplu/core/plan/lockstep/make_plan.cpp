@@ -12,8 +12,8 @@
 namespace gs::gpu {
 namespace {
 
-// The analysis with supernodes merged by other costs, on the same ordering but for columns that change places at equal
-// fill.
+// The analysis with supernodes merged by other costs, on the same ordering except for columns that change places at
+// equal fill.
 Symbolic with_merging(const Symbolic& symbolic, PatternView A, const SupernodeCosts& merging) {
   std::vector<idx> row_of_col(symbolic.n);
   for (idx k = 0; k < symbolic.n; k++) row_of_col[symbolic.col_perm[k]] = symbolic.row_perm[k];

@@ -1,27 +1,27 @@
-// What engines that factor many systems of one pattern in lockstep are told before they see values. A lane is a system;
-// whatever is an entry here is one number of every lane there, next to each other, so that all offsets count entries.
+// The plan of engines that factor many systems of one pattern in lockstep, independent of values. A lane is a system;
+// an entry of this plan stands for one number of every lane, contiguous in memory, so that all offsets count entries.
 //
-// Fronts are made anew of the analysis' ordering, because what merging of supernodes is worth is another matter where a
-// front is worked off by all lanes at once: they are numbered in postorder, own the plan positions first .. first +
-// width - 1, and their rows below are plan positions, ascending. Row k below is local row place[k] of the parent;
-// places ascend, so that the first `above_pivots` of them are pivots there. No front has more than MOST_LOCKSTEP_ROWS
-// rows.
+// Fronts are formed again from the analysis' ordering, because merging supernodes has other benefits where all lanes
+// process a front together. They are numbered in postorder, own the plan positions first .. first + width - 1, and
+// their rows below are plan positions, ascending. Row k below is local row place[k] of the parent; places ascend, so
+// that the first `above_pivots` of them are pivots there. No front has more than MOST_LOCKSTEP_ROWS rows.
 //
 // The factor of a front begins at `factor`: lower, R x W by columns, entry (i, k) at k R + i, then, for LU, upper, W x
 // H by rows, entry (k, j) at R W + k H + j for column W + j of the front. Lower holds the multipliers of L below the
-// diagonal and U above it, for LU; L for Cholesky, where what is above the diagonal is never touched. The diagonal
+// diagonal and U above it, for LU; L for Cholesky, where entries above the diagonal are never accessed. The diagonal
 // holds reciprocals of pivots (Cholesky: of L's diagonal). Pivots are taken in the plan's order.
 //
 // Contribution blocks are H x H by columns (Cholesky: the lower triangle of that). Those that another task reads lie in
 // an arena of shared_size entries, at places of their own; all others in memory of the task, task_size entries at most,
-// at places that are used again as soon as the parent has taken them. Blocks that are alive together never overlap.
+// at places that are used again as soon as the parent has added them. Blocks that are live at the same time never
+// overlap.
 //
 // Entry k of A that a front has: canonical entry entry_source[k] times entry_scale[k] (empty: ones) goes to entry
-// entry_target[k] of its factor, at which nothing else is added but by children. Ascending entry_source in a front.
-// Cholesky: the lower triangle of the plan's order, taken as it is.
+// entry_target[k] of its factor, to which only children add further terms. Ascending entry_source in a front. Cholesky:
+// the lower triangle of the plan's order, taken as it is.
 //
-// Tasks: a subtree of at most `grain` of modelled work is one, a front above those is one of its own. They come in the
-// order of their fronts, so children before parents. Grain 0 stands for no cut: one task for all.
+// Tasks: a subtree of at most `grain` of modelled work is one, a front above those is a task of its own. Tasks are in
+// the order of their fronts, so children before parents. Grain 0 stands for no cut: one task for all.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -59,7 +59,7 @@ struct LockstepPlan {
   idx tallest = 0;     // rows of a front, at most
   double flops = 0;    // of a factorization of one system, explicit zeros included [flop]
   double work = 0;     // of all fronts
-  double seconds = 0;  // what making the plan took
+  double seconds = 0;  // duration of making the plan
 };
 
 // Throws std::invalid_argument for an analysis by columns or of a structurally singular matrix, and std::length_error

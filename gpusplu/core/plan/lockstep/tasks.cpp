@@ -1,4 +1,4 @@
-// Which fronts are worked off together. Cost: O(fronts).
+// Which fronts are processed together. Cost: O(fronts).
 #include <algorithm>
 
 #include "plan/lockstep/plan.hpp"
@@ -6,7 +6,7 @@
 namespace gs::gpu {
 namespace {
 
-// Multiply-adds, what is assembled, and something for the front itself.
+// Multiply-adds, assembled entries, and a constant for the front itself.
 double front_work(const LockstepFront& front, bool cholesky) {
   const double W = front.width, R = front.rows, H = R - W;
   return 32 + (W * W * W / 3 + W * W * H + W * H * H + 2 * R * R) * (cholesky ? 0.5 : 1);

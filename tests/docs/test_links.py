@@ -82,7 +82,7 @@ def test_names_in_pages_of_internals():
 
 @pytest.mark.parametrize(
     ("folder", "page"),
-    [(".", "design.md"), ("kernels", "design.md"), ("core", "design.md")]
+    [(".", "architecture.md"), ("kernels", "architecture.md"), ("core", "architecture.md")]
     + [(f"engines/{name}", f"engines/{name}.md") for name in registry.BUILT_IN],
 )
 def test_pages_of_internals_have_every_module(folder, page):

@@ -1,7 +1,7 @@
-"""Constants of the table fitted to measurements, and kept on disk beside the compiled kernels.
+"""Fits constants of the table to measurements, and stores them on disk next to the compiled kernels.
 
-A file belongs to one subject, a device or a processor with its threads, and to one version of the models; whatever
-cannot be read as such a file counts as none.
+A file belongs to one subject, a device or a processor with its threads, and to one version of the models; a file that
+cannot be read as such is ignored.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .model import Costs, Term, seconds
 from .observation import Observation
 from .table import entries, shipped
 
-#: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
+#: Increases when a kernel or a feature changes so that constants fitted before are wrong.
 VERSION = 6
-#: What the system says of each processor, the first one first.
+#: The system's description of each processor, the first one first.
 CPUINFO = "/proc/cpuinfo"
 #: How strongly the parts of a prediction are drawn to what shipped constants, all scaled alike, make of them, where
 #: measurements do not tell them apart; and the share of a part that counts at least.
@@ -119,7 +119,7 @@ def processor_name() -> str:
 
 @cache
 def processor_model() -> str:
-    """As the system names it."""
+    """The model name that the system reports."""
     try:
         with open(CPUINFO) as lines:  # the system asks every processor that is read about, and hosts have hundreds
             return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -128,7 +128,7 @@ def processor_model() -> str:
 
 
 def path_of(subject: str) -> Path:
-    """Where the constants of a subject are kept."""
+    """Path of the file with the constants of a subject."""
     digest = hashlib.sha256(repr((VERSION, subject)).encode()).hexdigest()[:16]
     return folder() / f"costs-{digest}.json"
 
@@ -152,14 +152,14 @@ def store(subject: str, costs: Costs) -> Path:
 
 
 def forget() -> None:
-    """Read files anew."""
+    """Read files again."""
     kept.cache_clear()
     _for_core.cache_clear()
 
 
 @cache
 def kept(subject: str) -> dict[str, object]:
-    """What was kept for a subject, whatever it is. May be empty."""
+    """The stored content for a subject, unvalidated. May be empty."""
     try:
         found = json.loads(path_of(subject).read_text())
         if found["version"] == VERSION and found["subject"] == subject:

@@ -81,9 +81,9 @@ class Device(HostCopies):
         self.array_class = self._cupy.ndarray
         self._modules: dict[tuple[str, str, int], dict[str, Kernel]] = {}
         self._prepared: set[tuple[str, str, int]] = set()  # known to be in the cache
-        self._places: dict[tuple[str, str, int], Path] = {}  # where it is, or would be
+        self._places: dict[tuple[str, str, int], Path] = {}  # its path in the cache
         self._lock = Lock()
-        self._sides: list[Any] = []  # streams to capture beside those of callers
+        self._sides: list[Any] = []  # streams to capture together with those of callers
         self._reached: dict[int, bool] = {}  # other devices, by number
         self._dependent = dependent_launch(self.arch)
         self.has_dependent_launch = self._dependent is not None
@@ -179,7 +179,7 @@ class Device(HostCopies):
         return self._modules[key]
 
     def _kernels(self, code: bytes, arguments: Mapping[str, np.dtype]) -> Iterator[tuple[str, Kernel]]:
-        """Those that there are: some are for LU only."""
+        """The kernels that exist: some are for LU only."""
         with self._device:
             module = self._cuda.function.Module()
             module.load(code)
@@ -191,7 +191,7 @@ class Device(HostCopies):
                         raise
 
     def kernel(self, file: str, name: str, scalar: str, kind: int) -> Kernel:
-        """One of them."""
+        """One kernel of `load`."""
         return self.load(file, scalar, kind)[name]
 
     def prepare(self, files: Iterable[str], scalar: str, kind: int) -> None:
@@ -212,7 +212,7 @@ class Device(HostCopies):
         return True
 
     def _place(self, key: tuple[str, str, int]) -> Path:
-        """In the cache; to find it, what goes into the file is read and hashed: some milliseconds for all engines."""
+        """Path in the cache; the key requires reading and hashing the sources: some milliseconds for all engines."""
         if key not in self._places:
             self._places[key] = compiled.place(*key, self.arch)
         return self._places[key]
@@ -235,13 +235,14 @@ class Device(HostCopies):
             return self._cuda.Stream(non_blocking=True)
 
     def new_stream(self) -> Stream:
-        """A stream of its own, beside those of callers; nothing of it is made while a stream is captured."""
+        """A stream of its own, concurrent with those of callers; not created while a stream is captured."""
         with self._device:
             return Stream(self._cuda.Stream(non_blocking=True), self._cuda, None, self._dependent)
 
     def reaches(self, other: Device) -> bool:
-        """Whether copies and kernels of this device go to the memory of another one by themselves; if so, they may."""
-        if other.index not in self._reached:  # calls of batches ask, and the driver is not to be waited for
+        """Whether copies and kernels of this device can access the memory of another one directly; enables the
+        access."""
+        if other.index not in self._reached:  # batches call this often, and driver calls are slow
             self._reached[other.index] = self is other or self._connect(other)
         return self._reached[other.index]
 
@@ -263,16 +264,17 @@ class Device(HostCopies):
         wait_interruptibly(self._device.synchronize)
 
     def ready_to_capture(self) -> None:
-        """Have what `captured` needs: nothing is made while a stream is captured."""
+        """Create what `captured` needs: nothing can be created while a stream is captured."""
         with self._lock, self._device:
             if not any(map(is_idle, self._sides)):
                 self._sides.append(self._cuda.Stream(non_blocking=True))
 
     @contextmanager
     def captured(self) -> Iterator[Stream]:
-        """The caller's stream while he captures it, with all that streams of our own graphs have.
+        """The caller's stream while the caller captures it, with everything that streams of gpusplu's own graphs have.
 
-        The second stream is his until the capture ends, so it is another one for each, and none where all are taken.
+        The second stream is reserved for the caller until the capture ends, so each capture gets a different one, or
+        none if all are in use.
         """
         with self._lock:
             idle = next(filter(is_idle, self._sides), None)
@@ -306,7 +308,7 @@ class Device(HostCopies):
 
 
 def is_idle(stream: Any) -> bool:
-    """Whether one of CuPy's streams is in nobody's capture, be that one that has failed."""
+    """Whether none of CUDA's captures, failed ones included, contains one of CuPy's streams."""
     try:
         return not stream.is_capturing()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Which process CUDA belongs to: nothing that a process has of it can be used by its forked children."""
+"""The process that uses CUDA: forked children cannot use its CUDA state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _owner: int | None = None  # the process that was first to use CUDA
 
 
 def use_cuda() -> None:
-    """Say that this process goes on to use CUDA.
+    """Record that this process uses CUDA.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class ColumnArrays(Part):
     plan : ColumnPlan
     dtype : dtype
     diag, row_diag : ndarray of int64, shape (n,), optional
-        Where the part of L begins in a column and in a row, if that is not behind the diagonal.
+        Where the part of L begins in a column and in a row, if not after the diagonal.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Groups of neighbouring columns that blocks own, and the launches that work them off.
 
-Groups are whole small subtrees and pieces of chains (core/plan/columns/groups.hpp). They are taken by tickets, so one
+Groups are whole small subtrees and chunks of chains (core/plan/columns/groups.hpp). Blocks take them by tickets, so one
 launch factors and one solves.
 """
 
@@ -28,7 +28,7 @@ RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
 
 @dataclass(frozen=True)
 class Groups:
-    """Ranges of columns in the order of tickets, where each of their levels begins, and what they need.
+    """Ranges of columns in the order of tickets, the begin of each level, and the memory they need.
 
     Attributes
     ----------
@@ -92,8 +92,8 @@ class Grouping:
     leaf_entries : int or None
         Of a run of subtrees; None: as many as give every block two.
     chain_entries : int or None
-        Of a piece of a chain. None: shorter than room is, so that more multiprocessors work on a chain at the price of
-        more hops between blocks.
+        Of a chunk of a chain. None: less than the capacity, so that more multiprocessors work on a chain at the price
+        of more hops between blocks.
     by_levels : bool
         Each level of groups is a launch of its own.
     grouped : bool
@@ -107,7 +107,7 @@ class Grouping:
 
 
 def group_capacity(device: Any, itemsize: int) -> int:
-    """Entries of L + U that a block has room for, where `RESIDENT` blocks share the memory of a multiprocessor."""
+    """Entries of L + U that fit a block's shared memory if `RESIDENT` blocks share a multiprocessor."""
     available = device.shared_memory_bytes // RESIDENT - RESERVED_BYTES - CONTROL_BYTES - 4 * MOST_COLUMNS
     return int(available // itemsize)
 
@@ -129,7 +129,7 @@ def choose_groups(
     division : int
         Columns from here on belong to a dense trailing block.
     capacity : int
-        Entries that a block has room for.
+        Entries that fit a block.
     grouping : Grouping
     single : ndarray of int32, optional
         Columns before the division, ascending, that are groups by themselves.

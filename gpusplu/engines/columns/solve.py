@@ -21,7 +21,7 @@ class ColumnSolve(Part):
     arrays : ColumnArrays
     launches : GroupLaunches
     division : int
-        Columns from here on belong to a dense trailing block, which somebody else solves with between the sweeps.
+        Columns from here on belong to a dense trailing block, which another part solves with between the sweeps.
     """
 
     def __init__(self, arrays: ColumnArrays, launches: GroupLaunches, division: int):

@@ -64,7 +64,7 @@ def front_features(width: np.ndarray, rows: np.ndarray, flops: float) -> Feature
 
 
 def observe_lockstep(symbolic: Any, pattern: Any, values: np.ndarray, budget: float) -> Observation:
-    """A system of a batch: refactorizations of one group, whose fronts are others than those of a system alone."""
+    """One system of a batch: refactorizations of one group, which has other fronts than a single system."""
     plan = _core.make_lockstep_plan(symbolic, pattern.ptr, pattern.ind, for_core())
     fronts = plan.front_bytes.view(FRONT)
     many = np.tile(values, (SYSTEMS, 1))
@@ -74,7 +74,7 @@ def observe_lockstep(symbolic: Any, pattern: Any, values: np.ndarray, budget: fl
 
 
 def observe_dissection(ptr: np.ndarray, ind: np.ndarray, values: np.ndarray) -> Observation:
-    """The stage of the analysis that dissects the graph of A + A^T and counts its fill, the best of a few."""
+    """The analysis stage that dissects the graph of A + A^T and counts its fill, the best of a few runs."""
 
     def dissected() -> Any:
         return _core.analyze(ptr, ind, values, for_core(), ordering="nd", method="front", matching=False)
@@ -89,7 +89,7 @@ def observe_dissection(ptr: np.ndarray, ind: np.ndarray, values: np.ndarray) -> 
 def phase_seconds(
     symbolic: Any, pattern: Any, first: np.ndarray, second: np.ndarray, budget: float
 ) -> dict[str, float]:
-    """Seconds by phase of the core's factor itself, without what the facade does around it."""
+    """Seconds by phase of the core's factor itself, without the overhead of the facade."""
 
     def make() -> Any:
         return _core.factor(symbolic, pattern, first)

@@ -4,18 +4,18 @@ With the division point p, columns and rows before p are sparse and those from p
 
     B = [A11 A12; A21 A22],   A11 = L11 U11,   L21 = A21 U11^-1,   U12 = L11^-1 A12,   S = A22 - L21 U12 = L22 U22.
 
-Columns before p are factored as ever, with the rows from p on that are L21. Those from p on are updated by them only,
-which leaves U12 above and S below row p. S is then one dense front of the supernodal engine, whose entries are taken
-from where S lies among the columns; what is fill of the front only is zero.
+Columns before p are factored as usual, with the rows from p on that are L21. Those from p on are updated by them only,
+which leaves U12 above and S below row p. S is then one dense front of the supernodal engine, which reads its entries
+from the places of S among the columns; entries that are fill of the front only are zero.
 
 In the paper (section 6.2, eqs. 13-15) L11, U11 and U12 come together, by rows (ParFact); L21 follows (ComFact), then S
 (SpMul) and its LU (DenFact). By columns L21 comes with L11 and U11 instead, and U12 with S.
 
-Dissection leaves separators all over the matrix, each the end of a long chain of columns. The columns that everything
-ends in come last only if they are put there: `trailing_last` moves those that are finished last to the end, at no fill.
+Nested dissection places separators all over the matrix, each the end of a long chain of columns. The columns at the
+end of all chains come last only if `trailing_last` moves those that are finished last to the end, without fill.
 
 The algorithm is that of Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs; columns, the
-division into kernels, the front in the trailing block and the order that puts columns there are ours.
+division into kernels, the front in the trailing block and the order that puts columns there are gpusplu's.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Division:
 def trailing_last(order: np.ndarray, division: int) -> np.ndarray:
     """The order of the columns that puts the last ones of `order` at the end, in a trailing block from `division` on.
 
-    Nobody before may wait for a column of the trailing block, so that L + U is only permuted. Columns before it keep
-    their order, and so do its own.
+    No earlier column may wait for a column of the trailing block, so that L + U is only permuted. Columns before it
+    keep their order, and so do its own.
 
     Returns
     -------

@@ -30,7 +30,7 @@ LONG_SCALARS = constant(SHARED, "COLUMN_WARPS")  # that a block keeps for long c
 
 @dataclass(frozen=True)
 class Tuning(Grouping):
-    """How columns are worked off; other values than these are for measurements and tests.
+    """Options of the columns' factorization; other values than the defaults are for measurements and tests.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class ColumnFactorization(Part):
     division : int
     tuning : Tuning
     trailing : Trailing, optional
-        Whoever takes the columns behind the division as the last tickets.
+        Takes the columns after the division as the last tickets.
     """
 
     def __init__(self, arrays: ColumnArrays, division: int, tuning: Tuning, trailing: Any = None):
@@ -102,7 +102,7 @@ class ColumnFactorization(Part):
 
     @cached_property
     def _follows(self) -> Buffer | None:
-        """Columns that follow another one of the same pattern, where places have to be searched."""
+        """Columns with the same pattern as the previous one, if places have to be searched."""
         plan = self._arrays.plan
         return None if self.mapped else self.upload(_core.columns_that_follow(plan.col_ptr, plan.row, plan.diag))
 
@@ -141,7 +141,7 @@ class ColumnFactorization(Part):
 
 
 def factor_words(n: int) -> dict[str, int]:
-    """What a factorization writes besides L + U, zero at first [bytes]."""
+    """Arrays that a factorization writes besides L + U, initially zero [bytes]."""
     return {"done": 4 * n, "control": TICKET_BYTES}
 
 

@@ -16,7 +16,7 @@ from ...errors import EngineUnavailableError
 from ..columns.plan import LuPattern
 
 FILE = "columns/sflu_symbolic.cu"
-GUESS = 8  # rows of L + U that there is room for at first, for every entry of A
+GUESS = 8  # capacity for rows of L + U at first, per entry of A
 RESERVED_BYTES, WARP = (constant("shared/columns.hpp", name) for name in ("RESERVED_SHARED_BYTES", "WARP_SIZE"))
 MOST_RESIDENT = 32  # blocks of a warp that a multiprocessor can have
 
@@ -45,7 +45,7 @@ def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarr
     DeviceMemoryError
         L + U do not fit.
     EngineUnavailableError
-        The rows of a column have no room in shared memory.
+        The rows of a column do not fit shared memory.
     """
     n = len(ptr) - 1
     if n == 0:
@@ -63,7 +63,7 @@ def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarr
 
 
 class Search:
-    """What the kernel reads and writes on the device."""
+    """Arrays that the kernel reads and writes on the device."""
 
     def __init__(self, device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarray, col_perm: np.ndarray):
         self.device, self.n = device, len(ptr) - 1
@@ -76,7 +76,7 @@ class Search:
         self.kernel = device.kernel(FILE, "sflu_symbolic", "d", 0)
 
     def run(self, capacity: int) -> int:
-        """Rows found; with more than `capacity` they are not complete."""
+        """Number of rows found; if it exceeds `capacity` they are not complete."""
         device, own = self.device, self.buffers
         own |= {"rows": device.empty(4 * capacity), "done": device.zeros(4 * self.n)}
         own |= {"used": device.zeros(8), "tickets": device.zeros(4)}

@@ -1,4 +1,4 @@
-"""Features of a matrix and its factors that predictions are made of."""
+"""Features of a matrix and its factors, for predictions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SINGLE_THREAD = constant("shared/costs.hpp", "SINGLE_THREAD_FLOPS")
 
 
 def factor_features(structure: Structure) -> Features:
-    """Of a factorization by columns, or of the CPU engine's."""
+    """Features of a factorization by columns, or of the CPU engine's."""
     flops = structure.flops * (2.0 if structure.cholesky else 1.0)
     return {
         "call": 1.0,

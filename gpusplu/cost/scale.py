@@ -23,16 +23,16 @@ MOST_DEVICES, SEVERAL = 8, {1: 1.0, 2: 1.4, 3: 1.6}
 MANY = 1.75
 # Memory besides the bytes of factors: contribution blocks on a device that keeps everything; MUMPS' ranks together.
 UNSPLIT, BY_MUMPS = 4.0, 2.3
-# Large fronts on a device, and the cores of a machine, 14 GFLOP/s each alone, at half of that together [flop/s].
+# Rates of large fronts on a device, and of the cores of a machine, 14 GFLOP/s each, at half of that together [flop/s].
 DEVICE_RATE, MACHINE_RATE = 28e12, 64 * 14e9 / 2
 # Factors that stream go to the host and come back [bytes/s].
 LINK_RATE = 50e9
-#: Arithmetic below which rates of large fronts say nothing [flop].
+#: Arithmetic below which rates of large fronts are not applicable [flop].
 LARGE = 1e11
 
 
 class Needs(NamedTuple):
-    """Of one factorization.
+    """Memory and time of one factorization.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Needs(NamedTuple):
 
 
 def needs(fill: float, flops: float, itemsize: int, triangles: int, widest: float) -> Needs:
-    """Of factors with `fill` entries in each of one or two triangles, and a widest supernode of `widest` columns."""
+    """For factors with `fill` entries in each of one or two triangles, and a widest supernode of `widest` columns."""
     factors = fill * itemsize * triangles
     machines = ceil(BY_MUMPS * factors / MACHINE_BYTES)
     on_device = flops / DEVICE_RATE
@@ -80,7 +80,7 @@ def may_stream(needed: Needs, device_bytes: float) -> bool:
 
 
 def on_several(needed: Needs, devices: int) -> float:
-    """Predicted seconds of a refactorization that so many devices share [s]."""
+    """Predicted seconds of a refactorization on this number of devices [s]."""
     return needed.on_device / SEVERAL.get(devices, MANY)
 
 

@@ -90,17 +90,18 @@ class ChunkedCopies:
 
 
 class HostCopies:
-    """Copies between arrays of the host and a device, for devices to inherit."""
+    """Copies between arrays of the host and a device; a base class of devices."""
 
     def send(self, stream: Any, to: int, array: np.ndarray) -> None:
-        """Copy a contiguous array of the host to an address, in the order of `stream`; it may change afterwards."""
+        """Copy a contiguous array of the host to an address, in stream order; it may change afterwards."""
         if array.nbytes >= LEAST:
             self._chunks.send(stream, to, as_bytes(array))
         else:
             stream.copy(to, array.ctypes.data, array.nbytes)
 
     def fetch(self, stream: Any, to: np.ndarray, source: int) -> None:
-        """Copy to a contiguous array of the host, behind everything on `stream`, and wait. Signals get through."""
+        """Copy to a contiguous array of the host, after all commands of `stream`, and wait. Signals can interrupt
+        this."""
         if to.nbytes >= LEAST:
             self._chunks.fetch(stream, as_bytes(to), source)
         else:

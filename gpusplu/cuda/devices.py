@@ -1,7 +1,7 @@
-"""Devices: memory, kernels, streams and graphs, the little of CUDA that engines need, through CuPy.
+"""Devices: memory, kernels, streams and graphs, the part of CUDA that engines need, through CuPy.
 
-`Device` and what it hands out (stream.py) are all that an engine sees of CuPy's runtime, so the tests put an emulated
-device in their place.
+Engines use CuPy's runtime only through `Device` and the objects that it returns (stream.py), so the tests can replace
+them by an emulated device.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Device(HostCopies):
         Compute capability, 90 for 9.0.
     multiprocessors : int
     shared_memory_bytes : int
-        That one block may use.
+        Most that one block may use.
     double_ratio : int
-        How many times as fast arithmetic in single precision is as in double.
+        Speed of arithmetic in single precision relative to double.
     array_class : type
-        Of the arrays on it.
+        Class of the arrays on it.
     context : int
         The CUcontext of its memory, modules and streams.
     has_dependent_launch : bool
@@ -84,7 +84,7 @@ class Device(HostCopies):
         self._places: dict[tuple[str, str, int], Path] = {}  # its path in the cache
         self._lock = Lock()
         self._sides: list[Any] = []  # streams to capture together with those of callers
-        self._reached: dict[int, bool] = {}  # other devices, by number
+        self._reached: dict[int, bool] = {}  # peer access to other devices, by number
         self._dependent = dependent_launch(self.arch)
         self.has_dependent_launch = self._dependent is not None
 
@@ -97,7 +97,7 @@ class Device(HostCopies):
         self._device.__exit__(*error)
 
     def free_bytes(self) -> int:
-        """Memory that an allocation could get, what CuPy's pool holds unused included [bytes]."""
+        """Memory that an allocation could get, including unused memory of CuPy's pool [bytes]."""
         with self._device:
             free, _ = self._cuda.runtime.memGetInfo()
             pool = self._cupy.get_default_memory_pool()
@@ -121,7 +121,7 @@ class Device(HostCopies):
         return Buffer(memory, memory.ptr, int(nbytes))
 
     def zeros(self, nbytes: int) -> Buffer:
-        """Memory set to zero on the own stream."""
+        """Memory set to zero on the device's own stream."""
         buffer = self.empty(nbytes)
         self.own_stream().clear(buffer.pointer, max(int(nbytes), SMALLEST))
         return buffer
@@ -136,14 +136,14 @@ class Device(HostCopies):
         return buffer
 
     def pinned(self, dtype: np.dtype, count: int) -> np.ndarray:
-        """Host memory that copies run to and from without a detour."""
+        """Page-locked host memory, which copies use directly."""
         dtype = np.dtype(dtype)
         with self._device:
             memory = self._cuda.alloc_pinned_memory(max(dtype.itemsize * count, 1))
         return np.frombuffer(memory, dtype, count)
 
     def host(self, nbytes: int) -> Buffer:
-        """Host memory of that size to the byte, pageable where as much page-locked memory cannot be had."""
+        """Host memory of exactly that size, pageable if this much page-locked memory is not available."""
         try:
             with self._device:
                 memory = self._cuda.PinnedMemory(nbytes)
@@ -161,7 +161,7 @@ class Device(HostCopies):
         return int(array.data.ptr)
 
     def can_read(self, array: Any) -> bool:
-        """Whether kernels may take a CuPy array as it is: on this device, aligned for loads of any scalar."""
+        """Whether kernels can read a CuPy array in place: on this device, aligned for loads of any scalar."""
         return array.device.id == self.index and self.pointer(array) % 16 == 0
 
     def load(self, file: str, scalar: str, kind: int) -> dict[str, Kernel]:
@@ -195,7 +195,7 @@ class Device(HostCopies):
         return self.load(file, scalar, kind)[name]
 
     def prepare(self, files: Iterable[str], scalar: str, kind: int) -> None:
-        """Compile what is neither loaded nor in the cache, several files at a time."""
+        """Compile kernels that are neither loaded nor in the cache, several files at a time."""
         missing = [key for key in keys(files, scalar, kind) if not self._has(key)]
         if missing:
             with ThreadPoolExecutor() as pool:
@@ -260,7 +260,7 @@ class Device(HostCopies):
         return True
 
     def synchronize(self) -> None:
-        """Wait for everything on the device, whatever the stream. Signals get through."""
+        """Wait for all work on the device, on any stream. Signals can interrupt this."""
         wait_interruptibly(self._device.synchronize)
 
     def ready_to_capture(self) -> None:
@@ -290,7 +290,7 @@ class Device(HostCopies):
                     self._sides.append(idle)
 
     def build_graph(self, commands: Callable[[GraphStream], None]) -> Graph:
-        """The graph of the commands that `commands` gives to its stream. Nothing runs and no stream is captured.
+        """The graph of the commands that `commands` adds to its stream. Nothing runs and no stream is captured.
 
         May be called from any thread.
         """
@@ -316,24 +316,24 @@ def is_idle(stream: Any) -> bool:
 
 
 def usable_bytes(device: Any, limit: int | None) -> int:
-    """Memory of a device that may be used: what is free, but no more than the caller allows [bytes]."""
+    """Memory of a device that may be used: the free memory, but no more than the caller allows [bytes]."""
     free = int(device.free_bytes())
     return free if limit is None else min(limit, free)
 
 
 def keys(files: Iterable[str], scalar: str, kind: int) -> list[tuple[str, str, int]]:
-    """What these files are compiled as."""
+    """The keys under which these files are compiled."""
     return [(file, scalar, kind_of(file, scalar, kind)) for file in files]
 
 
 @cache
 def device(index: int) -> Device:
-    """The device `index`, one object a process.
+    """The device `index`, one object per process.
 
     Raises
     ------
     EngineUnavailableError
-        It is too old.
+        The device is too old.
     """
     return Device(index)
 

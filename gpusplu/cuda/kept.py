@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-#: Bits of numbers of 4, 8 and 16 bytes, as numbers.
+#: Unsigned integers of 4, 8 and 16 bytes that hold the bits of numbers.
 BITS = {4: np.uint32, 8: np.uint64, 16: np.uint64}
 UNWRITTEN = 2  # contents of memory for a result before it is written
 
@@ -33,9 +33,9 @@ class Difference:
     ----------
     device : cuda.devices.Device
     written : Written
-        The second ones of the pairs.
+        Of the second arrays of the pairs.
     *pairs : tuple of cupy.ndarray
-        Two of one shape and dtype each.
+        Each of one shape and dtype.
     """
 
     def __init__(self, device: Any, written: Written, *pairs: tuple[Any, Any]):

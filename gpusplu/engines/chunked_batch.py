@@ -113,7 +113,7 @@ class ChunkedBatch:
 
 
 def _empty_like(array: Any, shape: tuple[int, ...]) -> Any:
-    """Of the kind and the dtype of `array`."""
+    """A new array of the kind and the dtype of `array`."""
     if isinstance(array, np.ndarray):
         return np.empty(shape, array.dtype)
     import cupy

@@ -30,7 +30,7 @@ Measure = Callable[[str, bool], "Measured | str"]
 
 
 class Analysis(NamedTuple):
-    """What an engine needs to know of a pattern before it factors values.
+    """The information that an engine needs about a pattern before it factors values.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ class Engine(ABC):
         It factors many systems in lockstep (`factor_batch`).
     on_device : bool
         It runs on a CUDA device, and wants values and vectors there.
-    several : bool
+    It runs on a CUDA device, and needs values and vectors there.
         Several devices of a host can share its work.
     interfaces : bool
         Its fronts can leave an interface (`partial_factor`).

@@ -136,7 +136,7 @@ class Problem:
         return Problem(self.pattern, np.empty(0, dtype), self.kind, self.options, self.request, self.memo)
 
     def timed(self, phase: str, make: Callable[[], Any]) -> Any:
-        """The result of `make`, whose seconds are counted."""
+        """The result of `make`; its seconds are counted."""
         start = perf_counter()
         made = make()
         self.seconds[phase] = self.seconds.get(phase, 0.0) + perf_counter() - start

@@ -20,7 +20,7 @@ from .plan import ColumnPlan
 
 SHARED = "shared/columns.hpp"
 CONTROL_BYTES = struct(SHARED, "ColumnControl").itemsize
-THREADS, RESIDENT = constant(SHARED, "COLUMN_THREADS"), constant(SHARED, "COLUMN_BLOCKS")  # blocks a multiprocessor
+THREADS, RESIDENT = constant(SHARED, "COLUMN_THREADS"), constant(SHARED, "COLUMN_BLOCKS")  # blocks per multiprocessor
 TICKET_BYTES = 4 * constant(SHARED, "TICKET_WORDS")
 MOST_COLUMNS = constant(SHARED, "MOST_GROUP_COLUMNS")
 RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
@@ -35,9 +35,9 @@ class Groups:
     range : ndarray of int32, shape (2 * count,)
     level_ptr : ndarray of int32
     columns : int
-        Most in a group.
+        Most columns in a group.
     entries : int
-        Most in a group before the division that has room in shared memory.
+        Most entries in a group before the division that fits shared memory.
     """
 
     range: np.ndarray
@@ -85,12 +85,12 @@ def make_groups(
 
 @dataclass(frozen=True)
 class Grouping:
-    """How columns are grouped and launched; other values than these are for measurements and tests.
+    """Options of the grouping and the launches; other values than the defaults are for measurements and tests.
 
     Attributes
     ----------
     leaf_entries : int or None
-        Of a run of subtrees; None: as many as give every block two.
+        Entries of a run of subtrees; None: as many as give every block two runs.
     chain_entries : int or None
         Of a chunk of a chain. None: less than the capacity, so that more multiprocessors work on a chain at the price
         of more hops between blocks.

@@ -1,4 +1,4 @@
-"""The CPU engine behind the interface: analysis, factorization and solves are the core's."""
+"""The CPU engine behind the interface: the core does analysis, factorization and solves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .delays import factor_with_delays
 
 
 class CpuEngine(Engine):
-    """Column LU with threshold partial pivoting, or fronts, as the analysis finds best; the other kinds by fronts."""
+    """Column LU with threshold partial pivoting, or fronts, as the analysis decides; the other kinds by fronts."""
 
     name, batches, interfaces = "cpu", True, True
     kinds = KINDS

@@ -63,7 +63,7 @@ class TrailingCosts(NamedTuple):
 
 
 def trailing_costs(costs: Costs) -> TrailingCosts:
-    """Those of the table of constants."""
+    """Constants from the table."""
     return TrailingCosts(**costs["crisscross.columns"], **costs["crisscross.trailing"], **costs["crisscross.dense"])
 
 
@@ -168,7 +168,7 @@ def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: TrailingCosts) -> 
 
 def finishing_times(plan: Any, costs: TrailingCosts, all_costs: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``struct ColumnTimes`` of core/plan/columns/times.hpp."""
-    mapped = plan.has_maps and plan.map.dtype == np.uint16  # long columns need that
+    mapped = plan.has_maps and plan.map.dtype == np.uint16  # long columns require it
     level = plan.level if mapped else plan.level[:0]
     found: tuple[np.ndarray, np.ndarray, np.ndarray] = _core.column_times(
         plan.col_ptr, plan.row, plan.diag, level, all_costs, *costs[costs._fields.index("column") :][:5]
@@ -177,7 +177,7 @@ def finishing_times(plan: Any, costs: TrailingCosts, all_costs: Any) -> tuple[np
 
 
 class _Updates:
-    """What updates of columns cost, and when columns are finished."""
+    """Costs of updates of columns, and finishing times of columns."""
 
     def __init__(self, plan: Any, costs: TrailingCosts, all_costs: Any):
         n = self.n = plan.n
@@ -194,10 +194,10 @@ class _Updates:
         self.depth = self._before(depth, np.maximum.accumulate)
         self.spent = self._before(np.bincount(column, costs.update + costs.slice * -(-below // 32), n), np.cumsum)
         given, taken = (self._before(np.bincount(of, below, n), np.cumsum) for of in (row, column))
-        self.terms = given - taken  # from columns before a position to those behind
+        self.terms = given - taken  # from columns before a position to those after it
 
     def _before(self, of_columns: np.ndarray, accumulate: Any) -> np.ndarray:
-        """Prefix sums over columns: the value before every position."""
+        """Accumulated value over the columns before every position."""
         return np.concatenate(([0.0], accumulate(of_columns[self.order])))
 
     def columns(self, multiprocessors: int) -> np.ndarray:

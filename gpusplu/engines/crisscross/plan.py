@@ -1,4 +1,4 @@
-"""Plan of crisscross LU: a column plan whose last columns are one dense block.
+"""Plan of crisscross LU: a column plan with its last columns as one dense block.
 
 With the division point p, columns and rows before p are sparse and those from p on are the trailing block:
 
@@ -39,8 +39,8 @@ class Division:
     division : int
         First column of the trailing block; n if there is none.
     diag, row_diag : ndarray of int64, shape (n,)
-        Where the diagonal lies in a column and in a row of the column plan; in those of the trailing block, where that
-        begins.
+        Position of the diagonal in a column and in a row of the column plan; in those of the trailing block, of its
+        begin.
     trailing : Plan or None
         The trailing block as a single front; ``entry_source`` are places of the column plan.
     multiply_adds : float
@@ -90,7 +90,7 @@ def divide(plan: Any, division: int, dtype: Any, limits: Limits | None = None) -
         raise ValueError(f"division is {division}, the matrix has {n} columns")
     every = np.arange(n, dtype=np.int32)
     column = np.repeat(every, np.diff(plan.col_ptr))
-    first = np.minimum(every, p)  # of the rows of a column that end its part of U
+    first = np.minimum(every, p)  # the first of these rows is the end of a column's part of U
     above = plan.row < first[column]
     diag = plan.col_ptr[:-1] + np.bincount(column[above], minlength=n)
     of_row = np.repeat(every, np.diff(plan.row_ptr))
@@ -113,7 +113,7 @@ def _trailing(plan: Any, p: int, dtype: Any, limits: Limits | None) -> Plan:
 
 
 class _Trailing(Plan):
-    """A plan whose values lie elsewhere."""
+    """A plan with values stored elsewhere."""
 
     def __init__(self, core: Any, limits: Limits, source: np.ndarray):
         super().__init__(core, limits)

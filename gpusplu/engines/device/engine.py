@@ -24,7 +24,7 @@ SLOW_DOUBLE = 8
 
 
 class DeviceEngine(Engine):
-    """An engine whose factors are made by a program on a device.
+    """An engine with factors that a program makes on a device.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ from ..device.program import Buffers
 MOST_PLACES = constant(SHARED, "MOST_PLACES")
 LONG_ARRAYS = struct("columns/sflu.cuh", "LongArrays")
 TRAILING_ARRAYS = struct("columns/sflu.cuh", "TrailingArrays")
-LONG_SCALARS = constant(SHARED, "COLUMN_WARPS")  # that a block keeps for long columns
+LONG_SCALARS = constant(SHARED, "COLUMN_WARPS")  # scalars that a block stores for long columns
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class ColumnFactorization(Part):
         return lists
 
     def ready(self) -> None:
-        """Upload what a factorization reads, and load its kernels."""
+        """Upload the arrays that a factorization reads, and load its kernels."""
         self._arrays.ready()
         self.launches.ready()
         self._long_arrays, self._follows  # noqa: B018
@@ -92,7 +92,7 @@ class ColumnFactorization(Part):
 
     @cached_property
     def _long_arrays(self) -> dict[str, Buffer | None]:
-        """Lists of long columns on the device, and which of them a ticket is."""
+        """Lists of long columns on the device, and the ticket of each."""
         if not self.long_columns.size:
             return dict.fromkeys(LONG_ARRAYS.names or ())
         first = self.launches.groups.range[::2]
@@ -146,13 +146,13 @@ def factor_words(n: int) -> dict[str, int]:
 
 
 def is_mapped(plan: ColumnPlan) -> bool:
-    """Whether places come from the map; the kernel counts them, and entries, by 32 bits then."""
+    """Whether places come from the map; the kernel then counts them, and entries, with 32 bits."""
     few = max(plan.nnz, plan.map.size) <= np.iinfo(np.int32).max
     return bool(plan.has_maps and plan.map.dtype == np.uint16 and few)
 
 
 def places_of_a_warp(plan: ColumnPlan, block_capacity: int) -> int:
-    """Places that a warp keeps: those of the longest column of L, if half of the `block_capacity` of a block has them
+    """Places that a warp stores: those of the longest column of L, if they fit half of the `block_capacity` of a block
     [bytes]."""
     longest = int((plan.col_ptr[1:] - plan.diag).max(initial=2))
     return min(longest, block_capacity // (4 * (LONG_SCALARS)), MOST_PLACES) & ~1

@@ -18,7 +18,7 @@ from ..columns.plan import LuPattern
 FILE = "columns/sflu_symbolic.cu"
 GUESS = 8  # capacity for rows of L + U at first, per entry of A
 RESERVED_BYTES, WARP = (constant("shared/columns.hpp", name) for name in ("RESERVED_SHARED_BYTES", "WARP_SIZE"))
-MOST_RESIDENT = 32  # blocks of a warp that a multiprocessor can have
+MOST_RESIDENT = 32  # one-warp blocks that a multiprocessor can have
 
 
 def unsupported(device: Any, n: int) -> str:
@@ -84,7 +84,7 @@ class Search:
         return int(self.download("used", np.dtype(np.int64))[0])
 
     def launch(self, capacity: int) -> None:
-        """The kernel alone; `used`, `done` and `tickets` are zero."""
+        """Launch the kernel; `used`, `done` and `tickets` are zero."""
         stream, shared = self.device.own_stream(), 4 * _core.bitmap_words(self.n)
         pointers = {name: buffer.pointer for name, buffer in self.buffers.items()}
         resident = max(1, min(MOST_RESIDENT, self.device.shared_memory_bytes // (shared + RESERVED_BYTES)))
@@ -99,7 +99,7 @@ class Search:
         return array
 
     def result(self, used: int) -> LuPattern:
-        """Columns in their order."""
+        """Columns in ascending order."""
         int32, int64 = np.dtype(np.int32), np.dtype(np.int64)
         begin, rows = self.download("begin", int64), self.download("rows", int32, used)
         upper, lower = self.download("upper", int32), self.download("lower", int32)

@@ -1,7 +1,7 @@
-"""What is listed of a lockstep plan for the kernels of batches: items of tiles, tiles of fronts above the cut, orders.
+"""Lists of a lockstep plan for the kernels of batches: items of tiles, tiles of fronts above the cut, orders.
 
-The plan itself is the core's (core/plan/lockstep/plan.hpp). Tiles and items: kernels/shared/lanes.hpp and
-kernels/lockstep/lanes.cuh. Everything is in the order of the kernels, and sums in that of the plan.
+The core makes the plan itself (core/plan/lockstep/plan.hpp). Tiles and items: kernels/shared/lanes.hpp and
+kernels/lockstep/lanes.cuh. Lists are in the order of the kernels, and sums in that of the plan.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ LANES, SOLVE_ROWS = constant(SHARED, "WARP_SIZE"), constant(SHARED, "SOLVE_ROWS"
 TEAM_ROWS, WIDE_ROWS, SINGLE_WARP_ROWS = (constant(SHARED, f"{name}_ROWS") for name in ("TEAM", "WIDE", "SINGLE_WARP"))
 IS_ENTRY = constant(SHARED, "IS_ENTRY")  # of places of what is not a child's
 
-# What a front takes, for the order of tickets: of a tile, of a tile of pivots, and of the front itself. Only ratios
-# matter, and nothing is predicted by them.
+# Time of a front, for the order of tickets: of a tile, of a tile of pivots, and of the front itself. Only ratios
+# matter, and no prediction uses them.
 TILE_STEP, PIVOT_STEP, FRONT_STEP = 0.1, 2.0, 3.0
 
 
@@ -41,7 +41,7 @@ class LanePlan:
     Parameters
     ----------
     core : _core.LockstepPlan
-        Its tasks of several fronts, or of one without children, are worked off by warps.
+        Warps process its tasks of several fronts, or of one without children.
 
     Attributes
     ----------
@@ -53,7 +53,8 @@ class LanePlan:
         Above the cut: fronts that small and large teams factor; tasks that a warp solves with, the leaves too; fronts
         that a block solves with; in the order of their tickets.
     tile_begin, pending, pending_tasks : ndarray
-        By that number: the first of its flags, and what its children report in a factorization and in a solve.
+        By that number: the first of its flags, and the reports it needs from children in a factorization and in a
+        solve.
     slot, row_slot : ndarray of int32
         Where a front's tiles begin in the pointers of the items of a factorization and of a solve.
     """
@@ -201,7 +202,7 @@ class LanePlan:
 
     @cached_property
     def tiles(self) -> np.ndarray:
-        """In the order of their tickets: those that can be begun earliest first, and none before what it waits for."""
+        """In ticket order: tiles that can begin earliest first, and none before those it waits for."""
         records, times = [np.zeros(0, TILE)], [np.zeros(0)]
         for f in self.order[self._is_large[self.order]]:
             P, T = int(self._pivot_tiles[f]), int(self._pivot_tiles[f] + self._below_tiles[f])
@@ -253,9 +254,9 @@ class LanePlan:
 def sorted_items(
     slot: np.ndarray, source: np.ndarray, place: np.ndarray, scale: np.ndarray | None, slots: int
 ) -> Items:
-    """Items by slot and place, in the order in which they are given otherwise."""
+    """Items by slot and place, otherwise in the given order."""
     order = np.lexsort((place, slot))
-    ptr = np.zeros(slots + 1 + LANES, np.int32)  # kernels read some at a time
+    ptr = np.zeros(slots + 1 + LANES, np.int32)  # kernels read several at a time
     np.cumsum(np.bincount(slot, minlength=slots), out=ptr[1 : slots + 1])
     ptr[slots + 1 :] = ptr[slots]
     item = np.empty((len(order), 2), np.int32)

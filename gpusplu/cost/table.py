@@ -67,8 +67,7 @@ _PREDICTIONS = {
     "move.to_host": {"call": 50e-6, "bytes": 1.2e-10},
     "columns.analyze": {"call": 0.9e-3, "rows": 1.3e-7, "entries": 1.9e-7},
     "glu.plan": {"call": 1e-5, "rows": 2.5e-7, "fill": 2.5e-7, "flops": 1e-12},
-    # A level of the whole pattern costs about a hop between two blocks, 0.84 us, and less if blocks own several
-    # columns.
+    # A level of the whole pattern costs about a hop between two blocks, 0.84 us, and less if a block owns several.
     "glu.refactor": {"call": 2e-6, "levels": 1e-6, "fill": 5.5e-10, "flops": 5.9e-12},
     "glu.solve": {"call": 2.1e-5, "levels": 9.8e-7, "fill": 3.9e-10},
     "sflu.plan": {"call": 3e-5, "rows": 2.5e-7, "fill": 1e-7, "flops": 1e-12},
@@ -98,8 +97,7 @@ _table: dict[str, Entry] = {
     **{name: Entry(constants, ZEN + ": asv_bench run methods") for name, constants in _METHODS.items()},
     # Costs by which the CPU engine decides which supernodes to merge: of a front of any size, of a pivot besides its
     # arithmetic, of arithmetic, of assembly. Only ratios matter, and the optimum is flat: half or twice any of them
-    # moves the
-    # refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
+    # moves the refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
     "cpu.supernodes": Entry({"fronts": 0.1e-6, "columns": 0.02e-6, "flops": 1 / 4e9, "bytes": 1 / 8e9}, ZEN),
     # How the CPU engine maps fronts to threads, and how many it wakes for a solve or an update.
     "cpu.tasks": Entry(

@@ -240,8 +240,7 @@ class Device(HostCopies):
             return Stream(self._cuda.Stream(non_blocking=True), self._cuda, None, self._dependent)
 
     def reaches(self, other: Device) -> bool:
-        """Whether copies and kernels of this device can access the memory of another one directly; enables the
-        access."""
+        """Whether copies and kernels of this device can access another one's memory directly; enables the access."""
         if other.index not in self._reached:  # batches call this often, and driver calls are slow
             self._reached[other.index] = self is other or self._connect(other)
         return self._reached[other.index]
@@ -308,7 +307,7 @@ class Device(HostCopies):
 
 
 def is_idle(stream: Any) -> bool:
-    """Whether none of CUDA's captures, failed ones included, contains one of CuPy's streams."""
+    """Whether one of CuPy's streams is in no capture, not even in one that has failed."""
     try:
         return not stream.is_capturing()
     except RuntimeError:

@@ -33,9 +33,9 @@ class Difference:
     ----------
     device : cuda.devices.Device
     written : Written
-        Of the second arrays of the pairs.
+        When the second arrays of the pairs were written.
     *pairs : tuple of cupy.ndarray
-        Each of one shape and dtype.
+        Two arrays of one shape and dtype each.
     """
 
     def __init__(self, device: Any, written: Written, *pairs: tuple[Any, Any]):

@@ -106,7 +106,7 @@ class EngineFactor(Protocol):
 
 
 class EngineBatch(Protocol):
-    """Factors of many systems with one pattern as engines make them, in lockstep and with the same pivots for all;
+    """Factors of many systems with one pattern as engines make them, together and with the same pivots for all;
     `BatchedFactor` repairs systems that these pivots do not suit.
 
     One thread calls it at a time. Arrays have its dtype and are C-contiguous. If the engine is on a device, only
@@ -126,7 +126,7 @@ class EngineBatch(Protocol):
         Fields: ``multiplier``, the largest of L in modulus where it may matter; ``growth``, the largest entry of U
         relative to that of A as it is scaled; ``n_perturbed`` and ``n_tiny``, pivots as in the core's PivotReport;
         ``failed``, the column of an invalid pivot, or -1; ``not_finite``; ``not_symmetric``, of values for
-        Cholesky, including some that differ by slightly more than the tolerance.
+        Cholesky, including borderline cases.
         """
 
     def solve(self, b: Any, trans: int = 0) -> Any:
@@ -199,7 +199,7 @@ class HostWork(NamedTuple):
     Attributes
     ----------
     systems, stale : list of int
-        Systems of which the host needs right-hand sides, and values.
+        Systems of which the host needs the right-hand sides, and those of which it needs the values.
     work : callable
         ``work(values, rhs)`` for these, shapes (len(stale), nnz) and (len(systems), n) or (len(systems), n, k), which
         the next call overwrites.
@@ -242,10 +242,10 @@ class Engine(ABC):
     symbolic_phases : tuple of str
         Of `options.SYMBOLIC_PHASES`: where it can find the pattern of its factors.
     batches : bool
-        It factors many systems in lockstep (`factor_batch`).
+        It factors many systems together (`factor_batch`).
     on_device : bool
-        It runs on a CUDA device, and wants values and vectors there.
-    It runs on a CUDA device, and needs values and vectors there.
+        It runs on a CUDA device, and needs values and vectors there.
+    several : bool
         Several devices of a host can share its work.
     interfaces : bool
         Its fronts can leave an interface (`partial_factor`).

@@ -43,7 +43,7 @@ class Request(NamedTuple):
     remembered : bool
         An analysis of the same pattern may be used again (patterns.py).
     systems : int
-        Matrices of the pattern that will be factored in lockstep; 0 for a single one.
+        Matrices of the pattern that will be factored together; 0 for a single one.
     devices : tuple of int
         Numbers of several CUDA devices that share the work; empty: one does it.
     """
@@ -166,7 +166,7 @@ class Problem:
         )
 
     def _method(self) -> str:
-        """Lockstep systems are factored by fronts; triangular ones by columns, which keep them triangular."""
+        """Systems of a batch are factored by fronts; triangular ones by columns, which keep them triangular."""
         by_columns = self.options.pivoting == "partial"
         if self.request.systems and self.kind == "lu":
             by_columns = by_columns or _core.is_triangular(self.pattern.core)

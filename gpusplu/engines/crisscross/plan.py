@@ -90,7 +90,7 @@ def divide(plan: Any, division: int, dtype: Any, limits: Limits | None = None) -
         raise ValueError(f"division is {division}, the matrix has {n} columns")
     every = np.arange(n, dtype=np.int32)
     column = np.repeat(every, np.diff(plan.col_ptr))
-    first = np.minimum(every, p)  # the first of these rows is the end of a column's part of U
+    first = np.minimum(every, p)  # first of the rows that end a column's part of U
     above = plan.row < first[column]
     diag = plan.col_ptr[:-1] + np.bincount(column[above], minlength=n)
     of_row = np.repeat(every, np.diff(plan.row_ptr))

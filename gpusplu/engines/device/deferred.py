@@ -249,7 +249,7 @@ class DeferredFactorization(DeviceFactorization):
         self._events["n_refactor"] += accumulated.n_factored
 
     def _suspect_reason(self, accumulated: AccumulatedStatus, pivots: list[Any]) -> str:
-        """Why solutions cannot be trusted, for which a call that waits would have chosen other pivots, or refined more;
+        """Why solutions for which a call that waits would have chosen other pivots, or refined more, cannot be trusted;
         empty if they can."""
         policy, found = self._policy, []
         if accumulated.worst.not_finite:

@@ -30,7 +30,7 @@ def inertia_of(recorded: Recorded, symbolic: Any) -> tuple[bool, bool, int, int,
 
 
 def distance_of(recorded: Recorded, symbolic: Any) -> float:
-    """Estimate of ``||I - A (L D L^H)^-1||``, scaled; NaN if numbers overflowed."""
+    """Estimate of ``||I - A (L D L^H)^-1||``, scaled; NaN if numbers left the dtype's range."""
     n, dtype, total = recorded.n, recorded.program.dtype, 0.0
     scale = np.asarray(symbolic.row_scale) if symbolic.row_scale.size else np.ones(n)
     samples = np.random.default_rng(n).standard_normal((SAMPLES, n))

@@ -79,7 +79,7 @@ class Staging:
 
     @property
     def status_arrived(self) -> bool:
-        """Whether it has; the caller has waited. Undecidable for a matrix with only zeros."""
+        """Whether the device has written it; the caller has waited. Undecidable for a matrix with only zeros."""
         return bool(self._largest[()] > 0)
 
     @cached_property

@@ -18,7 +18,7 @@ from ...cuda.stream import Buffer, Stream
 from .accumulated import AccumulatedBuffer, AccumulatedStatus
 from .program import STAGED, Buffers, Program, Status
 
-# Graphs over the caller's own arrays: made for arrays that occur this many times; most such graphs.
+# Graphs over the caller's own arrays: made for arrays that occur this many times, up to a maximum number.
 SIGHTINGS, DIRECT_GRAPHS = 3, 8
 REMEMBERED = 64  # array combinations counted before all counts are dropped
 

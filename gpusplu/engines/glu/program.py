@@ -102,7 +102,7 @@ class GluProgram(ColumnProgram):
 
     @property
     def _counter_words(self) -> tuple[int, int]:
-        """Tickets, and completed columns of each level."""
+        """Tickets, and completed chunks of each level."""
         return len(self.runs), self.plan.n_levels
 
     def factor_memory(self) -> Memory:

@@ -143,7 +143,8 @@ class MixedFactor:
         return self._attempt(make)
 
     def _attempt(self, work: Callable[[], Any]) -> str:
-        """Make a factor in single precision of the values held by `work`; why that is not possible, or empty."""
+        """Call `work`, which makes a factor in single precision of the values held; why that is not possible, or
+        empty."""
         ops = (0, 1) if self._problem.kind == "lu" else (0,)
         if not all(rows.least >= LEAST and rows.norm <= LARGEST for rows in map(self._rows_of, ops)):
             return OUT_OF_RANGE

@@ -33,7 +33,7 @@ class DistributedBatch:
 
     Parameters
     ----------
-    Of the devices that have systems, the first device's first.
+    batches : list of LockstepBatch
         Of the devices that have systems, the first device's first.
     devices : list of cuda.devices.Device
     """

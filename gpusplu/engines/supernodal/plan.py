@@ -155,7 +155,7 @@ def make_plan(symbolic: Any, pattern: Any, dtype: Any, limits: Limits | None = N
     ----------
     symbolic : _core.Symbolic
         Of method "front".
-    Canonical pattern that was analysed: `ptr` and `ind`.
+    pattern : matrix.Pattern
         Canonical pattern that was analysed: `ptr` and `ind`.
     dtype : dtype
         Of the factor.

@@ -153,7 +153,7 @@ class Device(HostCopies):
             return Buffer(pageable, pageable.ctypes.data, nbytes)
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """An uninitialized CuPy array for the caller, Fortran-contiguous, where this device is the current one."""
+        """An uninitialized CuPy array for the caller, Fortran-contiguous; this device must be the current one."""
         return self._cupy.empty(shape, dtype, order="F")
 
     def pointer(self, array: Any) -> int:

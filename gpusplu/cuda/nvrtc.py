@@ -115,7 +115,7 @@ def flags(scalar: str, kind: int, arch: int) -> tuple[str, ...]:
 
 
 def compile_kernels(file: str, scalar: str, kind: int, arch: int, *more: str) -> bytes:
-    """Compile one kernel file, with `more` options; machine code, or PTX where this NVRTC does not know `arch` yet.
+    """Compile one kernel file, with `more` options; machine code, or PTX if this NVRTC does not support `arch` yet.
 
     Raises
     ------

@@ -6,7 +6,7 @@ import os
 
 from ..errors import ON_HOST, EngineUnavailableError
 
-_owner: int | None = None  # the process that was first to use CUDA
+_owner: int | None = None  # the first process that used CUDA
 
 
 def use_cuda() -> None:

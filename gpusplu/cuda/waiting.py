@@ -24,7 +24,7 @@ NOT_READY = 600  # CUDA_ERROR_NOT_READY
 
 @cache
 def stream_query() -> int:
-    """Address of cuStreamQuery; 0 where the driver cannot be found."""
+    """Address of cuStreamQuery; 0 if there is no driver."""
     driver = library()
     return 0 if driver is None else ctypes.cast(driver.cuStreamQuery, ctypes.c_void_p).value or 0
 

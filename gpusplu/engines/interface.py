@@ -37,7 +37,7 @@ class Analysis(NamedTuple):
     core : _core.Symbolic
         Ordering and structure.
     plan : object or None
-        The engine's own, where it can be made before there are pivots.
+        The engine's own, if it can be made before there are pivots.
     compared : tuple of (str, float)
         Orderings that the engine chose among, and the predicted seconds that it compared.
     """
@@ -179,7 +179,7 @@ class AccumulatedLaneStatus(NamedTuple):
 
 @runtime_checkable
 class AcceptsDeferred(Protocol):
-    """An `EngineBatch` that takes calls with ``check="later"``; its other methods raise where a stream is captured."""
+    """An `EngineBatch` that takes calls with ``check="later"``; its other methods raise if a stream is captured."""
 
     device_array: type
 

@@ -1,4 +1,4 @@
-"""Groups of neighbouring columns that blocks own, and the launches that work them off.
+"""Groups of neighbouring columns that blocks own, and the launches that process them.
 
 Groups are whole small subtrees and chunks of chains (core/plan/columns/groups.hpp). Blocks take them by tickets, so one
 launch factors and one solves.

@@ -1,4 +1,4 @@
-"""What the programs of the column engines have in common besides their parts."""
+"""The common part of the programs of the column engines."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Staging:
             self.b[...] = b.reshape(-1)
 
     def some(self, nbytes: int) -> np.ndarray:
-        """Memory for other arrays, used until the next call; pageable where it is large [bytes]."""
+        """Memory for other arrays, used until the next call; pageable if it is large [bytes]."""
         if nbytes > STAGED:
             return np.empty(nbytes, np.uint8)
         if self._some is None or self._some.size < nbytes:
@@ -285,7 +285,7 @@ class Program(MatrixPart, ABC):
     flops : float
         Of one factorization [flop].
     factor_seconds, solve_seconds : float
-        Predicted [s]; -1 where nothing is.
+        Predicted [s]; -1 without a prediction.
     growth_bound : float
         Larger multipliers are taken as a sign of bad pivots.
     n_windows, host_bytes : int

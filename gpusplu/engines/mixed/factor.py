@@ -195,7 +195,7 @@ class MixedFactor:
 
     @property
     def _checked(self) -> tuple[bool, ...]:
-        """For `refactor` of the factors: their values are symmetric where they have to be."""
+        """Arguments for `refactor` of the factors: their values are symmetric where required."""
         return () if self._problem.kind == "lu" else (True,)
 
     def refactor(self, values: Any, source: np.ndarray | None = None, *checked: bool) -> int:

@@ -88,7 +88,7 @@ class Rows:
     Attributes
     ----------
     norm, least : float
-        The largest and the least sum of moduli; NaN where a value is.
+        The largest and the least sum of moduli; NaN if a value is.
     weights : array, shape (n, 1)
         Scale all rows to the same size.
     """

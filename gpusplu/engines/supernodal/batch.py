@@ -57,8 +57,8 @@ class LockstepBatch:
         self._busy = False  # there was no wait for the last commands
         self._unchecked = False  # calls were made without a check
         self._captured = False  # graphs of the caller's have commands of this batch, and may run at any time
-        self._known: set[str] = set()  # kinds of calls whose kernels have run
-        self._taken: Any = None  # event: the values of the last refactorization are in lanes
+        self._known: set[str] = set()  # kinds of calls with kernels that have run
+        self._taken: Any = None  # event after which the values of the last refactorization are in lanes
         self._copies: SystemCopies | None = None
         device = self._device
         self.device_array = device.array_class

@@ -97,7 +97,7 @@ class LanePlan:
         self.warp_tasks["first"][len(self.leaves) :] = self.warp_tasks["last"][len(self.leaves) :] = by_warp
 
     def _upwards(self, some: np.ndarray) -> np.ndarray:
-        """Which of the fronts above the cut are among some, or above one of them."""
+        """Which fronts above the cut are in a set, or above one in it."""
         found = np.zeros(len(some), bool)
         found[self.order] = some[self.order]
         for f in self.order:
@@ -107,7 +107,7 @@ class LanePlan:
         return found
 
     def _starts(self) -> np.ndarray:
-        """When fronts above the cut can be begun at the earliest, by their numbers; later than their children."""
+        """Earliest begin of fronts above the cut, by their numbers; later than their children."""
         start, parent = np.zeros(len(self.order)), self.fronts["parent"]
         takes = FRONT_STEP + PIVOT_STEP * self._pivot_tiles + TILE_STEP * np.where(self._is_large, 1, self._tiles)
         for k, f in enumerate(self.order):
@@ -220,7 +220,8 @@ class LanePlan:
     # ---- items of a solve
 
     def solve_items(self, perm: np.ndarray, scales: np.ndarray) -> Items:
-        """The right-hand side at the pivots, permuted and scaled, then the children's sums in their order."""
+        """The right-hand side at the pivots, permuted and scaled, then the children's sums in the order of the
+        children."""
         W, H, nf = self._width, self._height, self.core.nf
         f = np.repeat(np.arange(nf), W)
         slot, place = self._row_slots(f, np.arange(self.core.n) - self.fronts["first"][f])
@@ -244,7 +245,7 @@ class LanePlan:
 
     @cached_property
     def diagonal(self) -> np.ndarray:
-        """Where the reciprocals of the pivots lie in the factor, in the plan's order."""
+        """Positions of the reciprocals of the pivots in the factor, in the plan's order."""
         f = np.repeat(np.arange(self.core.nf), self._width)
         k = np.arange(self.core.n) - self.fronts["first"][f]
         found: np.ndarray = self.fronts["factor"][f] + k * (self._rows[f] + 1)

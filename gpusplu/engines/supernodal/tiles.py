@@ -212,7 +212,7 @@ def tiles_of(plan: Any, front: int, chunk: int, speeds: Sequence[float]) -> Tile
 
 
 def turns(count: int, speeds: Sequence[float]) -> np.ndarray:
-    """Device of each of `count` equal units of work, distributed by speed."""
+    """Device of each of `count` equal units of work, in turn and by speed."""
     given, found = np.zeros(len(speeds)), np.empty(count, np.int64)
     for k in range(count):
         found[k] = np.argmin((given + 1) / np.maximum(speeds, SLOWEST))

@@ -1,7 +1,7 @@
-"""Constants of the table fitted to measurements, and kept on disk beside the compiled kernels.
+"""Fits constants of the table to measurements, and stores them on disk next to the compiled kernels.
 
-A file belongs to one subject, a device or a processor with its threads, and to one version of the models; whatever
-cannot be read as such a file counts as none.
+A file belongs to one subject, a device or a processor with its threads, and to one version of the models; a file that
+cannot be read as such is ignored.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ from .model import Costs, Term, seconds
 from .observation import Observation
 from .table import entries, shipped
 
-#: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
+#: Increases when a kernel or a feature changes so that constants fitted before are wrong.
 VERSION = 6
-#: What the system says of each processor, the first one first.
+#: The system's description of each processor, the first one first.
 CPUINFO = "/proc/cpuinfo"
-#: How strongly the parts of a prediction are drawn to what shipped constants, all scaled alike, make of them, where
-#: measurements do not tell them apart; and the share of a part that counts at least.
+#: How strongly the parts of a prediction are drawn to their values by shipped constants, all scaled by one factor, if
+#: measurements do not distinguish them; and the minimal share of a part.
 DRAWN = 0.3
 LEAST_SHARE = 1e-3
-#: The share that a part of which shipped constants say nothing begins with; it is drawn to nothing.
+#: Initial share of a part without a shipped constant; it is drawn to zero.
 NEW_SHARE = 0.1
 ROUNDS = 12
-#: The most that constants which follow another one change at a time: models that are no sums are not to leave the range
+#: Largest change at a time of constants which follow another one: models that are not sums must stay in the range
 #: in which their decisions make sense.
 MOST_CHANGE = 2.0
-#: A relative error from which on a measurement counts as an outlier.
+#: Relative error above which a measurement counts as an outlier.
 OUTLIER = 0.3
 
 
 def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
-    """Constants of a term that explain measurements, by the logarithms of predicted over measured.
+    """Fit constants of a term to measurements, by the logarithms of predicted over measured.
 
-    Nonnegative least squares (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23), weights repeated as
-    Huber's (Robust Statistics, 1981, section 7.8), and what each constant contributes drawn a little to what the
-    prior's, times a common factor, contributes.
+    Nonnegative least squares (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23), iteratively
+    reweighted as by Huber (Robust Statistics, 1981, section 7.8), with the contribution of each constant drawn a little
+    to that of the prior, times a common factor.
 
     Parameters
     ----------
     observations : sequence of Observation
         Of positive seconds.
     prior : mapping
-        Constants to begin with; one that is 0 stays near 0 unless measurements ask for more.
+        Initial constants; one that is 0 stays near 0 unless measurements require more.
 
     Returns
     -------
     dict
-        The prior where there are no observations.
+        The prior if there are no observations.
     """
     from scipy.optimize import nnls
 
@@ -81,7 +81,7 @@ def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
         right = np.concatenate([weights, np.diag(drawn) * (shipped_at > 0)])
         factors, _ = nnls(left, right)
         logs = np.log(np.clip(shares @ factors, 0.01, 100))
-        # the second part makes too little as bad as too much: (p - m) / sqrt(p m) is odd in the logarithm of p / m
+        # the second part penalizes too little like too much: (p - m) / sqrt(p m) is odd in the logarithm of p / m
         weights = np.sqrt(np.minimum(1.0, OUTLIER / np.maximum(np.abs(logs), 1e-12))) * np.exp(-logs / 2)
     return dict(zip(prior, (factors * begin).tolist(), strict=True))
 
@@ -89,7 +89,7 @@ def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
 def with_followers(fitted: Costs, current: Costs) -> dict[str, dict[str, float]]:
     """Fitted constants with those that follow them, which change from `current` by the same factor.
 
-    Where a feature is what those that follow predict, the change is theirs, and the constant is what it was.
+    If other entries predict a feature, those change by the factor, and the constant itself stays.
     """
     costs = {name: dict(term) for name, term in fitted.items()}
     for name, entry in entries().items():
@@ -113,28 +113,28 @@ def spread(observations: Sequence[Observation], term: Term) -> float:
 
 
 def processor_name() -> str:
-    """The processor and the threads that the CPU engine uses."""
+    """The processor and the number of threads that the CPU engine uses."""
     return f"{processor_model()}, {_core.num_threads()} threads"
 
 
 @cache
 def processor_model() -> str:
-    """As the system names it."""
+    """The model name that the system reports."""
     try:
-        with open(CPUINFO) as lines:  # the system asks every processor that is read about, and hosts have hundreds
+        with open(CPUINFO) as lines:  # the system queries every processor that is read about, and hosts have hundreds
             return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()  # starts a process
 
 
 def path_of(subject: str) -> Path:
-    """Where the constants of a subject are kept."""
+    """Path of the file with the constants of a subject."""
     digest = hashlib.sha256(repr((VERSION, subject)).encode()).hexdigest()[:16]
     return folder() / f"costs-{digest}.json"
 
 
 def store(subject: str, costs: Costs) -> Path:
-    """Keep fitted constants; they are used from the next prediction on.
+    """Store fitted constants; predictions use them from now on.
 
     Raises
     ------
@@ -152,14 +152,14 @@ def store(subject: str, costs: Costs) -> Path:
 
 
 def forget() -> None:
-    """Read files anew."""
+    """Read files again."""
     kept.cache_clear()
     _for_core.cache_clear()
 
 
 @cache
 def kept(subject: str) -> dict[str, object]:
-    """What was kept for a subject, whatever it is. May be empty."""
+    """The stored content for a subject, unvalidated. May be empty."""
     try:
         found = json.loads(path_of(subject).read_text())
         if found["version"] == VERSION and found["subject"] == subject:
@@ -170,7 +170,7 @@ def kept(subject: str) -> dict[str, object]:
 
 
 def stored(subject: str) -> dict[str, dict[str, float]]:
-    """Constants that were kept for a subject: those of terms that exist and have these features. May be empty."""
+    """Stored constants of a subject: those of terms that exist and have these features. May be empty."""
     known = kept(subject)
     terms = shipped() if known else {}
     found = {name: known.get(name) for name in terms}
@@ -178,7 +178,7 @@ def stored(subject: str) -> dict[str, dict[str, float]]:
 
 
 def fits(found: object, term: Term) -> TypeGuard[Mapping[str, float]]:
-    """Whether constants read from a file can stand in for those of a term."""
+    """Whether constants read from a file have the features of a term."""
     return (
         isinstance(found, dict)
         and set(found) == set(term)
@@ -190,12 +190,12 @@ def fits(found: object, term: Term) -> TypeGuard[Mapping[str, float]]:
 
 
 def costs_of(device: str | None = None) -> Costs:
-    """Constants of this processor and of a device, fitted where they were, else shipped."""
+    """Constants of this processor and of a device: fitted ones if stored, else shipped ones."""
     return {**shipped(), **stored(processor_name()), **(stored(device) if device else {})}
 
 
 def for_core(device: str | None = None) -> _core.Costs:
-    """The same as the core takes it; kept, because small matrices are analysed in microseconds."""
+    """The same in the core's format; cached, because small matrices are analysed in microseconds."""
     return _for_core(device, _core.num_threads())
 
 
@@ -205,12 +205,12 @@ def _for_core(device: str | None, threads: int) -> _core.Costs:
 
 
 def packed(costs: Costs) -> _core.Costs:
-    """Constants as the core takes them."""
+    """Constants in the core's format."""
     return _core.Costs(_filled(struct("shared/costs.hpp", "Costs"), costs, "").reshape(1).view(np.float64))
 
 
 def _filled(dtype: np.dtype, costs: Costs, name: str) -> np.ndarray:
-    """A struct of kernels/shared/costs.hpp: an entry, or entries whose names begin with this one."""
+    """A struct of kernels/shared/costs.hpp: an entry, or all entries with names that begin with `name`."""
     filled = np.zeros((), dtype)
     for member in dtype.names or ():
         if dtype[member].names:

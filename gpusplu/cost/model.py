@@ -2,11 +2,11 @@
 
 A term such as ``"sflu.refactor"`` has a constant for each of its features. Features come from an analysis or a plan:
 ``call`` is 1, ``rows`` and ``entries`` are those of A, ``fill`` the entries of L, ``flops`` of a factorization,
-``alone`` the same where a single thread does them, ``levels`` those of columns; some are seconds that a plan models
-itself by constants of its own (table.py).
+``alone`` the same for a single thread, ``levels`` those of columns; some are seconds that a plan models
+by constants of its own (table.py).
 
-A step is what ``refactor_solve`` takes: solves count as called by themselves, refactorizations as what a step takes
-besides.
+A step is one ``refactor_solve``: solves are measured as separate calls, and a refactorization is the rest of the
+step.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ Features = dict[str, float]
 Term = Mapping[str, float]
 Costs = Mapping[str, Term]
 
-#: What a user is taken to do with a factor before the pattern changes, unless ``expected_refactors=`` says otherwise.
+#: Assumed uses of a factor before the pattern changes, unless ``expected_refactors=`` is given.
 REFACTORIZATIONS = 5
 
 
 class Prediction(NamedTuple):
-    """Seconds of one engine; of an engine that cannot run only `note`.
+    """Seconds of one engine; only `note` for an engine that cannot run.
 
     Attributes
     ----------
     engine : str
     analyze : float
-        What is still to be done, where the analysis for the CPU engine exists.
+        Remaining seconds, if the analysis for the CPU engine exists.
     factor, refactor, solve : float
-        `refactor` and `solve` with one right-hand side, for values and vectors where the engine wants them.
+        `refactor` and `solve` with one right-hand side, with values and vectors on the side that the engine needs.
     moving : float
-        Of values and vectors, for one refactorization and solve, from where the caller has them.
+        Transfers of values and vectors, for one refactorization and solve, from the caller's side.
     note : str
     first_use : float
-        What the first matrix on a machine is charged of work that is done once, such as compiling kernels.
+        Share of one-time work, such as compiling kernels, that the first matrix on a machine is charged.
     """
 
     engine: str
@@ -54,15 +54,15 @@ class Prediction(NamedTuple):
         return self.refactor + self.solve + self.moving
 
     def total(self, refactorizations: float) -> float:
-        """All that a factor is used for."""
+        """All uses of a factor."""
         return self.first_use + self.analyze + self.factor + refactorizations * self.step
 
 
 def seconds(term: Term, features: Mapping[str, float]) -> float:
-    """Of one phase."""
+    """Predicted seconds of one phase."""
     return sum(constant * features[name] for name, constant in term.items())
 
 
 def fastest(predictions: Iterable[Prediction], refactorizations: float) -> Prediction:
-    """The one with the least total; of equals the first. Raises ValueError where none can run."""
+    """The prediction with the least total, the first of equal ones. Raises ValueError if none can run."""
     return min((p for p in predictions if not p.note), key=lambda p: p.total(refactorizations))

@@ -19,15 +19,16 @@ Observations = Mapping[str, list[Observation]]
 
 
 def net_of_solve(refactor: float, solve: float, step: float) -> float:
-    """What a refactorization takes in a step of both [s].
+    """Seconds of a refactorization within a step of refactorization and solve [s].
 
-    On a device it saves a launch and a wait; the CPU engine's next solve looks more closely.
+    On a device a step saves a launch and a wait; the CPU engine checks the first solve after a refactorization more
+    closely.
     """
     return max(step - solve, 0.3 * refactor)
 
 
 def excess(term: str, features: Features, total: float, part: float) -> dict[str, list[Observation]]:
-    """What is more than a part that has a term of its own; nothing where noise hides it."""
+    """Seconds in excess of a part that has its own term; empty if noise hides the excess."""
     return {term: [Observation(features, total - part)]} if total > 1.02 * part else {}
 
 

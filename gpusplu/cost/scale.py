@@ -1,8 +1,8 @@
-"""What a factorization needs: one GPU, several, or machines that share it; measured as docs/use/scaling.md says.
+"""What a factorization needs: one GPU, several, or several machines; measurements are in docs/use/scaling.md.
 
-Predictions to a factor of two, for decisions that differ by ten; engines predict better what they have planned. The
-constants are no entries of the table: they are about machines that are not here, so that nothing can be fitted, and
-nothing is chosen by them but the words of explain().
+Predictions are right within a factor of two, for decisions that differ by ten; engines predict better after planning.
+The constants are not entries of the table: they describe machines that are not present, so nothing can be fitted, and
+only the text of explain() depends on them.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import NamedTuple
 from ..common.stats import duration
 from ..common.traits import Structure
 
-#: Memory of the device that rates were measured on, an H200, where none is there to be asked [bytes].
+#: Memory of the device that rates were measured on, an H200; used if no device is present [bytes].
 DEVICE_BYTES = 141_000_000_000
 #: Of a host with such devices, and of a machine of a cluster [bytes].
 HOST_BYTES, MACHINE_BYTES = 1_000_000_000_000, 512_000_000_000
-#: Devices of one host, and how much faster two, three and more of them refactor than one, as schedules of large factors
-#: in three dimensions have it where memory is too short to share fronts (docs/use/scaling.md); not measured.
+#: Devices of one host, and the speedup of a refactorization on two, three and more of them, as predicted by schedules
+#: of large factors in three dimensions with too little memory to share fronts (docs/use/scaling.md); not measured.
 MOST_DEVICES, SEVERAL = 8, {1: 1.0, 2: 1.4, 3: 1.6}
 MANY = 1.75
-# Memory beside the bytes of factors: of a device that keeps all, contribution blocks too; of MUMPS' ranks together.
+# Memory besides the bytes of factors: contribution blocks on a device that keeps everything; MUMPS' ranks together.
 UNSPLIT, BY_MUMPS = 4.0, 2.3
-# Large fronts on a device, and the cores of a machine, 14 GFLOP/s each alone, at half of that together [flop/s].
+# Rates of large fronts on a device, and of the cores of a machine, 14 GFLOP/s each, at half of that together [flop/s].
 DEVICE_RATE, MACHINE_RATE = 28e12, 64 * 14e9 / 2
 # Factors that stream go to the host and come back [bytes/s].
 LINK_RATE = 50e9
-#: Arithmetic below which rates of large fronts say nothing [flop].
+#: Arithmetic below which rates of large fronts are not applicable [flop].
 LARGE = 1e11
 
 
 class Needs(NamedTuple):
-    """Of one factorization.
+    """Memory and time of one factorization.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Needs(NamedTuple):
 
 
 def needs(fill: float, flops: float, itemsize: int, triangles: int, widest: float) -> Needs:
-    """Of factors with `fill` entries in each of one or two triangles, and a widest supernode of `widest` columns."""
+    """For factors with `fill` entries in each of one or two triangles, and a widest supernode of `widest` columns."""
     factors = fill * itemsize * triangles
     machines = ceil(BY_MUMPS * factors / MACHINE_BYTES)
     on_device = flops / DEVICE_RATE
@@ -75,17 +75,17 @@ def needs_of(structure: Structure) -> Needs:
 
 
 def may_stream(needed: Needs, device_bytes: float) -> bool:
-    """Whether one device can factor what it does not hold: the host does, and the largest front fits twice."""
+    """Whether one device can factor out of core: the host holds the factor, and the largest front fits twice."""
     return needed.factors <= HOST_BYTES and 2 * needed.front <= device_bytes
 
 
 def on_several(needed: Needs, devices: int) -> float:
-    """Predicted seconds of a refactorization that so many devices share [s]."""
+    """Predicted seconds of a refactorization on this number of devices [s]."""
     return needed.on_device / SEVERAL.get(devices, MANY)
 
 
 def advice(needed: Needs, flops: float, device_bytes: float = DEVICE_BYTES, devices: int = 1) -> str:
-    """A sentence for explain(); `device_bytes`: of each of so many devices that were asked for."""
+    """A sentence for explain(); `device_bytes`: memory of each of the `devices` requested devices."""
     memory = f"{size(needed.factors)} of factors, about {size(needed.device)} on a device"
     large = flops >= LARGE
     if devices > 1 and device_bytes < needed.device <= devices * device_bytes:
@@ -108,7 +108,7 @@ def advice(needed: Needs, flops: float, device_bytes: float = DEVICE_BYTES, devi
 
 
 def lasting(seconds: float) -> str:
-    """Seconds with a unit that suits long ones too."""
+    """Seconds with a unit that also fits long times."""
     for scale, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 2 * scale:
             return f"{seconds / scale:.2g} {unit}"

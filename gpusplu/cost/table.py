@@ -1,4 +1,4 @@
-"""The table of constants of all predictions, those of the core and of plans for devices included.
+"""The table of constants of all predictions, including those of the core and of plans for devices.
 
 An entry is a sum of constants times features (model.py), or it belongs to a model that is more than a sum, inside the
 core or inside an engine. ``python -m gpusplu bench --calibrate`` fits the first kind (calibration.py); constants of the
@@ -28,13 +28,13 @@ class Entry(NamedTuple):
     constants : mapping
         By feature.
     source : str
-        Machine and way of the measurement.
+        Machine and method of the measurement.
     unit : str
         For each unit of a feature.
     follows : tuple of str or None
-        Entry and feature of the constant that these change with.
+        Entry and feature of the constant that determines the factor by which these change.
     modelled : tuple of str
-        Features that are seconds which other entries predict, those that follow: what is fitted goes to those, and the
+        Features that are seconds which other entries, the followers, predict: calibration changes those, and the
         constants here, which are ratios, stay.
     """
 
@@ -55,19 +55,19 @@ def _by_phase(prefix: str, follows: tuple[str, str | None], **constants: tuple[f
 
 
 _PREDICTIONS = {
-    # Import of CuPy and start of a context; kernels that are not in the cache yet; analysis of a matrix for a device by
-    # every ordering worth considering; then, of a factor, uploads and the making of graphs.
+    # Import of CuPy and start of a context; kernels that are not in the cache yet; analysis of a matrix for a device
+    # with every candidate ordering; then, for a factor, uploads and the making of graphs.
     "start.load": {"call": 0.5},
     "start.compile": {"call": 4.0},
     "start.analyze": {"call": 1.7e-3, "rows": 1e-6, "entries": 1.8e-8},
     "start.factor": {"call": 1.2e-3, "bytes": 8e-10},
-    # Values and vectors by way of pinned memory of the host, moved by nodes of a graph; and for an engine on the
-    # processor what is brought from the device and back.
+    # Transfers of values and vectors through pinned host memory by nodes of a graph; for an engine on the processor,
+    # copies from the device and back.
     "move.to_device": {"call": 1e-6, "bytes": 5e-11},
     "move.to_host": {"call": 50e-6, "bytes": 1.2e-10},
     "columns.analyze": {"call": 0.9e-3, "rows": 1.3e-7, "entries": 1.9e-7},
     "glu.plan": {"call": 1e-5, "rows": 2.5e-7, "fill": 2.5e-7, "flops": 1e-12},
-    # A level of the whole pattern costs about a hop between two blocks, 0.84 us, and less where blocks own several.
+    # A level of the whole pattern costs about a hop between two blocks, 0.84 us, and less if a block owns several.
     "glu.refactor": {"call": 2e-6, "levels": 1e-6, "fill": 5.5e-10, "flops": 5.9e-12},
     "glu.solve": {"call": 2.1e-5, "levels": 9.8e-7, "fill": 3.9e-10},
     "sflu.plan": {"call": 3e-5, "rows": 2.5e-7, "fill": 1e-7, "flops": 1e-12},
@@ -79,7 +79,7 @@ _PREDICTIONS = {
 }
 
 # The phases of both methods of the CPU engine, right within a factor of two on most of the real matrices: its analysis
-# chooses the method and the ordering by them, whatever there is besides.
+# chooses the method and the ordering by them, whatever other engines there are.
 _METHODS = {
     "cpu.column.factor": {"call": 2e-6, "rows": 21e-9, "entries": 9e-9, "fill": 8e-9, "flops": 0.42e-9},
     "cpu.column.refactor": {"call": 0.5e-6, "rows": 23e-9, "fill": 3.3e-9, "flops": 0.016e-9, "alone": 0.0},
@@ -95,25 +95,25 @@ _METHODS = {
 _table: dict[str, Entry] = {
     **{name: Entry(constants, GALLERY) for name, constants in _PREDICTIONS.items()},
     **{name: Entry(constants, ZEN + ": asv_bench run methods") for name, constants in _METHODS.items()},
-    # Which supernodes the CPU engine merges: a front however small it is, a pivot besides its arithmetic, arithmetic,
-    # assembly. Only ratios matter, and the optimum is flat: half or twice any of them moves the
-    # refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
+    # Costs by which the CPU engine decides which supernodes to merge: of a front of any size, of a pivot besides its
+    # arithmetic, of arithmetic, of assembly. Only ratios matter, and the optimum is flat: half or twice any of them
+    # moves the refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
     "cpu.supernodes": Entry({"fronts": 0.1e-6, "columns": 0.02e-6, "flops": 1 / 4e9, "bytes": 1 / 8e9}, ZEN),
-    # How the CPU engine deals fronts to threads, and how many it wakes for a solve or an update.
+    # How the CPU engine maps fronts to threads, and how many it wakes for a solve or an update.
     "cpu.tasks": Entry(
         {"fronts": 150e-9, "entries": 0.7e-9, "multiply_adds": 1 / 20e9, "visits": 50e-9, "bytes": 1 / 8e9},
         ZEN,
         follows=("cpu.front.refactor", "flops"),
     ),
-    # How much of that work makes a task, takes all threads to one front, and pays for a further thread; work is that of
-    # a refactorization, and a selected inverse takes about twice as much.
+    # How much of that work makes a task, justifies all threads for one front, and justifies a further thread; work is
+    # that of a refactorization, and a selected inverse takes about twice as much.
     "cpu.threads": Entry(
         {"leaf": 20e-6, "team": 400e-6, "factor": 250e-6, "inverse": 125e-6, "solve": 120e-6},
         ZEN,
         follows=("cpu.front.refactor", "call"),
     ),
-    # As of supernodes, where a front is that of 8 systems in lockstep: what it costs besides arithmetic is shared by
-    # them, and factors, which are read from memory, are better small. Of a device, where a front is that of 32, the
+    # As for supernodes, but a front is one of 8 systems in lockstep: they share its costs besides arithmetic, and small
+    # factors are better, because they are read from memory. On a device, where a front is one of 32 systems, the
     # constants are older: smaller ones were not measured there.
     "lockstep.merging": Entry({"fronts": 5e-9, "columns": 2e-9, "flops": 1 / 4e9, "bytes": 1 / 8e9}, ZEN),
     "supernodal.lockstep": Entry(
@@ -122,7 +122,7 @@ _table: dict[str, Entry] = {
         follows=("lockstep.merging", "flops"),
     ),
     "cpu.dissection": Entry({"rows": 0.8e-6, "entries": 0.06e-6}, ZEN),
-    # The plan of fronts predicts the phases of a refactorization, and a solve; constants of this say how far off it is.
+    # The plan of fronts predicts the phases of a refactorization, and a solve; these constants are its error factors.
     "supernodal.refactor": Entry(
         {"call": 7e-6, "warp": 1.2, "small": 1.5, "block": 1.0, "large": 1.0},
         GALLERY,
@@ -132,8 +132,8 @@ _table: dict[str, Entry] = {
     "supernodal.solve": Entry(
         {"call": 17e-6, "modelled": 0.65}, GALLERY, "s for call, else a ratio", modelled=("modelled",)
     ),
-    # What the merging of fronts minimizes, by class. A third of the measured fixed costs gave the best measured times:
-    # merging by the full ones adds more work than it saves.
+    # The cost that the merging of fronts minimizes, by class. A third of the measured fixed costs gave the best
+    # measured times: merging by the full ones adds more work than it saves.
     **_by_phase(
         "supernodal.merge",
         ("supernodal.refactor", None),
@@ -143,7 +143,7 @@ _table: dict[str, Entry] = {
         flop=(5e-4, 1.25e-5, 1.25e-5, 8e-8),
         scalar=(0, 8e-5, 8e-5, 5e-6),
     ),
-    # What a front takes once its children are done: alone on its multiprocessor, in phase 3 on the device.
+    # Time of a front once its children are done: alone on its multiprocessor, in phase 3 on the device.
     **_by_phase(
         "supernodal.front",
         ("supernodal.refactor", None),
@@ -187,16 +187,16 @@ _table: dict[str, Entry] = {
         {"warp": 2.0, "front": 2.5, "panel": 0.2, "byte": 1 / 8e4}, FRONTS, "us", ("supernodal.solve", "modelled")
     ),
     "supernodal.copy": Entry({"byte": 1 / 5.5e4}, FRONTS, "us", ("move.to_device", "bytes")),
-    # What goes from device to device: a copy, a byte where they reach each other and by way of the host; and the two
-    # launches of a stage by which they share a front. Copies of 16 and 256 MB ran at 324 and 389 GB/s; ways by the host
-    # and stages were not measured apart. They change with the rate of the host's own link.
+    # Transfers between devices: a copy, a byte with peer access and through the host; and the two launches of a stage
+    # of a shared front. Copies of 16 and 256 MB ran at 324 and 389 GB/s; transfers through the host and stages were not
+    # measured separately. They change with the rate of the host's own link.
     "supernodal.link": Entry(
         {"copy": 10e-6, "byte": 1 / 370e9, "byte_by_host": 1 / 20e9, "launch": 6e-6},
         "copies between H200 of one host, by NVLink",
         follows=("move.to_device", "bytes"),
     ),
     # The schedule of glu predicts a refactorization. A level costs a hop between blocks or, as a node of a graph, a
-    # little more; a piece its part of a multiprocessor, in batch mode also of the counter that tickets come from. A
+    # little more; a chunk costs its part of a multiprocessor, in batch mode also of the counter of the tickets. A
     # launch of pipelines begins with loads that depend on each other; a column of one costs a trip to shared memory and
     # a barrier, an update its conflicts of banks.
     "glu.model": Entry({"schedule": 1.0}, COLUMNS, "ratio", modelled=("schedule",)),
@@ -214,13 +214,13 @@ _table: dict[str, Entry] = {
         "us",
         ("glu.model", "schedule"),
     ),
-    # Which columns a block works on and not a warp; only ratios matter.
+    # Costs that decide which columns a block processes instead of a warp; only ratios matter.
     "columns.longest": Entry(
         {"update": 0.15e-6, "level": 1e-6, "block": 10e-6, "depth": 0.3e-6, "round": 1e-6, "terms": 0.4e-6},
         COLUMNS,
         follows=("sflu.refactor", "levels"),
     ),
-    # The curves that the division point of crisscross is chosen by (engines/crisscross/model.py).
+    # The curves that determine the division point of crisscross (engines/crisscross/model.py).
     "crisscross.model": Entry({"sparse": 1.0, "dense": 1.0}, COLUMNS, "ratio", modelled=("sparse", "dense")),
     "crisscross.columns": Entry(
         {
@@ -239,13 +239,13 @@ _table: dict[str, Entry] = {
         COLUMNS,
         follows=("crisscross.model", "sparse"),
     ),
-    # How much longer than its plan says a front alone on the device takes, if a block has room for it, and in tiles.
+    # Measured over planned time of a front alone on the device, if it fits a block, and in tiles.
     "crisscross.dense": Entry({"block": 0.71, "tiles": 1.07}, COLUMNS, "ratio", ("crisscross.model", "dense")),
 }
 
 
 def add(terms: Costs) -> None:
-    """Add entries of an engine that is not built in: constants that are fitted."""
+    """Add the constants of an engine that is not built in; they can be fitted."""
     _table.update({name: Entry(constants, ENGINE) for name, constants in terms.items()})
 
 
@@ -255,5 +255,5 @@ def entries() -> Mapping[str, Entry]:
 
 
 def shipped() -> Costs:
-    """Constants that hold until a machine is calibrated."""
+    """Constants that are used until a machine is calibrated."""
     return {name: entry.constants for name, entry in _table.items()}

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk, under a key that covers everything that went into them."""
+"""Compiled kernels on disk, under a key that covers all inputs of the compilation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .nvrtc import compile_kernels, flags, nvrtc, sources
 
 
 def folder() -> Path:
-    """Where compiled kernels are kept: $GPUSPLU_CACHE_DIR, else gpusplu in $XDG_CACHE_HOME or ~/.cache."""
+    """Folder of compiled kernels: $GPUSPLU_CACHE_DIR, else gpusplu in $XDG_CACHE_HOME or ~/.cache."""
     if "GPUSPLU_CACHE_DIR" in os.environ:
         return Path(os.environ["GPUSPLU_CACHE_DIR"])
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpusplu"
@@ -26,15 +26,15 @@ def key(file: str, scalar: str, kind: int, arch: int) -> str:
 
 
 def place(file: str, scalar: str, kind: int, arch: int) -> Path:
-    """Where the machine code of `file` is, if it is in the cache."""
+    """Path of the machine code of `file` in the cache."""
     return folder() / f"{Path(file).stem}-{scalar}{kind}-{arch}-{key(file, scalar, kind, arch)}.bin"
 
 
 def kernels(file: str, scalar: str, kind: int, arch: int) -> bytes:
     """Machine code of `file`, compiled if it is not in the cache; see `compile_kernels`.
 
-    Several processes may ask at once: a finished file appears under its name in one step. Where nothing can be
-    written, nothing is kept.
+    Several processes may call this concurrently: a finished file appears under its name in one step. If the folder is
+    not writable, nothing is stored.
     """
     path = place(file, scalar, kind, arch)
     try:

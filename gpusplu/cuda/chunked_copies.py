@@ -1,7 +1,7 @@
-"""Large arrays between the host and a device, in pieces that pass page-locked memory.
+"""Copies of large arrays between the host and a device, in chunks through page-locked memory.
 
-The driver copies from and to pageable memory by one thread, at 5 GB/s beside an H200 whose link has 50. Here several
-threads of the core fill a piece, or empty it, while the other one is on its way.
+The driver copies from and to pageable memory with one thread, at 5 GB/s for an H200 with a link of 50 GB/s. Here
+several threads of the core fill or empty one chunk while the other one is being transferred.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy as np
 from .. import _core
 
 CHUNK = 1 << 23  # bytes
-LEAST = 1 << 22  # bytes of an array below which the driver's way takes as long
+LEAST = 1 << 22  # bytes of an array below which a copy by the driver is as fast
 
 
 class ChunkedCopies:
-    """Two pieces of memory of the host beside a device, each with a stream of its own."""
+    """Two chunks of host memory for one device, each with its own stream."""
 
     def __init__(self, device: Any):
         self._device, self._lock, self._busy = device, RLock(), False
         self._sides = [(device.pinned(np.dtype(np.uint8), CHUNK), device.new_stream()) for _ in range(2)]
 
     def send(self, stream: Any, to: int, source: np.ndarray) -> None:
-        """Copy an array, one-dimensional and of bytes, to an address. It has been read when this returns, and what
-        `stream` is given next comes behind the copies."""
+        """Copy a one-dimensional array of bytes to an address. The array has been read when this returns, and later
+        commands of `stream` run after the copies."""
         with self._ordered(stream) as is_free:
             if not is_free:
                 stream.copy(to, source.ctypes.data, source.size)
@@ -40,7 +40,7 @@ class ChunkedCopies:
                 side.copy(to + begin, memory.ctypes.data, size)
 
     def fetch(self, stream: Any, to: np.ndarray, source: int) -> None:
-        """Copy from an address to such an array, behind what `stream` was given; it is there when this returns."""
+        """Copy from an address to such an array, after the earlier commands of `stream`; complete when this returns."""
         with self._ordered(stream) as is_free:
             if not is_free:
                 stream.read(to, source, to.size)
@@ -60,16 +60,16 @@ class ChunkedCopies:
         _core.copy(to[begin : begin + size], memory[:size])
 
     def _chunks(self, nbytes: int) -> Iterator[tuple[int, int, np.ndarray, Any]]:
-        """Where each begins, its bytes, and the memory and the stream that it takes: those of the one before last."""
+        """Begin and bytes of each chunk, and its memory and stream: those of the chunk before the previous one."""
         for k, begin in enumerate(range(0, nbytes, CHUNK)):
             yield begin, min(CHUNK, nbytes - begin), *self._sides[k % 2]
 
     @contextmanager
     def _ordered(self, stream: Any) -> Iterator[bool]:
-        """Both streams behind this one, which nobody but signals need wait for any more, and this one behind both. What
-        is left by a signal has come to its end: others may get the memory at either end.
+        """Wait for this stream, which signals can interrupt, and order it after both streams at the end. If the block
+        raises, wait for both streams: the caller may then reuse the memory at either end.
 
-        False where this thread is in the middle of such copies: it handles a signal, and the pieces are taken.
+        False if this thread is already inside such copies: it handles a signal, and the chunks are in use.
         """
         stream.synchronize()
         with self._lock, self._device:
@@ -90,17 +90,18 @@ class ChunkedCopies:
 
 
 class HostCopies:
-    """Copies between arrays of the host and a device, for devices to inherit."""
+    """Copies between arrays of the host and a device; a base class of devices."""
 
     def send(self, stream: Any, to: int, array: np.ndarray) -> None:
-        """Copy a contiguous array of the host to an address, in the order of `stream`; it may change afterwards."""
+        """Copy a contiguous array of the host to an address, in stream order; it may change afterwards."""
         if array.nbytes >= LEAST:
             self._chunks.send(stream, to, as_bytes(array))
         else:
             stream.copy(to, array.ctypes.data, array.nbytes)
 
     def fetch(self, stream: Any, to: np.ndarray, source: int) -> None:
-        """Copy to a contiguous array of the host, behind everything on `stream`, and wait. Signals get through."""
+        """Copy to a contiguous array of the host, after all commands of `stream`, and wait. Signals can interrupt
+        this."""
         if to.nbytes >= LEAST:
             self._chunks.fetch(stream, as_bytes(to), source)
         else:

@@ -32,7 +32,7 @@ class Collection:
                     gc.enable()
 
     def forked(self) -> None:
-        """Who was inside is not in the child."""
+        """Reset in a forked child: threads that were inside do not exist there."""
         if self._inside and self._enabled:
             gc.enable()
         self.__init__()  # type: ignore[misc]

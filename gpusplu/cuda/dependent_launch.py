@@ -33,8 +33,8 @@ Launch = Callable[[int, tuple[int, int, int], int, int], None]
 
 
 def dependent_launch(arch: int) -> Launch | None:
-    """What launches a kernel before the one ahead of it is done: function, (grid, block, shared bytes), stream, pointer
-    to the pointer of its argument; None where the device or the driver cannot do it."""
+    """Function that launches a kernel before the previous one is done; it takes function, (grid, block, shared bytes),
+    stream, and pointer to the pointer of the argument. None if the device or the driver does not support it."""
     driver = library()
     if driver is None or arch < 90 or version() < 12030:  # before 12.3 graphs have no such edges
         return None

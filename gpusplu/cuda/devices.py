@@ -1,7 +1,7 @@
-"""Devices: memory, kernels, streams and graphs, the little of CUDA that engines need, through CuPy.
+"""Devices: memory, kernels, streams and graphs, the part of CUDA that engines need, through CuPy.
 
-`Device` and what it hands out (stream.py) are all that an engine sees of CuPy's runtime, so the tests put an emulated
-device in their place.
+Engines use CuPy's runtime only through `Device` and the objects that it returns (stream.py), so the tests can replace
+them by an emulated device.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Device(HostCopies):
         Compute capability, 90 for 9.0.
     multiprocessors : int
     shared_memory_bytes : int
-        That one block may use.
+        Most that one block may use.
     double_ratio : int
-        How many times as fast arithmetic in single precision is as in double.
+        Speed of arithmetic in single precision relative to double.
     array_class : type
-        Of the arrays on it.
+        Class of the arrays on it.
     context : int
         The CUcontext of its memory, modules and streams.
     has_dependent_launch : bool
@@ -81,10 +81,10 @@ class Device(HostCopies):
         self.array_class = self._cupy.ndarray
         self._modules: dict[tuple[str, str, int], dict[str, Kernel]] = {}
         self._prepared: set[tuple[str, str, int]] = set()  # known to be in the cache
-        self._places: dict[tuple[str, str, int], Path] = {}  # where it is, or would be
+        self._places: dict[tuple[str, str, int], Path] = {}  # its path in the cache
         self._lock = Lock()
-        self._sides: list[Any] = []  # streams to capture beside those of callers
-        self._reached: dict[int, bool] = {}  # other devices, by number
+        self._sides: list[Any] = []  # streams to capture together with those of callers
+        self._reached: dict[int, bool] = {}  # peer access to other devices, by number
         self._dependent = dependent_launch(self.arch)
         self.has_dependent_launch = self._dependent is not None
 
@@ -97,7 +97,7 @@ class Device(HostCopies):
         self._device.__exit__(*error)
 
     def free_bytes(self) -> int:
-        """Memory that an allocation could get, what CuPy's pool holds unused included [bytes]."""
+        """Memory that an allocation could get, including unused memory of CuPy's pool [bytes]."""
         with self._device:
             free, _ = self._cuda.runtime.memGetInfo()
             pool = self._cupy.get_default_memory_pool()
@@ -121,7 +121,7 @@ class Device(HostCopies):
         return Buffer(memory, memory.ptr, int(nbytes))
 
     def zeros(self, nbytes: int) -> Buffer:
-        """Memory set to zero on the own stream."""
+        """Memory set to zero on the device's own stream."""
         buffer = self.empty(nbytes)
         self.own_stream().clear(buffer.pointer, max(int(nbytes), SMALLEST))
         return buffer
@@ -136,14 +136,14 @@ class Device(HostCopies):
         return buffer
 
     def pinned(self, dtype: np.dtype, count: int) -> np.ndarray:
-        """Host memory that copies run to and from without a detour."""
+        """Page-locked host memory, which copies use directly."""
         dtype = np.dtype(dtype)
         with self._device:
             memory = self._cuda.alloc_pinned_memory(max(dtype.itemsize * count, 1))
         return np.frombuffer(memory, dtype, count)
 
     def host(self, nbytes: int) -> Buffer:
-        """Host memory of that size to the byte, pageable where as much page-locked memory cannot be had."""
+        """Host memory of exactly that size, pageable if this much page-locked memory is not available."""
         try:
             with self._device:
                 memory = self._cuda.PinnedMemory(nbytes)
@@ -153,7 +153,7 @@ class Device(HostCopies):
             return Buffer(pageable, pageable.ctypes.data, nbytes)
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """An uninitialized CuPy array for the caller, Fortran-contiguous, where this device is the current one."""
+        """An uninitialized CuPy array for the caller, Fortran-contiguous; this device must be the current one."""
         return self._cupy.empty(shape, dtype, order="F")
 
     def pointer(self, array: Any) -> int:
@@ -161,7 +161,7 @@ class Device(HostCopies):
         return int(array.data.ptr)
 
     def can_read(self, array: Any) -> bool:
-        """Whether kernels may take a CuPy array as it is: on this device, aligned for loads of any scalar."""
+        """Whether kernels can read a CuPy array in place: on this device, aligned for loads of any scalar."""
         return array.device.id == self.index and self.pointer(array) % 16 == 0
 
     def load(self, file: str, scalar: str, kind: int) -> dict[str, Kernel]:
@@ -179,7 +179,7 @@ class Device(HostCopies):
         return self._modules[key]
 
     def _kernels(self, code: bytes, arguments: Mapping[str, np.dtype]) -> Iterator[tuple[str, Kernel]]:
-        """Those that there are: some are for LU only."""
+        """The kernels that exist: some are for LU only."""
         with self._device:
             module = self._cuda.function.Module()
             module.load(code)
@@ -191,11 +191,11 @@ class Device(HostCopies):
                         raise
 
     def kernel(self, file: str, name: str, scalar: str, kind: int) -> Kernel:
-        """One of them."""
+        """One kernel of `load`."""
         return self.load(file, scalar, kind)[name]
 
     def prepare(self, files: Iterable[str], scalar: str, kind: int) -> None:
-        """Compile what is neither loaded nor in the cache, several files at a time."""
+        """Compile kernels that are neither loaded nor in the cache, several files at a time."""
         missing = [key for key in keys(files, scalar, kind) if not self._has(key)]
         if missing:
             with ThreadPoolExecutor() as pool:
@@ -212,7 +212,7 @@ class Device(HostCopies):
         return True
 
     def _place(self, key: tuple[str, str, int]) -> Path:
-        """In the cache; to find it, what goes into the file is read and hashed: some milliseconds for all engines."""
+        """Path in the cache; the key requires reading and hashing the sources: some milliseconds for all engines."""
         if key not in self._places:
             self._places[key] = compiled.place(*key, self.arch)
         return self._places[key]
@@ -235,13 +235,13 @@ class Device(HostCopies):
             return self._cuda.Stream(non_blocking=True)
 
     def new_stream(self) -> Stream:
-        """A stream of its own, beside those of callers; nothing of it is made while a stream is captured."""
+        """A stream of its own, concurrent with those of callers; not created while a stream is captured."""
         with self._device:
             return Stream(self._cuda.Stream(non_blocking=True), self._cuda, None, self._dependent)
 
     def reaches(self, other: Device) -> bool:
-        """Whether copies and kernels of this device go to the memory of another one by themselves; if so, they may."""
-        if other.index not in self._reached:  # calls of batches ask, and the driver is not to be waited for
+        """Whether copies and kernels of this device can access another one's memory directly; enables the access."""
+        if other.index not in self._reached:  # batches call this often, and driver calls are slow
             self._reached[other.index] = self is other or self._connect(other)
         return self._reached[other.index]
 
@@ -259,20 +259,21 @@ class Device(HostCopies):
         return True
 
     def synchronize(self) -> None:
-        """Wait for everything on the device, whatever the stream. Signals get through."""
+        """Wait for all work on the device, on any stream. Signals can interrupt this."""
         wait_interruptibly(self._device.synchronize)
 
     def ready_to_capture(self) -> None:
-        """Have what `captured` needs: nothing is made while a stream is captured."""
+        """Create what `captured` needs: nothing can be created while a stream is captured."""
         with self._lock, self._device:
             if not any(map(is_idle, self._sides)):
                 self._sides.append(self._cuda.Stream(non_blocking=True))
 
     @contextmanager
     def captured(self) -> Iterator[Stream]:
-        """The caller's stream while he captures it, with all that streams of our own graphs have.
+        """The caller's stream while the caller captures it, with everything that streams of gpusplu's own graphs have.
 
-        The second stream is his until the capture ends, so it is another one for each, and none where all are taken.
+        The second stream is reserved for the caller until the capture ends, so each capture gets a different one, or
+        none if all are in use.
         """
         with self._lock:
             idle = next(filter(is_idle, self._sides), None)
@@ -288,7 +289,7 @@ class Device(HostCopies):
                     self._sides.append(idle)
 
     def build_graph(self, commands: Callable[[GraphStream], None]) -> Graph:
-        """The graph of the commands that `commands` gives to its stream. Nothing runs and no stream is captured.
+        """The graph of the commands that `commands` adds to its stream. Nothing runs and no stream is captured.
 
         May be called from any thread.
         """
@@ -306,7 +307,7 @@ class Device(HostCopies):
 
 
 def is_idle(stream: Any) -> bool:
-    """Whether one of CuPy's streams is in nobody's capture, be that one that has failed."""
+    """Whether one of CuPy's streams is in no capture, not even in one that has failed."""
     try:
         return not stream.is_capturing()
     except RuntimeError:
@@ -314,24 +315,24 @@ def is_idle(stream: Any) -> bool:
 
 
 def usable_bytes(device: Any, limit: int | None) -> int:
-    """Memory of a device that may be used: what is free, but no more than the caller allows [bytes]."""
+    """Memory of a device that may be used: the free memory, but no more than the caller allows [bytes]."""
     free = int(device.free_bytes())
     return free if limit is None else min(limit, free)
 
 
 def keys(files: Iterable[str], scalar: str, kind: int) -> list[tuple[str, str, int]]:
-    """What these files are compiled as."""
+    """The keys under which these files are compiled."""
     return [(file, scalar, kind_of(file, scalar, kind)) for file in files]
 
 
 @cache
 def device(index: int) -> Device:
-    """The device `index`, one object a process.
+    """The device `index`, one object per process.
 
     Raises
     ------
     EngineUnavailableError
-        It is too old.
+        The device is too old.
     """
     return Device(index)
 

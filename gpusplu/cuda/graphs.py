@@ -303,7 +303,7 @@ class GraphStream:
         self._last, self._after_kernel = (node,), is_kernel
 
     def fork(self) -> GraphStream:
-        """A second stream, whose commands run concurrently with this one's until `join`. It has no second stream."""
+        """A second stream that runs concurrently with this one until `join`. It has no second stream."""
         if self._is_side:
             return self
         if self._side is None:

@@ -1,4 +1,4 @@
-"""Arrays on a device that are compared with others there, bit by bit."""
+"""Arrays on a device that are compared bit by bit with other arrays there."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-#: Bits of numbers of 4, 8 and 16 bytes, as numbers.
+#: Unsigned integers of 4, 8 and 16 bytes that hold the bits of numbers.
 BITS = {4: np.uint32, 8: np.uint64, 16: np.uint64}
-UNWRITTEN = 2  # what memory for an answer has before the answer
+UNWRITTEN = 2  # contents of memory for a result before it is written
 
 
 class Written:
-    """When something was written on a device in the current stream, for others to wait for."""
+    """Records when something was written on a device in the current stream, so that other streams can wait for it."""
 
     __slots__ = ("event", "stream")
 
@@ -21,21 +21,21 @@ class Written:
         self.event = self.stream.record()
 
     def precede(self, stream: Any) -> None:
-        """Have what comes in a stream wait for it."""
+        """Make later commands of a stream wait for the write."""
         if stream != self.stream:
             stream.wait(self.event)
 
 
 class Difference:
-    """Whether arrays differ in any bit; asked in the current stream, read later.
+    """Whether arrays differ in any bit; computed in the current stream, read later.
 
     Parameters
     ----------
     device : cuda.devices.Device
     written : Written
-        The second ones of the pairs.
+        When the second arrays of the pairs were written.
     *pairs : tuple of cupy.ndarray
-        Two of one shape and dtype each.
+        Two arrays of one shape and dtype each.
     """
 
     def __init__(self, device: Any, written: Written, *pairs: tuple[Any, Any]):
@@ -48,12 +48,12 @@ class Difference:
             self._stream.copy(self._host_flags.ctypes.data + k, device.pointer(flag), 1)
 
     def __bool__(self) -> bool:
-        if (self._host_flags == UNWRITTEN).any():  # else somebody has waited
+        if (self._host_flags == UNWRITTEN).any():  # else another thread has waited
             self._stream.synchronize()
         return bool(self._host_flags.any())
 
 
 def differs(one: Any, other: Any) -> Any:
-    """Whether two arrays do, as an array of one number."""
+    """Whether two arrays differ, as an array of one number."""
     bits = BITS[one.itemsize]
     return (one.reshape(-1).view(bits) != other.reshape(-1).view(bits)).any(keepdims=True)

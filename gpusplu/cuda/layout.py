@@ -65,12 +65,12 @@ def arguments(file: str) -> dict[str, np.dtype]:
 
 
 def record(dtype: np.dtype, **fields: object) -> np.ndarray:
-    """A record of `dtype`; every field has to be given.
+    """A record of `dtype`; every field is required.
 
     Raises
     ------
     TypeError
-        One is missing, or there is no such field.
+        A field is missing or unknown.
     """
     if set(fields) != set(dtype.names or ()):
         different = sorted(set(fields) ^ set(dtype.names or ()))
@@ -90,7 +90,7 @@ def constant(file: str, name: str) -> int:
     KeyError
         No such constant.
     ValueError
-        It is made of something else.
+        Its expression has other operands.
     """
     return evaluated(file, name, ast.parse(expression_of(file, name), mode="eval").body)
 
@@ -103,7 +103,7 @@ def constants(file: str, name: str) -> tuple[int, ...]:
 
 
 def expression_of(file: str, name: str) -> str:
-    """What the constant is said to be, as Python writes it."""
+    """The expression that defines the constant, in Python's syntax."""
     for text in texts(file):
         for found, value in CONSTANT.findall(text):
             if found == name:
@@ -147,13 +147,14 @@ def member_dtype(file: str, kind: str, count: str) -> np.dtype:
 
 @cache
 def bodies(file: str) -> dict[str, str]:
-    """What is between the braces of every struct that `file` sees."""
+    """The text between the braces of every struct that `file` sees."""
     return {name: body for text in reversed(texts(file)) for name, body in reversed(STRUCT.findall(text))}
 
 
 @cache
 def texts(file: str) -> tuple[str, ...]:
-    """`file` and all of ours that it includes, without comments: the first call of a process reads 20 structs."""
+    """`file` and all of gpusplu's files that it includes, without comments: the first call of a process reads 20
+    structs."""
     return tuple(map(without_comments, sources(file).values()))
 
 

@@ -1,6 +1,6 @@
 """Kernel files -> machine code, through NVRTC; needs neither a GPU nor CuPy.
 
-A file is compiled once per scalar, kind of factorization and architecture. All flags are ours (`flags`): denormals
+A file is compiled once per scalar, kind of factorization and architecture. gpusplu sets all flags (`flags`): denormals
 stay, divisions and square roots are rounded correctly, a * b + c may be one operation.
 """
 
@@ -21,8 +21,8 @@ FOLDER = Path(__file__).parents[1] / "kernels"
 SCALARS = ("f", "d", "F", "D")
 # Kinds of factorization, as kernels number them (kernels/common/device.cuh).
 LU, CHOLESKY, HERMITIAN, SYMMETRIC = range(4)  # the last two: LDL^T
-# Files and folders that are compiled for LU only: what they do does not depend on the kind of factorization, or only
-# LU needs it.
+# Files and folders that are compiled for LU only: they do not depend on the kind of factorization, or only LU needs
+# them.
 ONE_KIND = (
     "columns/",
     "common/residual.cu",
@@ -35,7 +35,7 @@ ONE_KIND = (
     "lockstep/lanes.cu",
     "lockstep/measure.cu",
 )
-# Files that LDL^T needs its own of, and those of another kind that serve it as they are.
+# Files that are compiled separately for LDL^T, and those of another kind that LDL^T uses unchanged.
 OF_LDLT = (
     *("fronts/block_fronts.cu", "fronts/complement.cu", "fronts/large_fronts.cu"),
     *("fronts/solve_fronts.cu", "fronts/warp_fronts.cu"),
@@ -70,7 +70,7 @@ def kernel_kind(kind: str, hermitian: bool) -> int:
 
 
 def kind_of(file: str, scalar: str, kind: int) -> int:
-    """The kind that `file` is compiled for where a factorization of kind `kind` uses it."""
+    """The kind that `file` is compiled for if a factorization of kind `kind` uses it."""
     if file.startswith(ONE_KIND):
         return LU
     if kind == SYMMETRIC and scalar in "fd":
@@ -79,7 +79,7 @@ def kind_of(file: str, scalar: str, kind: int) -> int:
 
 
 def sources(file: str) -> dict[str, str]:
-    """Text of `file` and of every file of ours that it includes."""
+    """Text of `file` and of every file of gpusplu that it includes."""
     texts: dict[str, str] = {}
     todo = [file]
     while todo:
@@ -91,7 +91,7 @@ def sources(file: str) -> dict[str, str]:
 
 
 def flags(scalar: str, kind: int, arch: int) -> tuple[str, ...]:
-    """What NVRTC is called with.
+    """Flags for NVRTC.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def flags(scalar: str, kind: int, arch: int) -> tuple[str, ...]:
 
 
 def compile_kernels(file: str, scalar: str, kind: int, arch: int, *more: str) -> bytes:
-    """Compile one kernel file, with `more` options; machine code, or PTX where this NVRTC does not know `arch` yet.
+    """Compile one kernel file, with `more` options; machine code, or PTX if this NVRTC does not support `arch` yet.
 
     Raises
     ------
@@ -133,7 +133,7 @@ class Nvrtc:
     ----------
     version : tuple of int
     architectures : tuple of int
-        For which it makes machine code.
+        For which it generates machine code.
     """
 
     def __init__(self, path: str):
@@ -142,7 +142,7 @@ class Nvrtc:
         major, minor, count = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
         self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
         self.version = (major.value, minor.value)
-        # NVRTC 13.0 looks for this library only where the loader looks anyway, unless it has been loaded.
+        # NVRTC 13.0 searches for this library only in the loader's paths, unless it has been loaded.
         builtins = Path(path).with_name(f"libnvrtc-builtins.so.{major.value}.{minor.value}")
         if builtins.exists():
             ctypes.CDLL(str(builtins))
@@ -199,7 +199,7 @@ def nvrtc() -> Nvrtc:
 
 
 def candidates() -> Iterator[str]:
-    """Where NVRTC may be: NVIDIA's wheels, what the loader knows, toolkits."""
+    """Possible locations of NVRTC: NVIDIA's wheels, the loader's paths, toolkits."""
     names = ("libnvrtc.so.13", "libnvrtc.so.12")
     spec = find_spec("nvidia")
     for folder in (spec.submodule_search_locations or ()) if spec else ():

@@ -14,9 +14,9 @@ from .process import use_cuda
 
 @cache
 def no_driver() -> str:
-    """Why there can be no GPU, as far as can be told at no cost; empty if there may be one.
+    """Why there can be no GPU, as far as a check without cost shows; empty if there may be one.
 
-    To wake the driver takes 0.1 to 0.2 s on hosts of several GPUs, which short programs do not have.
+    Initializing the driver takes 0.1 to 0.2 s on hosts with several GPUs, too long for short programs.
     """
     if (find_spec("cupy") if "cupy" not in sys.modules else sys.modules["cupy"]) is None:
         return "CuPy is not installed"
@@ -38,5 +38,5 @@ def no_device() -> str:
 
 
 def is_loaded() -> bool:
-    """Whether CuPy has been imported, by whomever: its start need not be paid for then."""
+    """Whether CuPy has already been imported, so that no import time has to be counted."""
     return "cupy" in sys.modules

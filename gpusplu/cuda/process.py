@@ -1,4 +1,4 @@
-"""Which process CUDA belongs to: nothing that a process has of it can be used by its forked children."""
+"""The process that uses CUDA: forked children cannot use its CUDA state."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 
 from ..errors import ON_HOST, EngineUnavailableError
 
-_owner: int | None = None  # the process that was first to use CUDA
+_owner: int | None = None  # the first process that used CUDA
 
 
 def use_cuda() -> None:
-    """Say that this process goes on to use CUDA.
+    """Record that this process uses CUDA.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Several devices of one host: which ones ``device=`` names, and what their failures become."""
+"""Several devices of one host: which ones ``device=`` names, and how their failures are reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def open_devices(which: Any) -> tuple[Any, ...]:
     ValueError
         There is none in the list, or one twice.
     EngineUnavailableError, TypeError
-        As `devices.open_device` raises them, which is asked for each.
+        As `devices.open_device` raises them, which is called for each.
     """
     if isinstance(which, str):
         which = range(devices.count_devices())
@@ -43,7 +43,7 @@ def open_devices(which: Any) -> tuple[Any, ...]:
 
 @contextmanager
 def failures(used: Sequence[Any]) -> Iterator[None]:
-    """What CUDA says of these devices becomes a DeviceFailedError."""
+    """Convert CUDA errors of these devices to DeviceFailedError."""
     try:
         yield
     except (GpuspluError, MemoryError, AssertionError):
@@ -55,7 +55,7 @@ def failures(used: Sequence[Any]) -> Iterator[None]:
 
 
 def too_small(needed: Sequence[int], free: Sequence[int], used: Sequence[Any]) -> DeviceMemoryError | None:
-    """The error of devices of which one has less memory than it needs, if there is such."""
+    """The error for the first device with less memory than it needs, if there is one."""
     short = [k for k, (wanted, available) in enumerate(zip(needed, free, strict=True)) if wanted > available]
     if not short:
         return None

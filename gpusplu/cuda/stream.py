@@ -12,7 +12,7 @@ from .graphs import Graph
 from .waiting import wait_for_stream
 
 MAX_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-COPY_BYTES = 1 << 28  # bytes that a copy to or from pageable memory takes less than 0.1 s for
+COPY_BYTES = 1 << 28  # a copy of this size to or from pageable memory takes less than 0.1 s
 
 
 class Buffer:
@@ -47,7 +47,7 @@ class Kernel:
     ----------
     name : str
     arguments : dtype
-        Of the struct it takes.
+        Of the struct that it takes.
     """
 
     __slots__ = ("_driver", "_function", "_limit", "arguments", "name")
@@ -58,7 +58,7 @@ class Kernel:
         self.arguments = dtype
 
     def prepared(self, shared_bytes: int) -> int:
-        """The CUfunction, with so much dynamic shared memory allowed."""
+        """The CUfunction, with this much dynamic shared memory allowed."""
         address: int = self._function.ptr
         if shared_bytes > self._limit:
             self._driver.funcSetAttribute(address, MAX_DYNAMIC_SHARED_BYTES, shared_bytes)
@@ -72,19 +72,19 @@ class Kernel:
 
 
 class Stream:
-    """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
+    """Commands in the order of one stream. Addresses may be on either side; host memory should be pinned."""
 
     __slots__ = ("_after_kernel", "_dependent", "_driver", "_events", "_runtime", "_side", "_stream")
 
     def __init__(self, stream: Any, cuda: Any, side: Stream | None = None, dependent: Launch | None = None):
         self._stream, self._side, self._dependent = stream, side, dependent
-        self._after_kernel = False  # what comes next has to wait for a kernel and nothing else
+        self._after_kernel = False  # the next command has to wait for one kernel and nothing else
         self._events: list[Any] = []  # kept while the stream is captured
         self._runtime, self._driver = cuda.runtime, cuda.driver
 
     @property
     def captured(self) -> bool:
-        """Whether commands do not run but become part of a graph of the caller's."""
+        """Whether commands are added to a graph of the caller's instead of running."""
         return bool(self._stream.is_capturing())
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
@@ -94,15 +94,15 @@ class Stream:
             self._runtime.memcpyAsync(to, source, nbytes, self._runtime.memcpyDefault, self._stream.ptr)
 
     def copy_rows(self, to: int, to_pitch: int, source: int, source_pitch: int, width: int, height: int) -> None:
-        """Copy `height` rows of `width` bytes, which are as many bytes apart as the pitches say."""
+        """Copy `height` rows of `width` bytes; pitches are the distances between rows [bytes]."""
         if width and height:
             self._after_kernel = False
             kind = self._runtime.memcpyDefault
             self._runtime.memcpy2DAsync(to, to_pitch, source, source_pitch, width, height, kind, self._stream.ptr)
 
     def read(self, to: np.ndarray, source: int, nbytes: int) -> None:
-        """Wait for everything before, and for a copy to an array, which may be pageable: CUDA copies to such memory
-        before it returns, and no signal would get through while it waits for what is before."""
+        """Wait for all earlier commands, then copy to an array, which may be pageable: CUDA copies to such memory
+        before it returns, and signals would not be handled while it waits for the earlier commands."""
         self.synchronize()
         for begin in range(0, nbytes, COPY_BYTES):
             self.copy(to.ctypes.data + begin, source + begin, min(COPY_BYTES, nbytes - begin))
@@ -119,8 +119,8 @@ class Stream:
     ) -> None:
         """Run a kernel; `args` is a record of `kernel.arguments`, taken by value.
 
-        `dependent`: a programmatic dependent launch. It may begin when all blocks of the kernel before have begun and
-        allow it, where there is one and the device can do that; the kernel itself waits for what it needs.
+        `dependent`: a programmatic dependent launch. It may begin when all blocks of the previous kernel have begun and
+        allow it, if there is one and the device supports that; the kernel itself waits for its inputs.
         """
         function = kernel.prepared(shared_bytes)
         record, pointers = kernel.pack(args)
@@ -137,14 +137,14 @@ class Stream:
         graph.launch(self._stream.ptr)
 
     def fork(self) -> Stream:
-        """A second stream, whose commands run concurrently until `join`, if the caller captures; else this one."""
+        """A second stream that runs concurrently until `join`, if the caller captures; else this one."""
         if self._side is None:
             return self
         self._side.wait(self.record())
         return self._side
 
     def join(self, side: Stream) -> None:
-        """What comes after waits for both."""
+        """Later commands wait for both."""
         if side is not self:
             self.wait(side.record())
 
@@ -158,12 +158,12 @@ class Stream:
         return self._events[-1]
 
     def wait(self, event: Any) -> None:
-        """What comes after waits for `event`, on the device."""
+        """Later commands wait for `event`, on the device."""
         self._after_kernel = False
         self._stream.wait_event(event)
 
     def synchronize(self) -> None:
-        """Wait, on the host, for everything before. Signals get through."""
+        """Wait on the host for all earlier commands. Signals can interrupt this."""
         wait_for_stream(self._stream)
 
     def __eq__(self, other: object) -> bool:

@@ -1,8 +1,8 @@
 """Waits of the host for a device, which signals can interrupt.
 
-CUDA's own waits return when the device has come to the end, and Python runs no handler before. So the thread that sees
-signals does not wait by them: it asks again and again, in the core, which looks for signals meanwhile. What the device
-was asked for goes on when the thread leaves.
+CUDA's own waits return only when the device is done, and Python runs no signal handler before. So the thread that
+receives signals does not use them: it polls in the core, which checks for signals. When the thread leaves, the device
+continues the submitted work.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ NOT_READY = 600  # CUDA_ERROR_NOT_READY
 
 @cache
 def stream_query() -> int:
-    """Address of cuStreamQuery; 0 where the driver cannot be found."""
+    """Address of cuStreamQuery; 0 if there is no driver."""
     driver = library()
     return 0 if driver is None else ctypes.cast(driver.cuStreamQuery, ctypes.c_void_p).value or 0
 
 
 def wait_for_stream(stream: Any) -> None:
-    """Wait for all that was asked of one of CuPy's streams, on its device."""
+    """Wait for all commands submitted to one of CuPy's streams, on its device."""
     query = stream_query()
     if not query or _core.poll(query, stream.ptr, NOT_READY) != 0:
-        stream.synchronize()  # which says what is wrong, if anything is
+        stream.synchronize()  # raises an error, if there is one
 
 
 class Waiter:
-    """A thread that waits for others, one wait after the other: to start one for each takes longer than most waits."""
+    """A thread that waits for others, one wait after the other: starting one per wait takes longer than most waits."""
 
     def __init__(self) -> None:
         self._waits: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
@@ -52,7 +52,7 @@ class Waiter:
                 wait()
             except BaseException as error:
                 self._raised = error
-            del wait  # what it holds may go
+            del wait  # releases what it references
             self._ended.release()
 
     def __call__(self, wait: Callable[[], object]) -> BaseException | None:
@@ -67,16 +67,17 @@ class Waiter:
         return self._raised
 
 
-#: Those that have nothing to wait for; none in a forked child, which has no threads.
+#: Waiters without a task; empty in a forked child, which has no threads.
 IDLE: list[Waiter] = []
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=IDLE.clear)
 
 
 def wait_interruptibly(wait: Callable[[], object]) -> None:
-    """`wait()`, which nothing can interrupt: from the main thread by another one, that goes on to wait if need be.
+    """Call `wait()`, which signals cannot interrupt: the main thread lets another thread do it, which continues to wait
+    if the main thread leaves.
 
-    Where the interpreter ends no other thread runs, and no handler of signals either.
+    During interpreter shutdown no other thread and no signal handler runs.
     """
     if threading.current_thread() is not threading.main_thread() or sys.is_finalizing():
         wait()

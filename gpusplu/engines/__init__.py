@@ -1,1 +1,1 @@
-"""Engines: a folder each, behind the interface of interface.py; registry.py knows their names."""
+"""Engines: one folder each, behind the interface of interface.py; registry.py lists them by name."""

@@ -1,4 +1,4 @@
-"""A batch that is larger than memory: an engine's room for some of the systems, which all of them have in turn."""
+"""A batch that is larger than memory: an engine has capacity for some of the systems and processes all in turn."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from .interface import Analysis, Engine, EngineBatch
     from .problem import Problem
 
-MULTIPLE = 32  # of which pieces have that many systems where they can: as many as a warp factors side by side
+MULTIPLE = 32  # chunks have a multiple of this many systems if possible: as many as a warp factors concurrently
 
 
 def make_batch(engine: Engine, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
-    """The engine's room for `count` systems, or for as many of them as there is memory for, in turn.
+    """A batch with capacity for `count` systems or, if memory is short, for as many as fit, processed in turn.
 
     Raises
     ------
@@ -37,12 +37,12 @@ def make_batch(engine: Engine, problem: Problem, analysis: Analysis, count: int)
 
 
 class ChunkedBatch:
-    """Systems that one batch of an engine factors piece by piece, anew for every solve; their values are kept.
+    """Systems that one batch of an engine factors chunk by chunk, again for every solve; their values are kept.
 
     Parameters
     ----------
     batch : EngineBatch
-        Of `size` systems. The last piece is filled up with systems of the one before it.
+        Of `size` systems. The last chunk is filled up with systems of the one before it.
     count, size : int
     """
 
@@ -55,7 +55,7 @@ class ChunkedBatch:
         self._source: np.ndarray | None = None
 
     def _load(self, start: int) -> slice:
-        """Have the systems from `start` on factored; which those are."""
+        """Factor the systems from `start` on; return their range."""
         which = slice(start, start + self._size)
         if self._loaded != start:
             self._batch.refactor(self._values[which], self._source)
@@ -113,7 +113,7 @@ class ChunkedBatch:
 
 
 def _empty_like(array: Any, shape: tuple[int, ...]) -> Any:
-    """Of the kind and the dtype of `array`."""
+    """A new array of the kind and the dtype of `array`."""
     if isinstance(array, np.ndarray):
         return np.empty(shape, array.dtype)
     import cupy

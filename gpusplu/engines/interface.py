@@ -1,9 +1,9 @@
-"""What an engine is: all that the facade, the selection and the command line know of one.
+"""What an engine is: the interface that the facade, the selection and the command line use.
 
 An engine is a folder of this package (or, for tests, any object) with a subclass of `Engine` that registry.py lists.
-The order of calls is obstacle, predict, analyze, factor; whoever names an engine skips predict, and where there is an
-obstacle nothing else is asked. What an engine makes of a matrix is kept in the matrix's `Problem`, so that predict and
-analyze do nothing twice.
+The order of calls is unsupported, predict, analyze, factor; a named engine skips predict, and an engine that reports
+the matrix as unsupported gets no further calls. An engine keeps what it computes for a matrix in the matrix's
+`Problem`, so that predict and analyze do nothing twice.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Measure = Callable[[str, bool], "Measured | str"]
 
 
 class Analysis(NamedTuple):
-    """What an engine needs to know of a pattern before it factors values.
+    """The information that an engine needs about a pattern before it factors values.
 
     Attributes
     ----------
     core : _core.Symbolic
         Ordering and structure.
     plan : object or None
-        The engine's own, where it can be made before there are pivots.
+        The engine's own, if it can be made before there are pivots.
     compared : tuple of (str, float)
-        Orderings that the engine chose among, and the seconds that it did so by.
+        Orderings that the engine chose among, and the predicted seconds that it compared.
     """
 
     core: Any
@@ -48,14 +48,14 @@ class Analysis(NamedTuple):
 
 
 class EngineFactor(Protocol):
-    """A factor as engines make it; `Factor` puts SciPy's surface on it. The core's own factor is one.
+    """A factor as engines make it; `Factor` adds SciPy's interface. The core's own factor is one.
 
-    Threads may call it at once. Of its values, solutions and right-hand sides all have one dtype, that of the values it
-    was made with; columns are n apart. A refactorization that raises, or finds a NaN, leaves the factor as it was.
+    Threads may call it concurrently. Its values, solutions and right-hand sides all have one dtype, that of the values
+    it was made with; columns are n apart. A refactorization that raises, or finds a NaN, leaves the factor as it was.
 
-    One that takes arrays on a device has their class as `device_array`, and what ``check="later"`` asks for:
-    `refactor_deferred`, `solve_deferred`, `check` and `captured` as in device/deferred.py. One that records commands
-    has `get_ready`, which does so before there is a call to wait for it (device/factor.py).
+    A factor that takes arrays on a device has their class as `device_array`, and the methods for ``check="later"``:
+    `refactor_deferred`, `solve_deferred`, `check` and `captured` as in device/deferred.py. A factor that records
+    commands has `get_ready`, which records them before a call needs them (device/factor.py).
     """
 
     n: int
@@ -68,11 +68,11 @@ class EngineFactor(Protocol):
 
     def refactor(self, values: Any, source: np.ndarray | None = None, checked: bool = False) -> int:
         """Factor canonical values or, with `source`, the caller's, of which ``values[source]`` are canonical; canonical
-        position of a NaN or Inf, or -1. Arrays are the caller's: they are neither kept nor changed.
+        position of a NaN or Inf, or -1. The factor neither keeps nor changes the caller's arrays.
 
         Cholesky and LDL^T compare both triangles of the values, and raise NotHermitianError or ``_core.NotSymmetric``
         where they are not what `matrix.check_symmetry` lets pass; unless they are canonical, on the host, and the
-        caller has `checked` them. LU is not told of `checked`."""
+        caller has `checked` them. LU gets no `checked`."""
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """op(A) X = B, shape (n,) or (n, nrhs); trans: 0 for A, 1 for its transpose, 2 for its conjugate transpose."""
@@ -101,16 +101,16 @@ class EngineFactor(Protocol):
     def stats(self) -> dict[str, Any]:
         """Counts, seconds and sizes, as the core's factor names them.
 
-        ``bytes``, ``factor_seconds``, ``refactor_seconds`` and ``solve_seconds`` have to be there.
+        ``bytes``, ``factor_seconds``, ``refactor_seconds`` and ``solve_seconds`` are required.
         """
 
 
 class EngineBatch(Protocol):
-    """Factors of many systems with one pattern as engines make them, side by side and with the same pivots for all;
-    `BatchedFactor` mends what those do not suit.
+    """Factors of many systems with one pattern as engines make them, together and with the same pivots for all;
+    `BatchedFactor` repairs systems that these pivots do not suit.
 
-    One thread calls it at a time. Arrays have its dtype and are C-contiguous. Where the engine is on a device, nothing
-    waits for it but `report`, `errors`, `values`, `slogdet`, `inverse_on_pattern`, and solves of what is on the host.
+    One thread calls it at a time. Arrays have its dtype and are C-contiguous. If the engine is on a device, only
+    `report`, `errors`, `values`, `slogdet`, `inverse_on_pattern`, and solves with arrays on the host wait for it.
     """
 
     n: int
@@ -121,16 +121,16 @@ class EngineBatch(Protocol):
         """Factor canonical values, shape (nbatch, nnz), or, with `source`, the caller's, shape (nbatch, size)."""
 
     def report(self) -> np.ndarray:
-        """What the last factorization says of itself, an entry a system.
+        """Status of the last factorization, one entry per system.
 
         Fields: ``multiplier``, the largest of L in modulus where it may matter; ``growth``, the largest entry of U
-        beside that of A as it is scaled; ``n_perturbed`` and ``n_tiny``, pivots as in the core's PivotReport;
-        ``failed``, the column of a pivot that was none, or -1; ``not_finite``; ``not_symmetric``, of values for
-        Cholesky, with some that are by a hair.
+        relative to that of A as it is scaled; ``n_perturbed`` and ``n_tiny``, pivots as in the core's PivotReport;
+        ``failed``, the column of an invalid pivot, or -1; ``not_finite``; ``not_symmetric``, of values for
+        Cholesky, including borderline cases.
         """
 
     def solve(self, b: Any, trans: int = 0) -> Any:
-        """op(A_i) x_i = b_i, shape (nbatch, n) or (nbatch, n, k); measured, and refined as the ladder has it."""
+        """op(A_i) x_i = b_i, shape (nbatch, n) or (nbatch, n, k); measured, and refined by the accuracy policy."""
 
     def errors(self) -> np.ndarray:
         """Normwise backward errors of the last solve, the largest over right-hand sides, shape (nbatch,)."""
@@ -138,27 +138,28 @@ class EngineBatch(Protocol):
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]: ...
 
     def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        """Entry (j, i) of the inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), and for the ladder's
-        `is_inverse` how far those of each system are from being so; by the factors."""
+        """Entry (j, i) of the inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), and for the accuracy
+        policy's `is_inverse` the error of those of each system; computed from the factors."""
 
     def values(self, system: int) -> np.ndarray:
         """Canonical values of one system that were factored last, on the host."""
 
 
 class LeavesInterface(Protocol):
-    """Fronts of an interior. The core's own, core/numeric/partial_factor.hpp, have the two halves of a solve too, and
-    need no other factor beside them."""
+    """Fronts of an interior. The core's own, core/numeric/partial_factor.hpp, also have the two halves of a solve, and
+    need no other factor besides."""
 
     def factor(self, values: np.ndarray, reserved_bytes: int) -> np.ndarray | None:
-        """The Schur complement that canonical values of the whole matrix leave, by columns; None where fronts have no
-        pivots that are fit for them, or no memory beside another factor of that many bytes."""
+        """The Schur complement that canonical values of the whole matrix leave, by columns; None if fronts have no
+        acceptable pivots, or if there is no memory besides another factor of that many bytes."""
 
     def refactor(self, values: Any, entries: np.ndarray, reserved_bytes: int) -> tuple[Any, Any, Any] | None:
-        """The same of values in the caller's order on the device, there; besides these canonical entries, and all."""
+        """The same for values in the caller's order on the device, left there; also these canonical entries, and
+        all."""
 
 
 class AccumulatedLaneStatus(NamedTuple):
-    """What calls of a batch said that nobody waited for.
+    """Accumulated status of calls of a batch that did not wait.
 
     Attributes
     ----------
@@ -178,7 +179,7 @@ class AccumulatedLaneStatus(NamedTuple):
 
 @runtime_checkable
 class AcceptsDeferred(Protocol):
-    """An `EngineBatch` that takes calls with ``check="later"``; its other methods raise where a stream is captured."""
+    """An `EngineBatch` that takes calls with ``check="later"``; its other methods raise if a stream is captured."""
 
     device_array: type
 
@@ -189,16 +190,16 @@ class AcceptsDeferred(Protocol):
         of systems that have no factor are NaN."""
 
     def take_accumulated(self) -> AccumulatedLaneStatus | None:
-        """What these have said since it was asked last, None if there were none; waits."""
+        """Status accumulated since the last call of this method, None if there were no calls; waits."""
 
 
 class HostWork(NamedTuple):
-    """What the host does with some systems of a batch while a device solves with all.
+    """Work of the host for some systems of a batch while a device solves for all.
 
     Attributes
     ----------
     systems, stale : list of int
-        Whose right-hand sides the host needs, and whose values.
+        Systems of which the host needs the right-hand sides, and those of which it needs the values.
     work : callable
         ``work(values, rhs)`` for these, shapes (len(stale), nnz) and (len(systems), n) or (len(systems), n, k), which
         the next call overwrites.
@@ -211,24 +212,24 @@ class HostWork(NamedTuple):
 
 @runtime_checkable
 class OverlapsHostWork(Protocol):
-    """An `EngineBatch` whose device works while the host does."""
+    """An `EngineBatch` with a device that works concurrently with the host."""
 
     def solve_overlapped(
         self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, host_work: HostWork
     ) -> Any:
-        """`refactor` where values and source are given, then `solve`; calls ``host_work.work`` meanwhile."""
+        """`refactor` if values and source are given, then `solve`; calls ``host_work.work`` meanwhile."""
 
 
 @runtime_checkable
 class FactorsAndSolves(Protocol):
-    """An `EngineBatch` that gains by doing both at once."""
+    """An `EngineBatch` for which one fused call is faster."""
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0, source: np.ndarray | None = None) -> Any:
         """`refactor`, then `solve`."""
 
 
 class Engine(ABC):
-    """One way to factor and to solve.
+    """One method to factor and to solve.
 
     Attributes
     ----------
@@ -241,9 +242,9 @@ class Engine(ABC):
     symbolic_phases : tuple of str
         Of `options.SYMBOLIC_PHASES`: where it can find the pattern of its factors.
     batches : bool
-        It factors many systems side by side (`factor_batch`).
+        It factors many systems together (`factor_batch`).
     on_device : bool
-        It runs on a CUDA device, and wants values and vectors there.
+        It runs on a CUDA device, and needs values and vectors there.
     several : bool
         Several devices of a host can share its work.
     interfaces : bool
@@ -277,27 +278,27 @@ class Engine(ABC):
         return ""
 
     def lower_bound(self, problem: Problem) -> float:
-        """Seconds that a factor takes at least, told without an analysis for this engine [s]."""
+        """Lower bound of the seconds of a factor, without an analysis for this engine [s]."""
         return 0.0
 
     @abstractmethod
     def predict(self, problem: Problem) -> Prediction:
-        """Seconds by phase; only a note where it turns out that this engine cannot run."""
+        """Seconds by phase; only a note if this engine cannot run."""
 
     @abstractmethod
     def analyze(self, problem: Problem) -> Analysis:
-        """Order, analyse and, where that can be done without values, plan."""
+        """Order, analyse and, if possible without values, plan."""
 
     @abstractmethod
     def adopt(self, problem: Problem, analysis: Analysis) -> None:
-        """Have `predict` and `analyze` find an analysis that was made before."""
+        """Make `predict` and `analyze` use an analysis that was made before."""
 
     def bytes_needed(self, problem: Problem) -> int:
         """Device memory of a factor, about [bytes]."""
         return 0
 
     def prefers_single(self, problem: Problem) -> str:
-        """Why ``precision="auto"`` is mixed precision here; empty where it is double."""
+        """Why ``precision="auto"`` selects mixed precision here; empty if it selects double."""
         return ""
 
     @abstractmethod
@@ -315,9 +316,9 @@ class Engine(ABC):
     def factor_fused(
         self, A: Any, request: Request, cache: Any, borrow: bool
     ) -> tuple[Problem, Analysis, EngineFactor, Any] | None:
-        """LU of compressed columns with default options by one call: the problem, which remembers the analysis and has
-        no values, the analysis, the factor, and the remembered pattern if there was one (patterns.py); None where that
-        cannot be done. `cache`: the patterns that the process remembers. With `borrow` nobody is going to see the
+        """LU of compressed columns with default options by one call: the problem, which stores the analysis and has
+        no values, the analysis, the factor, and the cached pattern if there was one (patterns.py); None if that
+        is not possible. `cache`: the patterns that the process caches. With `borrow` the caller does not receive the
         factor."""
         return None
 
@@ -326,12 +327,13 @@ class Engine(ABC):
         return None
 
     def factor_given(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> EngineFactor | None:
-        """`factor` of values in the caller's order that nobody has looked at yet, by one call; None where that cannot
-        be done: they are not as many as they should be, not finite, not for LU, or something was asked for."""
+        """`factor` of unchecked values in the caller's order, by one call; None if that is not possible: their number
+        is wrong, they are not finite or not for LU, or options were set."""
         return None
 
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
-        """Room for that many systems of the problem's pattern and dtype; None where each is to have its own factor.
+        """A batch with capacity for `count` systems of the problem's pattern and dtype; None if each needs its own
+        factor.
 
         Raises
         ------
@@ -342,8 +344,8 @@ class Engine(ABC):
     def partial_factor(
         self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, memo: Memo
     ) -> LeavesInterface | Any:
-        """What factors the problem's matrix as the interior of a larger one, which has the analysis `whole`
-        (core/analysis/interface.hpp) and the canonical `pattern`: `LeavesInterface` or the core's; None where there is
+        """Object that factors the problem's matrix as the interior of a larger one, which has the analysis `whole`
+        (core/analysis/interface.hpp) and the canonical `pattern`: `LeavesInterface` or the core's; None if there is
         none. All factors by `whole` share `memo`."""
         return None
 
@@ -352,7 +354,7 @@ class Engine(ABC):
         return []
 
     def facts(self, analysis: Analysis) -> dict[str, Any]:
-        """What `explain` can say before anything is factored."""
+        """Facts for `explain` before anything is factored."""
         return {}
 
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
@@ -365,12 +367,12 @@ class Engine(ABC):
         measure : callable
             ``measure(engine, on_device)``: seconds by phase of the matrix from Python.
         costs : Costs
-            Of the processor, as they have been fitted.
+            Of the processor, as fitted.
         budget : float
             How long each phase is repeated [s].
         """
         return {}
 
     def observe_first_use(self) -> Observations:
-        """Measure what no matrix is needed for."""
+        """Measure costs that need no matrix."""
         return {}

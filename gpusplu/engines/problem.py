@@ -1,6 +1,6 @@
-"""A matrix to be factored: what was asked of it, and the analyses that were made of it, each of them once.
+"""A matrix to be factored: the request, and the analyses that were made of it, each of them once.
 
-The three analyses of the core are here because engines share them: those for fronts say what columns would be like.
+The three analyses of the core are here because engines share them: those for fronts also predict columns.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..cost.model import REFACTORIZATIONS
 
 
 class Request(NamedTuple):
-    """What a caller asks of the choice of an engine.
+    """A caller's options for the choice of an engine.
 
     Attributes
     ----------
     engine : str
         "auto" until the matrix decides.
     reason : str
-        Of an engine that is settled; of "auto", why no device is looked at, or empty.
+        Of a named engine; for "auto", why devices are not considered, or empty.
     device : int or None
         Number of the CUDA device; of several, the first.
     device_memory : int or None
@@ -39,11 +39,11 @@ class Request(NamedTuple):
     on_device : bool
         The caller's values and vectors are on a device.
     may_migrate : bool
-        A factor that begins on the processor may go over to a device (moving.py).
+        A factor that begins on the processor may migrate to a device (migration.py).
     remembered : bool
         An analysis of the same pattern may be used again (patterns.py).
     systems : int
-        Matrices of the pattern that are going to be factored side by side; 0 for one by itself.
+        Matrices of the pattern that will be factored together; 0 for a single one.
     devices : tuple of int
         Numbers of several CUDA devices that share the work; empty: one does it.
     """
@@ -61,12 +61,12 @@ class Request(NamedTuple):
 
     @property
     def uses(self) -> float:
-        """Refactorizations and solves that engines are compared by: one where a factor can move when there are more."""
+        """Refactorizations and solves that engines are compared by: one if a factor can migrate when there are more."""
         return 1 if self.may_migrate else self.refactorizations
 
 
 class Problem:
-    """A matrix, as engines are asked about it.
+    """A matrix, as engines see it.
 
     Parameters
     ----------
@@ -76,15 +76,15 @@ class Problem:
     kind : {"lu", "cholesky", "ldlt"}
     options : Options
     request : Request
-    memo : Once, optional
-        What engines know of the matrix already.
+    memo : Memo, optional
+        Results that engines have stored for the matrix already.
 
     Attributes
     ----------
     dtype : dtype
         Of the factors that engines make: single for values in double precision with ``precision="mixed"``.
-    memo : Once
-        What was made of the matrix, for engines to add to: keys begin with the engine's name.
+    memo : Memo
+        Results for the matrix, which engines add to: keys begin with the engine's name.
     seconds : dict
         Spent so far, by phase [s].
     """
@@ -112,31 +112,31 @@ class Problem:
         return SINGLE.get(dtype, dtype) if self.options.precision == "mixed" else dtype
 
     def resolve_precision(self, precision: str) -> None:
-        """Say what "auto" comes to; nothing where the caller said it."""
+        """Set the precision that "auto" selects; no effect if the caller set one."""
         if self.options.precision == "auto":
             self.options = replace(self.options, precision=precision)
             self.dtype = self._factored_as(self.dtype)
 
     def without_values(self, request: Request) -> Problem:
-        """The same, once analysed, for an object that outlives the values; `request` with the device that was found."""
+        """A copy, once analysed, for an object that outlives the values; `request` with the device that was found."""
         if not self.values.size and request is self.request:
             return self
         return Problem(self.pattern, self.values[:0], self.kind, self.options, request, self.memo)
 
     def with_options(self, options: Options) -> Problem:
-        """The same, once analysed, to be factored by options that led to the same analysis, and the same precision."""
+        """A copy, once analysed, for factorizations with options that led to the same analysis and precision."""
         if options.precision != self.options.precision:
             options = replace(options, precision=self.options.precision)
         return Problem(self.pattern, self.values[:0], self.kind, options, self.request, self.memo)
 
     def of_dtype(self, dtype: np.dtype) -> Problem:
-        """The same, once analysed, for values of another dtype."""
+        """A copy, once analysed, for values of another dtype."""
         if dtype == self.dtype and not self.values.size:
             return self
         return Problem(self.pattern, np.empty(0, dtype), self.kind, self.options, self.request, self.memo)
 
     def timed(self, phase: str, make: Callable[[], Any]) -> Any:
-        """The result of `make`, whose seconds are counted."""
+        """The result of `make`; its seconds are counted."""
         start = perf_counter()
         made = make()
         self.seconds[phase] = self.seconds.get(phase, 0.0) + perf_counter() - start
@@ -166,7 +166,7 @@ class Problem:
         )
 
     def _method(self) -> str:
-        """Systems side by side are factored by fronts; but those that are triangular by columns, which keep them so."""
+        """Systems of a batch are factored by fronts; triangular ones by columns, which keep them triangular."""
         by_columns = self.options.pivoting == "partial"
         if self.request.systems and self.kind == "lu":
             by_columns = by_columns or _core.is_triangular(self.pattern.core)
@@ -175,8 +175,8 @@ class Problem:
     def for_fronts(self) -> list[Any]:
         """An analysis for fronts with every ordering worth considering.
 
-        Where the analysis for the processor has found fronts by another ordering than minimum degree, it alone: nothing
-        better would be found.
+        If the analysis for the processor has found fronts by an ordering other than minimum degree, only that one: the
+        others would not be better.
         """
         if found := self._found_fronts():
             return self.memo("for_fronts", lambda: [found])  # type: ignore[no-any-return]
@@ -189,7 +189,7 @@ class Problem:
         return found if fits else None
 
     def catch_up(self) -> None:
-        """Wait for what was begun ahead (ahead.py), unless there is something as good already."""
+        """Wait for the background analysis (background.py), unless an equivalent result exists already."""
         ahead = self.memo.get("ahead")
         if ahead is not None and not self._found_fronts():
             ahead.wait()
@@ -203,7 +203,7 @@ class Problem:
         return self.memo("structures", lambda: [self.structure(core) for core in self.for_fronts()])  # type: ignore[no-any-return]
 
     def is_singular(self) -> bool:
-        """Whether an analysis that was made says so for all values."""
+        """Whether an existing analysis shows that the matrix is singular for all values."""
         fronts = self.memo.get("for_fronts")
         known = (self.memo.get("for_processor"), fronts[0] if fronts else None)
         return any(core is not None and core.structural_rank < self.n for core in known)

@@ -1,4 +1,4 @@
-"""The core's own factor: what the CPU engine makes, and what others take pivots from or fall back to."""
+"""The core's own factor: the CPU engine's result, the source of pivots for other engines, and their fallback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import NotPositiveDefiniteError
 
 
 class indefinite_by_name:
-    """The core's exception as the one that users catch."""
+    """Convert the core's exception to the public one."""
 
     def __enter__(self) -> None: ...
 
@@ -26,7 +26,7 @@ class indefinite_by_name:
 def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: Options) -> Any:
     """Factor canonical values, shape (nnz,), by the core's analysis `symbolic`.
 
-    Fronts number columns anew, so where their order has to stay natural an analysis for fronts is not followed.
+    Fronts renumber columns, so if their order has to stay natural an analysis for fronts is not used.
 
     Raises
     ------
@@ -51,14 +51,14 @@ def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: 
 
 
 def own_order(options: Options, n: int) -> np.ndarray | None:
-    """The order of columns that the caller wants L, U and D in, if that is his own."""
+    """The order of columns of L, U and D that the caller requests, if any."""
     if options.ordering != "natural":
         return None
     return np.arange(n, dtype=np.int32) if options.perm is None else options.perm
 
 
 def cpu_refactor(factor: Any, canonical: np.ndarray) -> None:
-    """Factor other canonical values, symmetric where they have to be, with a factor of the core; raises what
-    `cpu_factor` does."""
+    """Factor other canonical values, symmetric where required, with a factor of the core; raises the same errors as
+    `cpu_factor`."""
     with indefinite_by_name():
         factor.refactor(canonical, None, True)

@@ -1,4 +1,4 @@
-"""The engines by name, in the order in which they are shown."""
+"""The engines by name, in display order."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..typing import BuiltIn
 from .interface import Engine
 
 BUILT_IN: tuple[str, ...] = get_args(BuiltIn)
-#: What is used where nothing has to be chosen, and what pivots are taken from.
+#: The default if there is no choice, and the source of pivots.
 DEFAULT: BuiltIn = get_args(BuiltIn)[0]
-#: Of these, those that run on the processor, which "auto" asks without a device.
+#: Of these, those that run on the processor, which "auto" considers without a device.
 ON_PROCESSOR: tuple[str, ...] = (DEFAULT,)
 
 _engines: dict[str, Engine | None] = dict.fromkeys(BUILT_IN)
@@ -46,7 +46,7 @@ def engines(on_device: bool) -> list[Engine]:
 
 
 def is_not_imported() -> bool:
-    """Whether no engine of a device has been imported or added: to import all takes tens of milliseconds."""
+    """Whether no engine of a device has been imported or added: importing all takes tens of milliseconds."""
     return all(engine is None or not engine.on_device for engine in _engines.values())
 
 
@@ -62,13 +62,13 @@ def names_for(kind: str) -> list[str]:
 
 
 def register(engine: Engine) -> None:
-    """Add an engine, or put it in the place of the one of its name."""
+    """Add an engine, or replace the one with its name."""
     _engines[engine.name] = engine
     _count_hosts()
 
 
 def unregister(name: str) -> None:
-    """Take an engine out; a built-in one is what it was."""
+    """Remove an engine; a built-in one is restored."""
     if name in BUILT_IN:
         _engines[name] = None
     else:
@@ -85,7 +85,7 @@ def _count_hosts() -> None:
 
 @contextmanager
 def registered(engine: Engine) -> Iterator[Engine]:
-    """`register` for a while."""
+    """`register` within a ``with`` block."""
     register(engine)
     try:
         yield engine

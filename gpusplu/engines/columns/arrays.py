@@ -29,7 +29,7 @@ class ColumnArrays(Part):
     plan : ColumnPlan
     dtype : dtype
     diag, row_diag : ndarray of int64, shape (n,), optional
-        Where the part of L begins in a column and in a row, if that is not behind the diagonal.
+        Where the part of L begins in a column and in a row, if not after the diagonal.
     """
 
     def __init__(
@@ -46,18 +46,18 @@ class ColumnArrays(Part):
         self._given_row_diag = row_diag
 
     def ready(self) -> None:
-        """Upload what factorizations read."""
+        """Upload the arrays that factorizations read."""
         self.arrays, self.entries  # noqa: B018
 
     def ready_to_solve(self) -> None:
-        """Upload what solves read."""
+        """Upload the arrays that solves read."""
         self.arrays, self.orders, self.row_diag  # noqa: B018
 
     @cached_property
     def arrays(self) -> dict[str, Buffer | None]:
         """Pattern and maps, by the members of ``struct ColumnArrays``."""
         plan = self.plan
-        places = plan.map if plan.map.size else np.zeros(1, plan.map.dtype)  # read from even if there are none
+        places = plan.map if plan.map.size else np.zeros(1, plan.map.dtype)  # kernels read it even if it is empty
         maps = {"map_ptr": plan.map_ptr, "map16": places, "map32": places}
         if not plan.has_maps:
             maps = dict.fromkeys(maps)
@@ -71,7 +71,7 @@ class ColumnArrays(Part):
 
     @cached_property
     def entries(self) -> tuple[Buffer | None, Buffer | None]:
-        """The canonical value at each place of L + U, -1 where there is fill, and the scale of canonical values."""
+        """The canonical value at each place of L + U, -1 for fill, and the scale of canonical values."""
         plan = self.plan
         source = np.full(plan.nnz, -1, np.int32)
         source[plan.entry_place] = plan.entry_source
@@ -88,7 +88,7 @@ class ColumnArrays(Part):
 
     @cached_property
     def row_diag(self) -> Buffer | None:
-        """Where the diagonal lies in the rows."""
+        """Position of the diagonal in the rows."""
         plan, given = self.plan, self._given_row_diag
         return self.upload(
             _core.row_diagonals(plan.col_ptr, plan.row, plan.diag, plan.row_ptr) if given is None else given

@@ -1,8 +1,8 @@
 """The column engines behind the interface: analysis, pivots from the CPU, plan, program.
 
-The first factorization is the CPU engine's (Gilbert and Peierls, with threshold partial pivoting); it fixes pivots and
-the pattern of L + U. The device factors the same values again, and from then on alone. Where its pivots go bad, the CPU
-engine chooses new ones, a new plan is made of them, and the device goes on with that.
+The CPU engine computes the first factorization (Gilbert and Peierls, with threshold partial pivoting), which fixes
+pivots and the pattern of L + U. The device factors the same values again, and all later ones. When its pivots become
+bad, the CPU engine chooses new ones, gpusplu makes a new plan from them, and the device continues with that plan.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class ColumnEngine(DeviceEngine):
     Attributes
     ----------
     modelled : mapping
-        What the plan's own model predicts of a refactorization, by feature of "<name>.model" in the table of constants:
-        names in the statistics of a factor.
+        Parts of a refactorization that the plan's own model predicts, by feature of "<name>.model" in the table of
+        constants: names in the statistics of a factor.
     """
 
     kinds = ("lu",)
@@ -64,7 +64,7 @@ class ColumnEngine(DeviceEngine):
         return super().unsupported(problem)
 
     def analyze(self, problem: Problem) -> Analysis:
-        """The ordering that promises the shortest refactorization and solve, which pivots are taken for."""
+        """Choose the ordering with the shortest predicted refactorization and solve; pivots are chosen for it."""
         cores = problem.for_columns()
         if len(cores) == 1:
             return Analysis(cores[0])
@@ -77,7 +77,7 @@ class ColumnEngine(DeviceEngine):
         problem.memo.put("for_columns", [analysis.core])
 
     def predict(self, problem: Problem) -> Prediction:
-        """By the columns' own ordering where it was made, else by the best of those for fronts."""
+        """Predict from the columns' own ordering if it exists, else from the best of those for fronts."""
         best = fastest(self._predicted(problem, self._structures(problem)), problem.request.uses)
         return self.within(problem, self.device(problem), best)
 
@@ -90,7 +90,7 @@ class ColumnEngine(DeviceEngine):
         return [problem.structure(self.analyze(problem).core)] if own is not None else problem.structures()
 
     def bytes_needed(self, problem: Problem) -> int:
-        """Of the ordering that is predicted to be best."""
+        """For the ordering with the best prediction."""
         costs, many = costs_of(), problem.request.uses
         best = min(self._structures(problem), key=lambda one: predict(self.name, one, costs).total(many))
         return column_bytes(best)
@@ -114,13 +114,13 @@ class ColumnEngine(DeviceEngine):
         )
 
     def plan(self, problem: Problem, cpu: Any) -> ColumnPlan:
-        """Of the pivots of a factor of the CPU engine."""
+        """Plan with the pivots of a factor of the CPU engine."""
         analysed, pivots = cpu.symbolic, (cpu.pivot_rows, cpu.pivot_columns)
         scales = (analysed.row_scale, analysed.col_scale)
         return make_column_plan(problem.pattern, *pivots, *scales, columns=self.columns(problem, *pivots))
 
     def columns(self, problem: Problem, row_perm: np.ndarray, col_perm: np.ndarray) -> LuPattern | None:
-        """L + U, where the caller wants a symbolic phase of the engine's own."""
+        """L + U, if the caller selects a symbolic phase of the engine's own."""
         return None
 
     def upload(self, problem: Problem, plan: ColumnPlan, dtype: np.dtype) -> ColumnProgram:
@@ -132,7 +132,7 @@ class ColumnEngine(DeviceEngine):
 
     @abstractmethod
     def program_type(self) -> type[ColumnProgram]:
-        """The engine's own, imported when it is needed."""
+        """The engine's own program class, imported when needed."""
 
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_columns

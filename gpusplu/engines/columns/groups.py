@@ -1,6 +1,6 @@
-"""Groups of neighbouring columns that blocks own, and the launches that work them off.
+"""Groups of neighbouring columns that blocks own, and the launches that process them.
 
-Groups are whole small subtrees and pieces of chains (core/plan/columns/groups.hpp). They are taken by tickets, so one
+Groups are whole small subtrees and chunks of chains (core/plan/columns/groups.hpp). Blocks take them by tickets, so one
 launch factors and one solves.
 """
 
@@ -20,7 +20,7 @@ from .plan import ColumnPlan
 
 SHARED = "shared/columns.hpp"
 CONTROL_BYTES = struct(SHARED, "ColumnControl").itemsize
-THREADS, RESIDENT = constant(SHARED, "COLUMN_THREADS"), constant(SHARED, "COLUMN_BLOCKS")  # blocks a multiprocessor
+THREADS, RESIDENT = constant(SHARED, "COLUMN_THREADS"), constant(SHARED, "COLUMN_BLOCKS")  # blocks per multiprocessor
 TICKET_BYTES = 4 * constant(SHARED, "TICKET_WORDS")
 MOST_COLUMNS = constant(SHARED, "MOST_GROUP_COLUMNS")
 RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
@@ -28,16 +28,16 @@ RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
 
 @dataclass(frozen=True)
 class Groups:
-    """Ranges of columns in the order of tickets, where each of their levels begins, and what they need.
+    """Ranges of columns in the order of tickets, the begin of each level, and the memory they need.
 
     Attributes
     ----------
     range : ndarray of int32, shape (2 * count,)
     level_ptr : ndarray of int32
     columns : int
-        Most in a group.
+        Most columns in a group.
     entries : int
-        Most in a group before the division that has room in shared memory.
+        Most entries in a group before the division that fits shared memory.
     """
 
     range: np.ndarray
@@ -85,15 +85,15 @@ def make_groups(
 
 @dataclass(frozen=True)
 class Grouping:
-    """How columns are grouped and launched; other values than these are for measurements and tests.
+    """Options of the grouping and the launches; other values than the defaults are for measurements and tests.
 
     Attributes
     ----------
     leaf_entries : int or None
-        Of a run of subtrees; None: as many as give every block two.
+        Entries of a run of subtrees; None: as many as give every block two runs.
     chain_entries : int or None
-        Of a piece of a chain. None: shorter than room is, so that more multiprocessors work on a chain at the price of
-        more hops between blocks.
+        Of a chunk of a chain. None: less than the capacity, so that more multiprocessors work on a chain at the price
+        of more hops between blocks.
     by_levels : bool
         Each level of groups is a launch of its own.
     grouped : bool
@@ -107,7 +107,7 @@ class Grouping:
 
 
 def group_capacity(device: Any, itemsize: int) -> int:
-    """Entries of L + U that a block has room for, where `RESIDENT` blocks share the memory of a multiprocessor."""
+    """Entries of L + U that fit a block's shared memory if `RESIDENT` blocks share a multiprocessor."""
     available = device.shared_memory_bytes // RESIDENT - RESERVED_BYTES - CONTROL_BYTES - 4 * MOST_COLUMNS
     return int(available // itemsize)
 
@@ -129,7 +129,7 @@ def choose_groups(
     division : int
         Columns from here on belong to a dense trailing block.
     capacity : int
-        Entries that a block has room for.
+        Entries that fit a block.
     grouping : Grouping
     single : ndarray of int32, optional
         Columns before the division, ascending, that are groups by themselves.

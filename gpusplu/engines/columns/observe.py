@@ -12,7 +12,7 @@ from ..interface import Measure
 
 
 def observe_columns(engine: str, measure: Measure, costs: Costs, parts: Mapping[str, str]) -> Observations:
-    """An engine on a matrix of the gallery, if it can factor that at all.
+    """Measure an engine on a matrix of the gallery, if it can factor the matrix.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def observe_columns(engine: str, measure: Measure, costs: Costs, parts: Mapping[
     costs : Costs
         Of the processor.
     parts : mapping
-        What the plan's own model predicts of a refactorization, by feature: names in the statistics of a factor.
+        Parts of a refactorization that the plan's own model predicts, by feature: names in the statistics of a factor.
     """
     found = measure(engine, True)
     if isinstance(found, str):

@@ -1,4 +1,4 @@
-"""Plan of the column engines: the static pattern of L + U for pivots that are fixed, its levels, where updates land.
+"""Plan of the column engines: the static pattern of L + U for fixed pivots, its levels, the targets of updates.
 
 The arrays and what they mean: ``core/plan/columns/plan.hpp``.
 """
@@ -42,9 +42,9 @@ class ColumnPlan:
     row_scale, col_scale : ndarray of float64, shape (n,) or (0,)
         By A's rows and columns; empty: ones.
     col_ptr, row, diag : ndarray of int64, int32, int64; shapes (n + 1,), (nnz,), (n,)
-        L + U in compressed columns, rows ascending, and where the diagonal is.
+        L + U in compressed columns, rows ascending, and the position of the diagonal.
     row_ptr, col, place : ndarray of int64, int32, int64; shapes (n + 1,), (nnz,), (nnz,)
-        The same by rows, and where each entry is in the columns.
+        The same by rows, and the position of each entry in the columns.
     entry_source, entry_place, entry_scale : ndarray of int64, int64, float64
         Canonical entry, its place, its factor (empty: ones).
     level, level_left : ndarray of int32, shape (n,)
@@ -52,14 +52,14 @@ class ColumnPlan:
     level_ptr, level_column : ndarray of int32
         Columns by `level`, the longest first.
     u_ptr, map_ptr, map : ndarray of int64, int64, uint16 or int32
-        Where updates land, if `has_maps`.
+        Targets of updates, if `has_maps`.
     has_maps : bool
     flops : float
         Multiply-adds of the updates.
     seconds : float
-        What making the plan took [s].
+        Seconds for making the plan [s].
     symbolic : {"host", "device"}
-        Where L + U were found.
+        Where L + U was found.
     """
 
     def __init__(self, core: Any, symbolic: str = "host"):
@@ -72,7 +72,7 @@ class ColumnPlan:
 
     @property
     def nbytes(self) -> int:
-        """Of all arrays [bytes]."""
+        """Size of all arrays [bytes]."""
         names = ("col_ptr", "row", "diag", "row_ptr", "col", "place", "entry_source", "entry_place", "entry_scale")
         return int(sum(getattr(self, name).nbytes for name in (*names, "level_column", "u_ptr", "map_ptr", "map")))
 
@@ -102,7 +102,7 @@ def make_column_plan(
     most_mapped : float, optional
         Multiply-adds up to which there are maps.
     columns : LuPattern, optional
-        Of L + U, where a device has found them.
+        Of L + U, if a device has found them.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from .plan import MOST_MAPPED
 
 
 def predict(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Prediction:
-    """Of a column engine: in the first factorization the CPU engine chooses pivots, and a plan is made of them."""
+    """For a column engine: in the first factorization the CPU engine chooses pivots, and a plan is made from them."""
     features = factor_features(structure)
     refactor, solve, plan = (seconds(costs[f"{engine}.{phase}"], features) for phase in ("refactor", "solve", "plan"))
     first = pivoting_seconds(structure, costs) + plan + refactor
@@ -26,7 +26,7 @@ def predict(engine: str, structure: Structure, costs: Costs, on_device: bool = F
 
 
 def column_bytes(structure: Structure) -> int:
-    """Device memory that a column engine is going to need, about [bytes]."""
+    """Approximate device memory of a column engine [bytes]."""
     entries, updates = 2 * structure.fill, structure.flops / 2
     maps = 2 * updates if updates <= MOST_MAPPED else 0
     return int(entries * (16 + structure.itemsize) + maps + structure.nnz * (16 + 3 * structure.itemsize))

@@ -1,4 +1,4 @@
-"""What the programs of the column engines have in common besides their parts."""
+"""The common part of the programs of the column engines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ColumnProgram(Program):
     pattern : Pattern
     dtype : dtype
     pivot_threshold : float
-        That the CPU engine chose pivots by.
+        Threshold by which the CPU engine chose the pivots.
     """
 
     name: ClassVar[str]
@@ -41,7 +41,7 @@ class ColumnProgram(Program):
 
     def __init__(self, device: Any, plan: ColumnPlan, pattern: Pattern, dtype: np.dtype, pivot_threshold: float = 0.1):
         super().__init__(device, pattern, dtype)
-        # As they were given: columns may be arranged anew.
+        # The original orders: columns may be rearranged.
         self._pivots = plan.row_perm, plan.col_perm, plan.row_scale, plan.col_scale
         self.growth_bound = _core.multiplier_bound(pivot_threshold)
 
@@ -50,7 +50,7 @@ class ColumnProgram(Program):
         return all(map(np.array_equal, (cpu.pivot_rows, cpu.pivot_columns, *scales), self._pivots))
 
     def compose(self, plan: ColumnPlan, flops: float, *parts: Part) -> None:
-        """Take over the plan as the engine arranged it, and its parts."""
+        """Store the plan as the engine arranged it, and its parts."""
         self.plan, self.parts = plan, parts
         self.nnz, self.flops = plan.nnz + plan.n, flops
         features = {"call": 1.0, "levels": float(plan.n_levels), "fill": float(self.nnz), "flops": flops}
@@ -59,7 +59,7 @@ class ColumnProgram(Program):
         )
 
     def count_bytes(self) -> int:
-        """Of the plan, a factor, and one right-hand side at a time, but for what the engine adds [bytes]."""
+        """Bytes of the plan, a factor and one right-hand side at a time, without the engine's additions [bytes]."""
         pattern, itemsize = self.pattern, self.dtype.itemsize
         residual = 12 * pattern.nnz + 8 * pattern.n
         values = (2 * pattern.nnz + pattern.size + 6 * pattern.n) * itemsize
@@ -81,7 +81,7 @@ class ColumnProgram(Program):
 
     @cached_property
     def _diagonal(self) -> tuple[Buffer | None, float, float]:
-        """Where pivots are in the factor, and what is the same for all values of the sign and logarithm."""
+        """Location of the pivots in the factor, and the part of sign and logarithm that is the same for all values."""
         return self.upload(self.plan.diag), *outer_determinant(self.plan)
 
     def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:

@@ -21,7 +21,7 @@ class ColumnSolve(Part):
     arrays : ColumnArrays
     launches : GroupLaunches
     division : int
-        Columns from here on belong to a dense trailing block, which somebody else solves with between the sweeps.
+        Columns from here on belong to a dense trailing block, which another part solves with between the sweeps.
     """
 
     def __init__(self, arrays: ColumnArrays, launches: GroupLaunches, division: int):
@@ -39,7 +39,7 @@ class ColumnSolve(Part):
         return Memory({}, {"packets": 2 * values * self.dtype.itemsize, "solve_control": TICKET_BYTES})
 
     def ready(self) -> None:
-        """Upload what a solve reads, and load its kernels."""
+        """Upload the arrays that a solve reads, and load its kernels."""
         self._arrays.ready_to_solve()
         self._launches.ready()
         self.load(FILE)
@@ -67,7 +67,7 @@ class ColumnSolve(Part):
         begins: np.ndarray,
         more: bool = False,
     ) -> None:
-        """Groups `begins[0]` to `begins[-1]` of the sweep forward and then, the last one first, of that backward."""
+        """Groups `begins[0]` to `begins[-1]` of the forward sweep, then of the backward sweep in reverse order."""
         columns = 1 if nrhs == 1 else GROUP
         arrays, groups, rhs_groups = self._arrays, self._launches.groups, -(-nrhs // columns)
         into, out = arrays.orders[1 if trans else 0], arrays.orders[0 if trans else 1]

@@ -1,4 +1,4 @@
-"""Many systems of one pattern in lockstep on the processor: a lane of its vectors each."""
+"""Many systems of one pattern in lockstep on the processor: one SIMD lane each."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..interface import Analysis
 if TYPE_CHECKING:
     from ..problem import Problem
 
-#: Above, fronts of one system fill vectors and threads by themselves [flop of a factorization].
+#: Above this, the fronts of a single system fill vectors and threads [flop of a factorization].
 MOST_FLOPS = 1e8
 REPORT = struct("shared/lockstep.hpp", "LockstepReport")
 
 
 class CpuBatch:
-    """An `EngineBatch` of the core; `refactor_solve` besides, which has a group's factor in the cache when it solves.
+    """An `EngineBatch` of the core; also has `refactor_solve`, which solves while a group's factor is in the cache.
 
     Parameters
     ----------
-    core : _core.LockstepF64 or one of its like
+    core : _core.LockstepF64 or a class like it
     """
 
     def __init__(self, core: Any):
@@ -36,7 +36,7 @@ class CpuBatch:
         self.inverse_on_pattern = core.inverse_on_pattern
 
     def solve(self, b: np.ndarray, trans: int = 0) -> Any:
-        """op(A_i) x_i = b_i, shape (count, n) or (count, n, k); measured, and refined as the ladder has it."""
+        """op(A_i) x_i = b_i, shape (count, n) or (count, n, k); measured, and refined by the accuracy policy."""
         return self._solved(self._core.solve(b, trans))
 
     def refactor_solve(
@@ -50,16 +50,16 @@ class CpuBatch:
         return x
 
     def report(self) -> np.ndarray:
-        """What the last factorization says of each system."""
+        """Status of the last factorization of each system."""
         return np.asarray(self._core.report()).view(REPORT)
 
 
 def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> CpuBatch | None:
-    """Room for `count` systems; None where each is better off with a factor of its own.
+    """A batch with capacity for `count` systems; None if separate factors are better.
 
-    That is where pivots have to be sought, where there are no scales that say which are large enough, where a
-    system is so large that its fronts fill vectors and threads by themselves, and where it is triangular: columns keep
-    it so, and divide by its pivots.
+    Separate factors are better if pivoting is needed, if there are no scales that show which pivots are large enough,
+    if the fronts of a single system fill vectors and threads, and if the matrix is triangular: column LU keeps it
+    triangular and divides by its pivots.
     """
     options, symbolic = problem.options, analysis.core
     if options.pivoting == "partial" or symbolic.structural_rank < problem.n or symbolic.kind == "ldlt":

@@ -1,6 +1,6 @@
-"""What factorizations by LDL^T have led to, for those to come: columns that were moved to the fronts of parents.
+"""Results of earlier LDL^T factorizations for later ones: columns that were delayed to the fronts of parents.
 
-And where LDL^T stood for LU and was not accurate, or not possible, the analysis for LU.
+If LDL^T was used instead of LU and was inaccurate or impossible, also the analysis for LU.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from ..interface import Analysis
     from ..problem import Problem
 
-#: Entries of L with delayed columns over those without, beyond which delays of other values are too dear.
+#: Ratio of entries of L with and without delayed columns above which the delays of other values are not reused.
 MOST_FILL = 1.5
 
 
 class Delays:
-    """What is remembered beside an analysis.
+    """State stored with an analysis.
 
     Attributes
     ----------
     found : tuple of (_core.Symbolic, int) or None
-        What to begin with, and how many pivots were perturbed all the same when it was found.
+        Analysis to start with, and the number of pivots that were still perturbed when it was found.
     """
 
     __slots__ = ("found",)
@@ -35,10 +35,10 @@ class Delays:
 
 
 def factor_with_delays(problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
-    """A factor by LDL^T of canonical values, with columns where the factorizations before found that they belong.
+    """An LDL^T factor of canonical values, with columns placed where the earlier factorizations moved them.
 
-    Other values may be worse off there, with more perturbed pivots than the values had that it was found for, or no
-    factor by LDL^T at all. Then the analysis is tried as it was made, and what was remembered is forgotten.
+    Other values may be worse off with that placement: more perturbed pivots than the values it was found for, or no
+    LDL^T factor at all. Then gpusplu tries the original analysis and drops the stored one.
     """
     delays: Delays = problem.memo("delays", Delays)
     known = delays.found
@@ -55,7 +55,7 @@ def factor_with_delays(problem: Problem, analysis: Analysis, values: np.ndarray)
 
 
 def led_to(factor: Any, analysis: Analysis) -> tuple[Any, int] | None:
-    """What the next factorization begins with; None where that is the analysis as it was made."""
+    """The analysis that the next factorization starts with; None if it is the original analysis."""
     symbolic, stats = factor.symbolic, factor.stats()
     if symbolic is analysis.core or stats["n_repivoted"] > 0:
         return None

@@ -1,4 +1,4 @@
-"""The CPU engine behind the interface: analysis, factorization and solves are the core's."""
+"""The CPU engine behind the interface: the core does analysis, factorization and solves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .delays import factor_with_delays
 
 
 class CpuEngine(Engine):
-    """Column LU with threshold partial pivoting, or fronts, as the analysis finds best; the other kinds by fronts."""
+    """Column LU with threshold partial pivoting, or fronts, as the analysis decides; the other kinds by fronts."""
 
     name, batches, interfaces = "cpu", True, True
     kinds = KINDS
@@ -36,7 +36,7 @@ class CpuEngine(Engine):
         problem.memo.put("for_processor", analysis.core)
 
     def predict(self, problem: Problem) -> Prediction:
-        """By the analysis for the processor; where there are others and not yet this one, it is guessed from them."""
+        """Predict from the analysis for the processor; if only other analyses exist, estimate from them."""
         request = problem.request
         if problem.memo.get("for_processor") is None and problem.memo.get("for_fronts") is not None:
             methods = {"lu": ("column", "front"), "cholesky": ("front",), "ldlt": ("ldlt",)}[problem.kind]
@@ -86,7 +86,7 @@ class CpuEngine(Engine):
     def factor_given(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         if problem.options is not OF_ANY_VALUES or problem.request.may_migrate:
             return None
-        if analysis.core.structural_rank < problem.n:  # by zeros among the values analysed: others may suit another
+        if analysis.core.structural_rank < problem.n:  # by zeros among the analysed values; others may differ
             return None
         return _core.factor_given(analysis.core, problem.pattern.core, values)
 
@@ -99,7 +99,7 @@ class CpuEngine(Engine):
 def analyzed(
     canonical: Any, symbolic: Any, took: list[float], A: Any, options: Options, request: Request
 ) -> tuple[Problem, Analysis]:
-    """What one call of the core has found out about `A`, in these seconds."""
+    """Convert the results of one call of the core for `A`, which took this many seconds."""
     problem = Problem(matrix.Pattern(canonical), A.data[:0], "lu", options, request, Memo({"for_processor": symbolic}))
     problem.seconds = {"canonicalize": took[0], "analyze": took[1]}
     return problem, Analysis(symbolic)

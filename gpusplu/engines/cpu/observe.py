@@ -1,4 +1,4 @@
-"""Measurements that the constants of the CPU engine are fitted to."""
+"""Measurements for fitting the constants of the CPU engine."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ...cost.observation import Observation, Observations, net_of_solve
 from ...cost.processor import PHASES
 from ...cuda.layout import struct
 
-SYSTEMS = 8  # of a group in double precision
+SYSTEMS = 8  # in a group, in double precision
 FRONT = struct("shared/lockstep.hpp", "LockstepFront")
-COLUMN_FLOPS = 2e9  # above, column LU is no choice and takes too long [flop]
+COLUMN_FLOPS = 2e9  # above this, column LU is no alternative and takes too long [flop]
 
 
 def observe_methods(name: str, cholesky: bool, budget: float) -> Observations:
-    """Both methods on a matrix of the gallery, each phase for `budget` seconds."""
+    """Measure both methods on a matrix of the gallery, each phase for `budget` seconds."""
     A = gallery.named(name)
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
     pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
@@ -51,20 +51,20 @@ def observe_methods(name: str, cholesky: bool, budget: float) -> Observations:
 
 
 def supernode_features(symbolic: Any) -> Features:
-    """Of a factorization, front by front."""
+    """Features of a factorization, front by front."""
     width, below = np.diff(symbolic.super_ptr), np.diff(symbolic.row_ptr)
     return front_features(width, width + below, float(symbolic.flops))
 
 
 def front_features(width: np.ndarray, rows: np.ndarray, flops: float) -> Features:
-    """Of fronts with so many pivots and rows."""
+    """Features of fronts with these numbers of pivots and rows."""
     width, rows = width.astype(float), rows.astype(float)
     scalars = float((rows**2 + (rows - width) ** 2).sum())
     return {"fronts": float(width.size), "columns": float(width.sum()), "flops": flops, "bytes": 8 * scalars}
 
 
 def observe_lockstep(symbolic: Any, pattern: Any, values: np.ndarray, budget: float) -> Observation:
-    """A system of a batch: refactorizations of one group, whose fronts are others than those of a system alone."""
+    """One system of a batch: refactorizations of one group, which has other fronts than a single system."""
     plan = _core.make_lockstep_plan(symbolic, pattern.ptr, pattern.ind, for_core())
     fronts = plan.front_bytes.view(FRONT)
     many = np.tile(values, (SYSTEMS, 1))
@@ -74,7 +74,7 @@ def observe_lockstep(symbolic: Any, pattern: Any, values: np.ndarray, budget: fl
 
 
 def observe_dissection(ptr: np.ndarray, ind: np.ndarray, values: np.ndarray) -> Observation:
-    """The stage of the analysis that dissects the graph of A + A^T and counts its fill, the best of a few."""
+    """The analysis stage that dissects the graph of A + A^T and counts its fill, the best of a few runs."""
 
     def dissected() -> Any:
         return _core.analyze(ptr, ind, values, for_core(), ordering="nd", method="front", matching=False)
@@ -89,7 +89,7 @@ def observe_dissection(ptr: np.ndarray, ind: np.ndarray, values: np.ndarray) -> 
 def phase_seconds(
     symbolic: Any, pattern: Any, first: np.ndarray, second: np.ndarray, budget: float
 ) -> dict[str, float]:
-    """Seconds by phase of the core's factor itself, without what the facade does around it."""
+    """Seconds by phase of the core's factor itself, without the overhead of the facade."""
 
     def make() -> Any:
         return _core.factor(symbolic, pattern, first)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CrisscrossEngine(ColumnEngine):
-    """Columns by busy waiting up to a division point, and a dense trailing block behind it."""
+    """Columns by busy waiting up to a division point, and a dense trailing block after it."""
 
     name = "crisscross"
     files = (*COLUMN_FILES, "columns/crisscross.cu")
@@ -25,7 +25,7 @@ class CrisscrossEngine(ColumnEngine):
         return CrisscrossProgram
 
     def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Where the columns are divided, and what was predicted for both parts."""
+        """The division of the columns, and the predictions for both parts."""
         if "division" not in facts:
             return []
         parts = (f"{facts[f'predicted_{part}_seconds'] * 1e6:.0f} us {part}" for part in ("sparse", "dense"))

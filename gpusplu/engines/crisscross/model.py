@@ -3,23 +3,23 @@
 Chen, Wang, Yang et al. (crisscross blocked LU for circuit matrices on GPUs, section 6.2.1) try every division point p
 and take the least sum of two terms (eq. 18): the flops of either part over a rate, which was fitted as a logarithm of
 the flops for the sparse part (eq. 16) and of the order for the dense one (eq. 17, flops by eq. 19). The sum and the
-search are theirs; what the two terms are made of is ours, because waiting and not flops decides on this device.
+search are from the paper; gpusplu models the two terms differently, because waiting, not flops, decides on GPUs here.
 
-Which columns are in the trailing block is not left to the ordering: those that are finished last, if all columns were
-sparse (core/plan/columns/times.hpp). Whoever waits for one of them is finished later still, so it can be moved to the
-end at no fill, and what is cut off is the end of every long chain, be it one of many columns or a single long column.
-Positions below are in that order.
+The ordering alone does not determine which columns are in the trailing block: it has the columns that would be finished
+last if all were sparse (core/plan/columns/times.hpp). A column that waits for one of them is finished later still, so
+they can be moved to the end without fill, and the trailing block cuts off the end of every long chain, whether it has
+many columns or a single long one. Positions below are in that order.
 
-Sparse part. Columns before p take START, the latest of their times, and what all their updates cost by the warps that
-work side by side. U12 and the Schur complement are worked on meanwhile, and take TRAILING longer; for each turn of
-columns of the trailing block but the first, two a multiprocessor, WAVE, and DEPTH for each column of the longest chain
-of L before p, which U12 is no deeper than; ENTRY for each entry and OWN for each multiply-add of the column that takes
-longest so; TERM for each of all multiply-adds.
+Sparse part. Columns before p take START, the latest of their times, and the cost of all their updates divided by the
+warps that run concurrently. U12 and the Schur complement are computed meanwhile, and take TRAILING longer; WAVE for
+each round but the first of columns of the trailing block, two per multiprocessor, and DEPTH for each column of the
+longest chain of L before p, which bounds the depth of U12; ENTRY for each entry and OWN for each multiply-add of the
+column that takes longest by them; TERM for each of all multiply-adds.
 
-Dense part. The plan of the trailing block predicts itself, as any plan of fronts does; a front alone on the device
-takes BLOCK times as long if a block has room for it, else TILES times.
+Dense part. The plan of the trailing block predicts its own seconds, like any plan of fronts; a front alone on the
+device takes BLOCK times as long if it fits a block, else TILES times.
 
-Predictions err, so there is a trailing block only where it promises to be faster than none by MARGIN.
+Predictions have errors, so there is a trailing block only if it is predicted to be faster than none by MARGIN.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class TrailingCosts(NamedTuple):
 
 
 def trailing_costs(costs: Costs) -> TrailingCosts:
-    """Those of the table of constants."""
+    """Constants from the table."""
     return TrailingCosts(**costs["crisscross.columns"], **costs["crisscross.trailing"], **costs["crisscross.dense"])
 
 
@@ -89,19 +89,19 @@ class Curves:
 
     @property
     def sparse(self) -> np.ndarray:
-        """Of what is not the trailing block's own factorization."""
+        """Seconds of all but the factorization of the trailing block."""
         sparse: np.ndarray = self.columns + self.trailing
         return sparse
 
     @property
     def total(self) -> np.ndarray:
-        """Of both parts."""
+        """Seconds of both parts."""
         total: np.ndarray = self.sparse + self.dense
         return total
 
     @property
     def best(self) -> int:
-        """Division point of the least total, of equals the last; none where that gains less than MARGIN."""
+        """Division point with the least total, the last of equal ones; n if it gains less than MARGIN."""
         total = self.total
         best = int(np.argmin(total))
         without = np.flatnonzero(self.division == len(self.order))
@@ -136,7 +136,7 @@ def predict_divisions(
     limits : Limits, optional
         Of the device.
     division : ndarray of int, optional
-        Points to look at; `candidates` unless given, as far as there are no more than MOST_TERMS to list.
+        Points to evaluate; `candidates` unless given, as far as there are no more than MOST_TERMS to list.
     costs : TrailingCosts, optional
         Those of no device in particular unless given.
 
@@ -168,7 +168,7 @@ def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: TrailingCosts) -> 
 
 def finishing_times(plan: Any, costs: TrailingCosts, all_costs: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``struct ColumnTimes`` of core/plan/columns/times.hpp."""
-    mapped = plan.has_maps and plan.map.dtype == np.uint16  # long columns need that
+    mapped = plan.has_maps and plan.map.dtype == np.uint16  # long columns require it
     level = plan.level if mapped else plan.level[:0]
     found: tuple[np.ndarray, np.ndarray, np.ndarray] = _core.column_times(
         plan.col_ptr, plan.row, plan.diag, level, all_costs, *costs[costs._fields.index("column") :][:5]
@@ -177,7 +177,7 @@ def finishing_times(plan: Any, costs: TrailingCosts, all_costs: Any) -> tuple[np
 
 
 class _Updates:
-    """What updates of columns cost, and when columns are finished."""
+    """Costs of updates of columns, and finishing times of columns."""
 
     def __init__(self, plan: Any, costs: TrailingCosts, all_costs: Any):
         n = self.n = plan.n
@@ -194,10 +194,10 @@ class _Updates:
         self.depth = self._before(depth, np.maximum.accumulate)
         self.spent = self._before(np.bincount(column, costs.update + costs.slice * -(-below // 32), n), np.cumsum)
         given, taken = (self._before(np.bincount(of, below, n), np.cumsum) for of in (row, column))
-        self.terms = given - taken  # from columns before a position to those behind
+        self.terms = given - taken  # from columns before a position to those after it
 
     def _before(self, of_columns: np.ndarray, accumulate: Any) -> np.ndarray:
-        """Of the columns before every position."""
+        """Accumulated value over the columns before every position."""
         return np.concatenate(([0.0], accumulate(of_columns[self.order])))
 
     def columns(self, multiprocessors: int) -> np.ndarray:

@@ -1,21 +1,21 @@
-"""Plan of crisscross LU: a column plan whose last columns are one dense block.
+"""Plan of crisscross LU: a column plan with its last columns as one dense block.
 
 With the division point p, columns and rows before p are sparse and those from p on are the trailing block:
 
     B = [A11 A12; A21 A22],   A11 = L11 U11,   L21 = A21 U11^-1,   U12 = L11^-1 A12,   S = A22 - L21 U12 = L22 U22.
 
-Columns before p are factored as ever, with the rows from p on that are L21. Those from p on are updated by them only,
-which leaves U12 above and S below row p. S is then one dense front of the supernodal engine, whose entries are taken
-from where S lies among the columns; what is fill of the front only is zero.
+Columns before p are factored as usual, with the rows from p on that are L21. Those from p on are updated by them only,
+which leaves U12 above and S below row p. S is then one dense front of the supernodal engine, which reads its entries
+from the places of S among the columns; entries that are fill of the front only are zero.
 
 In the paper (section 6.2, eqs. 13-15) L11, U11 and U12 come together, by rows (ParFact); L21 follows (ComFact), then S
 (SpMul) and its LU (DenFact). By columns L21 comes with L11 and U11 instead, and U12 with S.
 
-Dissection leaves separators all over the matrix, each the end of a long chain of columns. The columns that everything
-ends in come last only if they are put there: `trailing_last` moves those that are finished last to the end, at no fill.
+Nested dissection places separators all over the matrix, each the end of a long chain of columns. The columns at the
+end of all chains come last only if `trailing_last` moves those that are finished last to the end, without fill.
 
 The algorithm is that of Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs; columns, the
-division into kernels, the front in the trailing block and the order that puts columns there are ours.
+division into kernels, the front in the trailing block and the order that puts columns there are gpusplu's.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Division:
     division : int
         First column of the trailing block; n if there is none.
     diag, row_diag : ndarray of int64, shape (n,)
-        Where the diagonal lies in a column and in a row of the column plan; in those of the trailing block, where that
-        begins.
+        Position of the diagonal in a column and in a row of the column plan; in those of the trailing block, of its
+        begin.
     trailing : Plan or None
         The trailing block as a single front; ``entry_source`` are places of the column plan.
     multiply_adds : float
@@ -57,8 +57,8 @@ class Division:
 def trailing_last(order: np.ndarray, division: int) -> np.ndarray:
     """The order of the columns that puts the last ones of `order` at the end, in a trailing block from `division` on.
 
-    Nobody before may wait for a column of the trailing block, so that L + U is only permuted. Columns before it keep
-    their order, and so do its own.
+    No earlier column may wait for a column of the trailing block, so that L + U is only permuted. Columns before it
+    keep their order, and so do its own.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def divide(plan: Any, division: int, dtype: Any, limits: Limits | None = None) -
         raise ValueError(f"division is {division}, the matrix has {n} columns")
     every = np.arange(n, dtype=np.int32)
     column = np.repeat(every, np.diff(plan.col_ptr))
-    first = np.minimum(every, p)  # of the rows of a column that end its part of U
+    first = np.minimum(every, p)  # first of the rows that end a column's part of U
     above = plan.row < first[column]
     diag = plan.col_ptr[:-1] + np.bincount(column[above], minlength=n)
     of_row = np.repeat(every, np.diff(plan.row_ptr))
@@ -113,7 +113,7 @@ def _trailing(plan: Any, p: int, dtype: Any, limits: Limits | None) -> Plan:
 
 
 class _Trailing(Plan):
-    """A plan whose values lie elsewhere."""
+    """A plan with values stored elsewhere."""
 
     def __init__(self, core: Any, limits: Limits, source: np.ndarray):
         super().__init__(core, limits)

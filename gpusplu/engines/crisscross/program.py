@@ -1,9 +1,9 @@
 """The crisscross engine's program: columns by busy waiting up to a division point, and a dense trailing block.
 
-Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs, section 6.2; plan.py says what is done
-where, model.py how the division point is chosen. It is composed of sflu's factorization of columns, whose last tickets
-are U12 and the Schur complement (trailing.py), of the solves of all column engines, and of fronts: the trailing block
-is one front. A solve is the sweep forward of the columns, the trailing block, and the sweep backward.
+Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs, section 6.2; plan.py describes the division
+of the work, model.py the choice of the division point. The program is composed of sflu's factorization of columns, with
+U12 and the Schur complement as the last tickets (trailing.py), of the solves of all column engines, and of fronts: the
+trailing block is one front. A solve is the forward sweep of the columns, the trailing block, and the backward sweep.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CrisscrossProgram(ColumnProgram):
     Parameters
     ----------
     division : int, optional
-        Where the model puts it unless given.
+        Chosen by the model unless given.
     tuning : Tuning, optional
 
     Attributes
@@ -138,7 +138,7 @@ class CrisscrossProgram(ColumnProgram):
 
 
 def in_order(plan: ColumnPlan, pattern: Pattern, order: np.ndarray) -> ColumnPlan:
-    """The plan with its columns gathered like this."""
+    """The plan with its columns in this order (gather)."""
     if np.array_equal(order, np.arange(plan.n)):
         return plan
     row_perm, col_perm = (np.ascontiguousarray(perm[order]) for perm in (plan.row_perm, plan.col_perm))
@@ -146,7 +146,7 @@ def in_order(plan: ColumnPlan, pattern: Pattern, order: np.ndarray) -> ColumnPla
 
 
 def with_front(memory: Memory, front: Memory | None) -> Memory:
-    """What columns and the trailing block need, the latter's under names of its own."""
+    """Memory for the columns and the trailing block, the latter under prefixed names."""
     if front is None:
         return memory
     named = [{PREFIX + name: nbytes for name, nbytes in part.items()} for part in front]
@@ -154,7 +154,7 @@ def with_front(memory: Memory, front: Memory | None) -> Memory:
 
 
 def of_front(buffers: Any) -> Any:
-    """The trailing block's share of buffers or vectors, under the names that its fronts know."""
+    """The trailing block's part of buffers or vectors, under the names that its fronts use."""
     own = {name.removeprefix(PREFIX): buffer for name, buffer in buffers.own.items() if name.startswith(PREFIX)}
     if isinstance(buffers, Vectors):
         return SimpleNamespace(own=own, groups=buffers.groups)

@@ -1,4 +1,4 @@
-"""U12 and the Schur complement: the columns behind the division, the last tickets of the columns' factorization."""
+"""U12 and the Schur complement: the columns after the division, the last tickets of the columns' factorization."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Trailing(Part):
         longest = int(np.diff(plan.col_ptr[division:]).max(initial=0)) * itemsize
         taken = RESERVED_BYTES + CONTROL_BYTES + LONG_SCALARS * itemsize
         available = int(device.shared_memory_bytes) // RESIDENT - taken & ~15
-        # Shared memory for a column and its terms [bytes], and for how many entries at most.
+        # Shared memory for a column and its terms [bytes], and most entries for it.
         self.capacity, self.kept = available, (available - LEAST_BATCH) // itemsize
         if longest + LEAST_BATCH <= available:
             self.capacity, self.kept = min(available, longest + MOST_BATCH), longest // itemsize
 
     def count_bytes(self) -> int:
-        """Of the terms, and of the pointer, place in the order, step and wait of each entry [bytes]."""
+        """Memory of the terms, and of the pointer, place in the order, step and wait of each entry [bytes]."""
         plan = self._plan
         entries = plan.nnz - plan.col_ptr[self._division]
         terms = _core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, self._division)
@@ -57,7 +57,7 @@ class Trailing(Part):
 
     @cached_property
     def _terms(self) -> dict[str, Buffer | None]:
-        """By the names of the kernel's arguments."""
+        """Terms by the names of the kernel's arguments."""
         plan, overlapped = self._plan, RESIDENT * int(self.device.multiprocessors)
         sizes = self.capacity, self.kept, overlapped, self.dtype.itemsize
         return self.upload_all(_core.trailing_terms(plan.col_ptr, plan.row, plan.diag, self._division, *sizes))

@@ -1,4 +1,4 @@
-"""What calls said that nobody waited for: added up on the device until the host looks."""
+"""Status of calls without a wait, accumulated on the device until the host reads it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AccumulatedStatus(NamedTuple):
 
 
 class AccumulatedBuffer:
-    """A tally on the device, and page-locked memory that it is read into.
+    """Accumulated status on the device, and page-locked memory that it is read into.
 
     Attributes
     ----------
@@ -40,12 +40,12 @@ class AccumulatedBuffer:
         device.own_stream().synchronize()
 
     def read(self, stream: Stream) -> None:
-        """Wait for what has been added up by all that is before in this stream. Nothing is lost if a signal comes."""
+        """Wait until the status of all earlier commands of this stream is accumulated. A signal loses nothing."""
         stream.copy(self._read.ctypes.data, self.pointer, ACCUMULATED.itemsize)
         stream.synchronize()
 
     def take(self, stream: Stream) -> AccumulatedStatus:
-        """What was read; it begins anew."""
+        """Return the status that was read, and reset it."""
         stream.clear(self.pointer, ACCUMULATED.itemsize)
         last, worst, *numbers = self._read[0].item()
         return AccumulatedStatus(Status._make(last), Status._make(worst), *numbers)

@@ -1,14 +1,13 @@
-"""Calls that nobody waits for, check="later": they may be captured into graphs of the caller's, and certify themselves.
+"""Calls with check="later", which do not wait: the caller may capture them into graphs, and they certify themselves.
 
-Such a call only adds commands to the caller's stream: it replays a graph of ours or, where the stream is captured
-and graphs cannot be launched, adds the same commands to the caller's one by one. Nothing is decided on the host. What
-`_resolve` would have read after each of them adds up on the device (kernels/common/accumulate.cuh), however often the
-caller's graph is replayed, until `check`, or the next call that waits, takes the tally and asks the ladder: about what
-was factored last, which is repaired as ever, and about the worst of all, since solutions that were handed out are
-beyond repair.
+Such a call only adds commands to the caller's stream: it replays a graph of gpusplu or, if the stream is captured and
+graphs cannot be launched, adds the same commands to the caller's graph one by one. The host decides nothing. The status
+that `_resolve` would read after each call accumulates on the device (kernels/common/accumulate.cuh), however often the
+caller's graph is replayed, until `check`, or the next call that waits, takes the accumulated status and applies the
+accuracy policy: to the last factorization, which is repaired as usual, and to the worst of all calls, since solutions
+that were returned cannot be repaired.
 
-Refinement is a number of steps that is fixed when a call is made or captured: as many as the last solve took that was
-waited for.
+The number of refinement steps is fixed when a call is made or captured: as many as the last solve with a wait took.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ LOST = "a check was interrupted that had begun to look after solutions, so that 
 
 
 class DeferredFactorization(DeviceFactorization):
-    """A factorization that can be asked for things without waiting."""
+    """A factorization that accepts calls without waiting."""
 
-    _captured: tuple[Recorded, ...] = ()  # that graphs of the caller's have commands of; these may run at any time
-    _evaluating = False  # tallies were taken, and nobody told what they say
+    _captured: tuple[Recorded, ...] = ()  # with commands in graphs of the caller's; these may run at any time
+    _evaluating = False  # accumulated status was taken but not yet evaluated
     _error = _checked = -1.0
-    _n_deferred = 0  # refactorizations that were not waited for
+    _n_deferred = 0  # refactorizations without a wait
 
     def __init__(self, *args: Any, **options: Any):
         self._steps = [0, 0, 0]  # of refinement that the last solve took with A, its transpose and its conjugate
@@ -57,7 +56,7 @@ class DeferredFactorization(DeviceFactorization):
 
     @property
     def n_deferred(self) -> int:
-        """Refactorizations that were not waited for, those that are under way too."""
+        """Refactorizations without a wait, pending ones included."""
         with self._device, self._lock, self._interrupted:
             self._resolve_deferred()
             return self._n_deferred
@@ -104,7 +103,7 @@ class DeferredFactorization(DeviceFactorization):
             self._enqueue("solve_deferred", trans, end - begin, *key, b=b[:, begin:end], x=x[:, begin:end])
 
     def _enqueue(self, what: str, *key: int, values: Any = None, b: Any = None, x: Any = None) -> None:
-        """Have commands run over the caller's arrays, or over buffers where kernels cannot take these as they are."""
+        """Run commands over the caller's arrays, or over buffers if kernels cannot use these directly."""
         recorded, device = self._recorded, self._device
         arrays = tuple(array for array in (values, b, x) if array is not None)
         fit = (b is None or (key[1] == 1 and not self._overlap(b, x))) and all(map(device.can_read, arrays))
@@ -162,14 +161,14 @@ class DeferredFactorization(DeviceFactorization):
             stream.copy(self._device.pointer(x), self._recorded.buffers.vectors(nrhs).x.pointer, x.nbytes)
 
     def _overlap(self, b: Any, x: Any) -> bool:
-        """Whether the solution is written over its right-hand side, which its residual needs."""
+        """Whether the solution overwrites its right-hand side, which its residual needs."""
         first, second = self._device.pointer(b), self._device.pointer(x)
         return bool(first < second + x.nbytes and second < first + b.nbytes)
 
-    # ---- what they have said
+    # ---- status of these calls
 
     def check(self) -> float:
-        """Look after all calls that nobody waited for; the largest backward error, negative where none was measured."""
+        """Check all calls without a wait; the largest backward error, negative if none was measured."""
         with self._device, self._lock, self._interrupted:
             self._checked = -1.0
             self._resolve(self._recorded.begin())
@@ -180,7 +179,7 @@ class DeferredFactorization(DeviceFactorization):
         super()._resolve(stream)
 
     def _resolve_deferred(self) -> None:
-        """Take the tally, if there may be one."""
+        """Take the accumulated status, if there may be one."""
         if not (self._unchecked or self._captured):
             return
         stream = self._recorded.begin()
@@ -190,7 +189,7 @@ class DeferredFactorization(DeviceFactorization):
         every = [current, *(recorded for recorded in self._captured if recorded is not current)]
         for recorded in every:
             recorded.read_accumulated(stream)
-        lost, self._evaluating = self._evaluating, True  # until somebody was told what the tallies say
+        lost, self._evaluating = self._evaluating, True  # until the accumulated status is evaluated
         accumulated, *others = [recorded.take_accumulated(stream) for recorded in every]
         self._unchecked = False
         apart = any(other.n_factored or other.n_solved for other in others)
@@ -209,7 +208,7 @@ class DeferredFactorization(DeviceFactorization):
             raise AccuracyError(LOST)
 
     def _evaluate(self, accumulated: AccumulatedStatus) -> None:
-        """Take over what was factored last, or raise; raise or warn if a solution cannot be trusted."""
+        """Accept the last factorization, or raise; raise or warn if a solution cannot be trusted."""
         held, used = [self._pivots] if accumulated.n_held and not self._pending else [], self._recorded
         if accumulated.n_solved and self._measures:
             self._error = self._checked = accumulated.error
@@ -230,7 +229,7 @@ class DeferredFactorization(DeviceFactorization):
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
 
     def _take_values(self, accumulated: AccumulatedStatus) -> None:
-        """`_resolve_host` where the values before are gone."""
+        """`_resolve_host` if the previous values are lost."""
         self._pending = self._cpu_current = self._on_cpu = self._giving = self._undo = self._status_requested = False
         self._found, self._lost = accumulated.last, True
         self._n_deferred += accumulated.n_factored
@@ -250,7 +249,7 @@ class DeferredFactorization(DeviceFactorization):
         self._events["n_refactor"] += accumulated.n_factored
 
     def _suspect_reason(self, accumulated: AccumulatedStatus, pivots: list[Any]) -> str:
-        """Why solutions cannot be trusted for which a call that waits would have chosen other pivots, or refined more;
+        """Why solutions for which a call that waits would have chosen other pivots, or refined more, cannot be trusted;
         empty if they can."""
         policy, found = self._policy, []
         if accumulated.worst.not_finite:
@@ -275,7 +274,7 @@ class DeferredFactorization(DeviceFactorization):
         return ", and ".join(found)
 
     def _needs_other_pivots(self, pivots: Any) -> bool:
-        """Whether solutions with these pivots need more than their backward errors looked at."""
+        """Whether solutions with these pivots need more checks than their backward errors."""
         policy, accept = self._policy, _core.Decision.accept
         suspect = self._measures and policy.may_choose_pivots(0, True) and policy.is_suspect(pivots)
         return suspect or policy.after_factorization(pivots, self._measures) != accept

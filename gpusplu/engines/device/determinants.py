@@ -1,4 +1,4 @@
-"""Determinants of matrices whose factors are on a device."""
+"""Determinants of matrices with factors on a device."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from ... import _core
 
 
 def outer_determinant(plan: Any) -> tuple[float, float]:
-    """Sign and logarithm of what the permutations and scales of a plan, or an analysis, make of the determinant."""
+    """Sign and logarithm of the contribution of a plan's, or an analysis's, permutations and scales to the
+    determinant."""
     sign = float(_core.parity(plan.row_perm) * _core.parity(plan.col_perm))
     scales = (scale for scale in (plan.row_scale, plan.col_scale) if scale.size)
     return sign, -sum(float(np.log(scale).sum()) for scale in scales)
 
 
 def joined(signs: np.ndarray) -> Any:
-    """The product of numbers of modulus 1, again of modulus 1."""
+    """The product of numbers of modulus 1, normalized to modulus 1."""
     sign = signs.prod()
     return sign / abs(sign)

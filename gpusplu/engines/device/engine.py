@@ -1,4 +1,4 @@
-"""What the engines on a GPU answer alike."""
+"""What the engines on a GPU have in common."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..interface import Analysis, Engine
 from ..problem import Problem
 from ..processor import cpu_factor
 
-# Compiling kernels is paid once a machine: what the first matrix is charged of it.
+# Kernels are compiled once per machine: the part of it that is charged to the first matrix.
 COMPILE_SHARE = 0.1
 # Of single precision over double: 2 on devices for computing, 32 and 64 on those for graphics.
 SLOW_DOUBLE = 8
 
 
 class DeviceEngine(Engine):
-    """An engine whose factors are made by a program on a device.
+    """An engine with factors that a program makes on a device.
 
     Attributes
     ----------
@@ -36,16 +36,16 @@ class DeviceEngine(Engine):
     files: ClassVar[tuple[str, ...]]
 
     def device(self, problem: Problem) -> Any:
-        """The device that was asked for, opened."""
+        """The requested device, opened."""
         return devices.open_device(problem.request.device)
 
     def devices(self, problem: Problem) -> tuple[Any, ...]:
-        """All that were asked for, opened."""
+        """All requested devices, opened."""
         request = problem.request
         return several.open_devices(request.devices) if request.devices else (self.device(problem),)
 
     def lower_bound(self, problem: Problem) -> float:
-        """What comes before the first factorization: CuPy or kernels that are not there, an analysis, a factor."""
+        """Work before the first factorization: import of CuPy, missing kernels, an analysis, a factor."""
         costs, structure = costs_of(), problem.structure(problem.for_processor())
         start = seconds(costs["start.factor"], start_features(structure))
         start += seconds(costs["start.analyze"], factor_features(structure))
@@ -54,13 +54,13 @@ class DeviceEngine(Engine):
         return start + loading(costs)
 
     def first_use(self, device: Any, problem: Problem) -> float:
-        """What the first matrix is charged of compiling kernels, 0 where they are in the cache [s]."""
+        """Share of the compilation of kernels that the first matrix is charged, 0 if they are in the cache [s]."""
         if device.compiled(self.files, problem.dtype.char, kernel_kind(problem.kind, problem.options.hermitian)):
             return 0.0
         return COMPILE_SHARE * seconds(costs_of()["start.compile"], {"call": 1.0})
 
     def within(self, problem: Problem, device: Any, prediction: Prediction) -> Prediction:
-        """The prediction with what a first use costs, or that there is too little memory for it."""
+        """The prediction with the cost of a first use, or a note that there is too little memory."""
         free = devices.usable_bytes(device, problem.request.device_memory)
         needed = self.bytes_needed(problem)
         if needed > free:
@@ -76,11 +76,11 @@ class DeviceEngine(Engine):
         return ""
 
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
-        """On the device; a matrix that is singular whatever its values are is left to the CPU engine, which says so."""
+        """Factor on the device; the CPU engine takes structurally singular matrices, and raises the error."""
         if not 0 < problem.n == analysis.core.structural_rank:
             return cpu_factor(analysis.core, problem.pattern, values, problem.options)
         return self.factor_on_device(problem, analysis, values)
 
     @abstractmethod
     def factor_on_device(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
-        """Plan, where the analysis has none; upload; factor."""
+        """Plan, if the analysis has no plan; upload; factor."""

@@ -1,9 +1,9 @@
 """A factor in device memory that is refactored and solved with by replaying graphs, whatever the engine.
 
-`DeviceFactor` is to the GPU what the core's factor is to the CPU, and has its surface. Answers are certified by the
-rules that the CPU engine goes by (core/certify/accuracy_policy.hpp), always by measuring: the backward error of a solve
-comes back with it, refinement mends it, and where that is not enough pivots are chosen anew (factorization.py). The CPU
-engine's factor of the same values is also what L and U are taken from, and determinants where pivots are in doubt.
+`DeviceFactor` is to the GPU what the core's factor is to the CPU, and has the same interface. Solutions are certified
+by the rules of the CPU engine (core/certify/accuracy_policy.hpp), always by measuring: a solve returns its backward
+error, refinement reduces it, and if that is not enough new pivots are chosen (factorization.py). L and U, and
+determinants if pivots are suspect, are taken from the CPU engine's factor of the same values.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ class DeviceFactor(DeferredFactorization):
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
         with self._device, self._lock, self._interrupted:
             self._resolve_deferred()
-            if self._is_left or self._lost:  # what is pending may take the place of values that were lost
+            if self._is_left or self._lost:  # pending values may replace values that were lost
                 self._resolve(self._recorded.begin())
             self._must_hold()
             return self._solve(b, trans)
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
-        """Refactor with the caller's values and solve for a right-hand side, both on one side, by one graph."""
+        """Refactor with the caller's values and solve for a right-hand side, both on the same side, by one graph."""
         with self._device, self._lock, self._interrupted:
             self._resolve(self._recorded.begin())
             return self._solve(b, trans, values)
 
     def get_ready(self, from_device: bool) -> None:
-        """Make the graphs of a refactorization of values on the host, and of those and solves of arrays from there."""
+        """Make the graphs for refactorizations of values on the host, and for refactorizations and solves of such
+        arrays."""
         with self._device, self._lock, self._interrupted:
             recorded, measures = self._recorded, int(self._measures)
             recorded.begin()
@@ -56,7 +57,7 @@ class DeviceFactor(DeferredFactorization):
                 recorded.graph("solve", 0, 1, measures)
 
     def _solve(self, b: Any, trans: int, values: Any = None) -> Any:
-        """Solve; with `values`, for one right-hand side on their side, after a refactorization."""
+        """Solve; with `values`, for one right-hand side on the same side, after a refactorization."""
         start = perf_counter()
         recorded, nrhs = self._recorded, 1 if b.ndim == 1 else b.shape[1]
         if self._on_cpu and values is None and not self._pending:
@@ -67,14 +68,14 @@ class DeviceFactor(DeferredFactorization):
             x, worst = self._solve_many(b, trans, nrhs)
         if self._on_cpu:
             return self._solve_on_cpu(b, trans)
-        if self._recorded is not recorded:  # pivots were chosen anew
+        if self._recorded is not recorded:  # new pivots were chosen
             return self._solve(b, trans)
         self._error = worst if self._measures else -1.0
         self._seconds["solve_seconds"] = perf_counter() - start
         return x
 
     def _solve_many(self, b: Any, trans: int, nrhs: int) -> tuple[Any, float]:
-        """Several right-hand sides at a time; the solutions and the worst backward error that is left."""
+        """Solve several right-hand sides at a time; the solutions and the worst remaining backward error."""
         recorded, worst, on_host = self._recorded, 0.0, type(b) is not self.device_array
         x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
         for begin, end in recorded.buffers.chunks(nrhs):
@@ -86,7 +87,7 @@ class DeviceFactor(DeferredFactorization):
         return x, worst
 
     def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int) -> float:
-        """Solve for columns that fit the buffers; the backward error that is left."""
+        """Solve for columns that fit the buffers; the remaining backward error."""
         recorded = self._recorded
         vectors, stream = recorded.buffers.vectors(nrhs), recorded.begin()
         nbytes, to = recorded.vector_bytes(nrhs), None
@@ -136,7 +137,7 @@ class DeviceFactor(DeferredFactorization):
         return recorded.host.x.reshape(b.shape).copy(order="F"), error
 
     def _launch_graph(self, stream: Stream, graph: Graph, given: bool = False) -> None:
-        """Replay one that solves, and brings the status to the host; `given`: new values are taken over first."""
+        """Replay a graph that solves, and copies the status to the host; `given`: it takes new values first."""
         if given:
             self._give(stream, graph, True)
             return
@@ -146,10 +147,10 @@ class DeviceFactor(DeferredFactorization):
         stream.replay(graph)
 
     def _certified(self, stream: Stream, trans: int, nrhs: int, target: int, b: int = 0) -> float:
-        """Wait for a solve, and refine until its solution is good; the backward error that is left.
+        """Wait for a solve, and refine until its solution is good; the remaining backward error.
 
-        `target`: where the solution has been copied to from the buffers; with `b`, that right-hand side has been read
-        where it is and the solution has been written to `target`.
+        `target`: address that the solution has been copied to from the buffers; with `b`, the kernels have read the
+        right-hand side in place and written the solution to `target`.
         """
         recorded = self._recorded
         stream.synchronize()
@@ -175,7 +176,7 @@ class DeviceFactor(DeferredFactorization):
         return refined.error
 
     def _give_up(self, error: float, nrhs: int) -> None:
-        """Choose pivots anew after a solve that stayed inaccurate, or warn."""
+        """Choose new pivots after a solve that stayed inaccurate, or warn."""
         vectors = self._recorded.buffers.vectors(nrhs)
         b, x = (bool(np.isfinite(self._recorded.vector(v, nrhs)).all()) for v in (vectors.b, vectors.x))
         if self._policy.may_choose_pivots(0, b):
@@ -229,7 +230,7 @@ class DeviceFactor(DeferredFactorization):
         return self._resolved_cpu().pivots()
 
     def inertia(self) -> Any:
-        """By the device where that is certain, else by the CPU engine's factor."""
+        """Computed by the device if that is certain, else by the CPU engine's factor."""
         with self._device, self._lock, self._interrupted:
             self._resolve(self._recorded.begin())
             self._must_hold()
@@ -237,7 +238,7 @@ class DeviceFactor(DeferredFactorization):
         return found or self._resolved_cpu().inertia()
 
     def slogdet(self) -> Any:
-        """From the factor on the device; where that is another matrix's, or in doubt, by the CPU engine."""
+        """From the factor on the device; from the CPU engine if that factor is of another matrix, or suspect."""
         with self._device, self._lock, self._interrupted:
             stream = self._recorded.begin()
             self._resolve(stream)
@@ -247,7 +248,7 @@ class DeviceFactor(DeferredFactorization):
         return found or self._resolved_cpu().slogdet()
 
     def rcond(self) -> float:
-        """By solves on the device."""
+        """Estimated by solves on the device."""
         with self._device, self._lock, self._interrupted:
             kept = self._error, self._seconds["solve_seconds"]
             inverse_norm = _core.inverse_norm(self._dtype.char, self.n, self.solve)

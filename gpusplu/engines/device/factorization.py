@@ -1,20 +1,20 @@
-"""The factorization of a matrix on a device: values come and go, and pivots that went bad are chosen anew.
+"""The factorization of a matrix on a device: transfers of values, and new pivots when the current ones become bad.
 
-Everything it needs is allocated when it is made, and a refactorization is a graph (recorded.py), so that nothing is
-decided or allocated on the host in between. Of the engine it knows the program only. Where pivots say that the matrix
-may be singular or indefinite, or a solve was not accurate, the CPU engine factors the same values, with pivoting over
-whole columns. Where a program can be made anew of its pivots the device goes on; else the CPU engine solves until the
-next refactor.
+Everything is allocated when the factorization is made, and a refactorization is a graph (recorded.py), so that the
+host neither decides nor allocates anything in between. The program is the only part of the engine that it uses. If
+pivots show that the matrix may be singular or indefinite, or a solve was not accurate, the CPU engine factors the same
+values, with pivoting over whole columns. If a new program can be made with its pivots, the device continues; else the
+CPU engine solves until the next refactor.
 
-The device is entered before the lock is taken: a forked child is told there that the factor is not for it, and does not
-wait for a thread that it does not have.
+Calls enter the device before they take the lock: a forked child raises there, and does not wait for a thread that does
+not exist in it.
 
-Commands go to the caller's current stream. A refactorization of values on the device is not waited for: what is wrong
-with it shows at the next call, which then raises and holds the factor of the values before.
+Commands go to the caller's current stream. A refactorization of values on the device does not wait: the next call
+reports an error in it, raises, and goes back to the factor of the previous values.
 
-Signals can leave a call at any place. What it has asked of the device goes on, and the next call waits for it. Members
-that begin as class attributes say what it finds: they are set before or at once after the commands that they tell of,
-without a call in between, where no handler runs.
+Signals can interrupt a call at any place. The device continues the submitted work, and the next call waits for it.
+Members that begin as class attributes record the state for that call: they are set before or directly after the
+commands that they describe, without a call in between, where no handler runs.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ class DeviceFactorization:
         Finite.
     options : Options
     device_memory : int, optional
-        That may be used [bytes].
+        Limit of the memory used [bytes].
     cpu : _core.Factor, optional
-        The CPU engine's factor of the same values, where there is one.
+        The CPU engine's factor of the same values, if there is one.
     replan : callable, optional
-        Makes another program of the pivots of the CPU engine's factor; without it the CPU engine goes on.
+        Makes another program from the pivots of the CPU engine's factor; without it the CPU engine solves.
     spent : float, optional
-        What it took to come here [s].
+        Seconds spent before [s].
     """
 
-    _unchecked = False  # calls were made that nobody has looked after (deferred.py)
-    _lost = False  # values were taken that are not fit, and those before are gone
-    _giving = False  # new values are being given to the device; whether they have been, the status says
-    _undo = False  # a call gave new values, and raises unless it comes to its end: those before shall come back
-    _status_requested = False  # the status of values that are pending may have been read
+    _unchecked = False  # calls were made without a check (deferred.py)
+    _lost = False  # values were taken that cannot be factored, and the previous ones are gone
+    _giving = False  # new values are being given to the device; the status shows whether it took them
+    _undo = False  # a call gave new values, and raises unless it completes: the previous ones are then restored
+    _status_requested = False  # the status of pending values may have been read
 
     def __init__(
         self,
@@ -88,10 +88,10 @@ class DeviceFactorization:
         self._lock, self._interrupted = RLock(), Interrupted(program.devices)
         self.device_array = self._device.array_class
         self._device_memory, self._replan = device_memory, replan
-        self._cpu = cpu  # the CPU engine's factor, once something needed it
+        self._cpu = cpu  # the CPU engine's factor, once it was needed
         self._cpu_current = cpu is not None  # it is of the values held
-        self._on_cpu = False  # it has to solve
-        self._pending = False  # a refactorization was not waited for
+        self._on_cpu = False  # the CPU engine has to solve
+        self._pending = False  # a refactorization was submitted without a wait
         self._events = dict.fromkeys(("n_refactor", "n_repivoted", "n_refinement"), 0)
         self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
         with self._device, self._lock, self._interrupted:
@@ -105,7 +105,7 @@ class DeviceFactorization:
     def __del__(self) -> None:
         try:
             self._interrupted.keep(self._recorded)
-            if self._pending or self._unchecked:  # its memory must not be given away before
+            if self._pending or self._unchecked:  # its memory must not be freed before
                 with self._device:
                     self._recorded.begin().synchronize()
         except Exception:  # at the end of the process there may be no CUDA any more, nor `suppress`
@@ -151,7 +151,7 @@ class DeviceFactorization:
         return -1
 
     def _refactor_from_host(self, stream: Stream, values: np.ndarray, canonical: bool, checked: bool) -> None:
-        """Have new values factored, and the status reported."""
+        """Factor new values and report the status."""
         recorded, buffers = self._recorded, self._recorded.buffers
         if canonical and (checked or not self._pattern.core.identity):
             graph = recorded.graph("factor")
@@ -171,15 +171,15 @@ class DeviceFactorization:
             recorded.report(stream)
 
     def _give(self, stream: Stream, graph: Graph, waits: bool) -> None:
-        """Replay a graph that takes new values over; `waits`: the call goes on until they are settled."""
+        """Replay a graph that takes new values; `waits`: the call continues until they are resolved."""
         self._recorded.host.forget()
         self._giving = True
         stream.replay(graph)
         self._pending, self._undo, self._giving = True, waits, False
 
     def _resolve(self, stream: Stream) -> None:
-        """Wait for a refactorization that nobody waited for, and say what was wrong with it; of one that was left
-        before its end, go back to the values before."""
+        """Wait for a refactorization without a wait, and report errors in it; after an interrupted one, go back to the
+        previous values."""
         if self._giving:
             self._undo, self._giving = self._status_arrived(stream), False
         if self._undo:
@@ -195,11 +195,11 @@ class DeviceFactorization:
 
     @property
     def _is_left(self) -> bool:
-        """Whether a call was left before its end, and `_resolve` has to mend what it holds."""
+        """Whether a call was interrupted, so that `_resolve` has to restore a consistent state."""
         return self._giving or self._undo or self._status_requested
 
     def _status_arrived(self, stream: Stream) -> bool:
-        """Whether the status has come to the host since it was forgotten, or is there on the device and comes now."""
+        """Whether the status has come to the host since `forget`, or is on the device and comes now."""
         stream.synchronize()
         if not self._recorded.host.status_arrived:
             self._recorded.report(stream)
@@ -216,7 +216,7 @@ class DeviceFactorization:
             raise matrix.non_finite(self._pattern, bad, canonical)
 
     def _resolve_host(self, found: Status | None = None) -> int:
-        """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
+        """Accept a refactorization, or go back to the previous values and raise or return the place of a NaN."""
         self._cpu_current = self._on_cpu = False
         self._found = found or self._recorded.status()
         if self._found.not_finite:  # values, or pivots that overflowed
@@ -236,7 +236,7 @@ class DeviceFactorization:
         return -1
 
     def _must_be_symmetric(self) -> None:
-        """Refuse new values of both triangles that are not what LDL^T and Cholesky are for.
+        """Raise if new values of both triangles are not valid for LDL^T and Cholesky.
 
         Raises
         ------
@@ -247,7 +247,8 @@ class DeviceFactorization:
             raise matrix.not_hermitian(self._pattern, self._recorded.values(), self._symbolic.kind, hermitian)
 
     def _accept(self, canonical: np.ndarray | None = None) -> None:
-        """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""
+        """Let the CPU engine decide cases that pivots cannot decide; it raises if the matrix is singular or
+        indefinite."""
         self._pivots = self._report(self._found, self._recorded.program)
         self._suspect = self._policy.is_suspect(self._pivots)
         if self._policy.after_factorization(self._pivots, self._measures) != _core.Decision.accept:
@@ -257,7 +258,7 @@ class DeviceFactorization:
         return report_of(found, self._symbolic, program.growth_bound)
 
     def _repivot(self, canonical: np.ndarray | None = None) -> None:
-        """Have the CPU engine choose pivots, which the device goes on with if it can; else the CPU engine solves."""
+        """Choose pivots with the CPU engine, which the device continues with if it can; else the CPU engine solves."""
         if self._replan is not None and not self._cpu_current and not self._symbolic.ldlt:
             self._cpu = None  # a refactorization could keep its pivots
         self._make_cpu(canonical)
@@ -268,8 +269,8 @@ class DeviceFactorization:
             tell(f"pivots chosen anew by the processor; the {goes_on}")
 
     def _follow(self) -> bool:
-        """Whether the device has factored the values held, well, with the pivots of the CPU engine."""
-        if self._replan is None or self._cpu.symbolic.kind != self._symbolic.kind:  # LU is LDL^T's last resort
+        """Whether the device has factored the values held, accurately, with the pivots of the CPU engine."""
+        if self._replan is None or self._cpu.symbolic.kind != self._symbolic.kind:  # LU is the fallback of LDL^T
             return False
         if self._recorded.program.has_pivots_of(self._cpu):
             return False
@@ -286,16 +287,16 @@ class DeviceFactorization:
             return False
         symbolic = self._cpu.symbolic
         self._recorded, self._found, self._pivots, self._symbolic = following, found, pivots, symbolic
-        self._pending = self._undo = self._status_requested = False  # `following` has no values before these
+        self._pending = self._undo = self._status_requested = False  # `following` has no previous values
         self._suspect = self._policy.is_suspect(pivots)
         return True
 
     def _restore(self) -> None:
-        """Back to the values before, if there are such; where a signal comes in between, once more by the next call."""
+        """Go back to the previous values, if any; if a signal interrupts this, the next call repeats it."""
         self._undo = True
         if not self._lost:
             buffers, stream = self._recorded.buffers, self._recorded.begin()
-            self._recorded.graph("factor")  # one launch: kernels that lack those behind them would leave counters wrong
+            self._recorded.graph("factor")  # one launch: kernels without their successors would leave counters wrong
             stream.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
             self._cpu_current = self._on_cpu = False
             self._found = self._recorded.factor_now(stream)
@@ -321,12 +322,12 @@ class DeviceFactorization:
             self._resolve(self._recorded.begin())
             self._must_hold()
             cpu = self._make_cpu()
-            if cpu.symbolic.kind != self._symbolic.kind:  # it went over to LU, which solves then go by too
+            if cpu.symbolic.kind != self._symbolic.kind:  # it changed to LU, which solves then use too
                 self._on_cpu = True
             return cpu
 
     def values(self) -> np.ndarray:
-        """Canonical values that were factored last."""
+        """Canonical values of the last factorization."""
         with self._device, self._lock, self._interrupted:
             stream = self._recorded.begin()
             self._resolve(stream)
@@ -335,7 +336,7 @@ class DeviceFactorization:
             return self._recorded.values()
 
     def _must_hold(self) -> None:
-        """Raise where there are no values to go on with."""
+        """Raise if there are no values to continue with."""
         if self._lost:
             raise RuntimeError(
                 "the factor holds no values: the last ones, given with check='later', were not fit; refactor it"
@@ -343,9 +344,9 @@ class DeviceFactorization:
 
 
 def report_of(found: Status, structure: Any, growth_bound: float) -> _core.PivotReport:
-    """What the ladder has to know of a factorization by an analysis, or a plan, that says of what kind it is."""
+    """Pivot report for the accuracy policy, of a factorization by an analysis, or a plan, that knows its kind."""
     failed = found.not_finite > 0 or found.growth > growth_bound
-    if structure.ldlt:  # what a block loses by a replaced pivot is not symmetric
+    if structure.ldlt:  # the error that a replaced pivot causes in a block is not symmetric
         failed = failed or found.n_perturbed > 0
     if structure.cholesky:
         return _core.PivotReport(failed=failed or found.n_perturbed > 0)

@@ -17,9 +17,9 @@ SAMPLES: int = _core.INERTIA_SAMPLES
 
 
 def inertia_of(recorded: Recorded, symbolic: Any) -> tuple[bool, bool, int, int, float] | None:
-    """(held, certain, positive, negative, distance) as the core's factor says it, of a factorization that was accepted.
+    """(held, certain, positive, negative, distance) as the core's factor returns it, for an accepted factorization.
 
-    None where it is not certain, which the CPU engine has a closer look at.
+    None if it is not certain; the CPU engine then examines it.
     """
     stream = recorded.begin()
     counts = recorded.program.signs_of_pivots(stream, recorded.buffers)
@@ -30,7 +30,7 @@ def inertia_of(recorded: Recorded, symbolic: Any) -> tuple[bool, bool, int, int,
 
 
 def distance_of(recorded: Recorded, symbolic: Any) -> float:
-    """Estimate of ``||I - A (L D L^H)^-1||``, scaled; NaN where numbers left the range."""
+    """Estimate of ``||I - A (L D L^H)^-1||``, scaled; NaN if numbers left the dtype's range."""
     n, dtype, total = recorded.n, recorded.program.dtype, 0.0
     scale = np.asarray(symbolic.row_scale) if symbolic.row_scale.size else np.ones(n)
     samples = np.random.default_rng(n).standard_normal((SAMPLES, n))

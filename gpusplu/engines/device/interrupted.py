@@ -1,4 +1,4 @@
-"""Calls that did not come to their end: what they had asked of the devices is waited for by the next one."""
+"""Calls that were interrupted: the next call waits for the work that they submitted to the devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...errors import DeviceFailedError
 
 
 class Interrupted:
-    """Whether what uses a factor was left by a signal or an error; entered by each call that uses the factor.
+    """Whether a signal or an error interrupted a call that uses a factor; each such call enters this context.
 
     Kernels of such a call may still run, and read and write page-locked memory that the next call uses too.
     """
@@ -31,14 +31,14 @@ class Interrupted:
             self._cut = True
 
     def keep(self, memory: Any) -> None:
-        """Nobody will use the factor again: what it has shall be given away when nothing runs there any more."""
+        """Free the memory of a factor that is no longer used, once nothing runs on its devices."""
         if self._cut:
             keep_while_busy(self._devices, memory)
 
 
 @contextmanager
 def outliving(device: Any, memory: Any) -> Iterator[None]:
-    """Where what is inside is left before its end, `memory` stays until the device is done with it."""
+    """If the block is interrupted, keep `memory` until the device is done with it."""
     try:
         yield
     except BaseException:
@@ -47,7 +47,7 @@ def outliving(device: Any, memory: Any) -> Iterator[None]:
 
 
 def keep_while_busy(devices: Sequence[Any], memory: Any) -> None:
-    """Hold `memory` until the devices have done what they were asked for; waits only where the interpreter ends."""
+    """Hold `memory` until the devices have completed their work; waits only during interpreter shutdown."""
     held = [memory]
 
     def wait() -> None:
@@ -62,7 +62,7 @@ def keep_while_busy(devices: Sequence[Any], memory: Any) -> None:
 
 
 def wait_for_all(devices: Sequence[Any]) -> None:
-    """For everything that these were asked for; a device that has failed does nothing any more."""
+    """Wait for all work on these devices; a device that has failed has none."""
     for device in devices:
         with suppress(DeviceFailedError), failures([device]):
             device.synchronize()

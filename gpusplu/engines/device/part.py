@@ -1,4 +1,4 @@
-"""What a part of a program keeps on a device, and the kernels it launches there."""
+"""Arrays of a part of a program on a device, and the kernels that the part launches."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Part:
 
     @property
     def one_triangle(self) -> bool:
-        """Is factored, and stands for both."""
+        """One triangle is factored, and stands for both."""
         return self.kind != LU
 
     @property
@@ -96,13 +96,13 @@ def counterparts(pairs: Any) -> np.ndarray:
 
 
 class MatrixPart(Part):
-    """One that takes values on the pattern `pattern`, and reads the rows of the matrix and those of its transpose."""
+    """A part that takes values on the pattern `pattern`, and reads the rows of the matrix and of its transpose."""
 
     pattern: Pattern
 
     @cached_property
     def _map(self) -> tuple[Buffer | None, Buffer | None]:
-        """Source and source_ptr of the canonical values in the caller's."""
+        """Source and source_ptr that map the caller's values to canonical ones."""
         core = self.pattern.core
         return (None, None) if core.identity else (self.upload(core.source), self.upload(core.source_ptr))
 
@@ -115,7 +115,7 @@ class MatrixPart(Part):
 
     @cached_property
     def _other(self) -> Buffer | None:
-        """Of each canonical value, the one that it has to equal, if it is the first of the two."""
+        """For each canonical value that has a counterpart to equal, and comes first of the two, that counterpart."""
         if not self.one_triangle:
             return None
         pairs = self.pattern.pairs(self.hermitian, self.dtype)
@@ -167,7 +167,7 @@ class MatrixPart(Part):
 
 
 def address(buffer: Buffer | None) -> int:
-    """Null for what is not there."""
+    """Null for None."""
     return 0 if buffer is None else buffer.pointer
 
 

@@ -1,12 +1,12 @@
-"""A plan on a device, and the launches that it stands for.
+"""A plan on a device, and its launches.
 
-`Program` is what the programs of all engines share: the plan's memory, the way of values into a factor, the residual of
-a solve. Subclasses say how to factor and to solve. A program holds what all factors on one pattern and of one dtype
-have in common; what one factor writes is in buffers.py.
+`Program` is what the programs of all engines share: the plan's memory, the path of values into a factor, the residual
+of a solve. Subclasses define how to factor and to solve. A program holds what all factors on one pattern and of one
+dtype have in common; `Buffers` has what one factor writes.
 
-Uploads are a step of their own: `ready_to_factor`, `ready_to_solve` and `ready_to_measure` bring to the device what the
-commands of that name need, and load its kernels. Every method with a stream then only adds commands to it, so that
-graphs can be made of them.
+Uploads are a separate step: `ready_to_factor`, `ready_to_solve` and `ready_to_measure` upload what the commands of that
+name need, and load its kernels. Every method with a stream then only adds commands to it, so that graphs can be made of
+them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
 from .part import COMMON, RESIDUAL, SHARED, THREADS, VALUES, WARP, MatrixPart, Part, address
 
-# ---- Page-locked memory of the host that a factor's values and vectors pass through, at addresses that graphs know
+# ---- Page-locked host memory that a factor's values and vectors pass through, at addresses that graphs contain
 
 STATUS = struct("shared/values.hpp", "Status")
-STAGED = 1 << 26  # bytes of an array at most; larger ones go in pieces (cuda/chunked_copies.py)
+STAGED = 1 << 26  # most bytes of an array; larger ones go in chunks (cuda/chunked_copies.py)
 
 
 class Status(NamedTuple):
-    """What a factorization and a measured solve say of themselves: ``struct Status`` of kernels/shared/values.hpp."""
+    """Status of a factorization and a measured solve: ``struct Status`` of kernels/shared/values.hpp."""
 
     n_perturbed: int
     n_tiny: int
@@ -50,12 +50,12 @@ NOTHING = Status(*([0] * 3), *([0.0] * 7))
 
 
 def is_asymmetric(found: Status, dtype: np.dtype) -> bool:
-    """Whether new values of `dtype` differed by more than rounding from those that they have to equal."""
+    """Whether new values of `dtype` differed by more than rounding from those that they must equal."""
     return bool(found.asymmetry > _core.SYMMETRY_UNITS * EPS[dtype] * found.largest)
 
 
 class Staging:
-    """The status of one factor, and on first use arrays for the caller's that are on the host.
+    """The status of one factor and, from first use on, staging arrays for the caller's arrays on the host.
 
     Attributes
     ----------
@@ -69,17 +69,17 @@ class Staging:
     def __init__(self, program: Program):
         self._program, self._device = program, program.device
         self.status = self._device.pinned(STATUS, 1)[0:1].reshape(())
-        self.status_address = int(self.status.ctypes.data)  # page-locked, so kernels know it by the same one
+        self.status_address = int(self.status.ctypes.data)  # page-locked, so kernels use the same address
         self._largest = self.status["largest"]
         self._some: np.ndarray | None = None
 
     def forget(self) -> None:
-        """Have `status_arrived` say whether the device has written the status since now."""
+        """Make `status_arrived` report whether the device has written the status after this call."""
         self._largest[()] = 0
 
     @property
     def status_arrived(self) -> bool:
-        """The caller has waited. Of a matrix without an entry but zeros nobody can tell."""
+        """Whether the device has written it; the caller has waited. Undecidable for a matrix with only zeros."""
         return bool(self._largest[()] > 0)
 
     @cached_property
@@ -105,14 +105,14 @@ class Staging:
         return array
 
     def take(self, values: np.ndarray | None = None, b: np.ndarray | None = None) -> None:
-        """Put what is given into the arrays that graphs copy from."""
+        """Copy the arguments to the arrays that graphs copy from."""
         if values is not None:
             _core.copy(self.values, values)
         if b is not None:
             self.b[...] = b.reshape(-1)
 
     def some(self, nbytes: int) -> np.ndarray:
-        """Memory for other arrays, used until the next call; pageable where it is large [bytes]."""
+        """Memory for other arrays, used until the next call; pageable if it is large [bytes]."""
         if nbytes > STAGED:
             return np.empty(nbytes, np.uint8)
         if self._some is None or self._some.size < nbytes:
@@ -120,7 +120,7 @@ class Staging:
         return self._some[:nbytes]
 
     def stage(self, array: np.ndarray) -> np.ndarray:
-        """`array`, column by column, where copies can take it from."""
+        """`array`, column by column, in memory that copies can read."""
         staged = self.values if self._is_values(array) else self.some(array.nbytes).view(array.dtype)
         staged[...] = array.reshape(-1, order="F")
         return staged
@@ -136,7 +136,7 @@ MOST_RHS = constant("shared/values.hpp", "MOST_RHS")  # solved at a time
 
 
 class Memory(NamedTuple):
-    """Bytes of the arrays that a program asks for by name: with any contents, set to zero once, and on the host."""
+    """Bytes of the arrays that a program requests by name: with any contents, set to zero once, and on the host."""
 
     empty: dict[str, int]
     zeros: dict[str, int]
@@ -154,20 +154,20 @@ class Memory(NamedTuple):
 
 
 class Buffers:
-    """What one factor writes on the device, all of it allocated here or, for right-hand sides, on first use.
+    """Arrays that one factor writes on the device, all allocated here or, for right-hand sides, on first use.
 
     Attributes
     ----------
     values, previous, input : Buffer
         Canonical values that are factored, those before them, and the caller's.
     own : dict of Buffer
-        What the program asked for.
+        Requested by the program.
     device_status : Buffer
         ``struct Status``.
     peers : object
-        What the program has on other devices.
+        The program's memory on other devices.
     host : Staging
-        What passes through memory of the host.
+        Staging memory on the host.
 
     Raises
     ------
@@ -205,9 +205,9 @@ class Buffers:
         return chunks(nrhs, self.rhs_per_solve(min(max(nrhs, 1), MOST_RHS)))
 
     def rhs_per_solve(self, nrhs: int) -> int:
-        """Right-hand sides that are solved for together if `nrhs` are given: fewer where memory is short."""
+        """Right-hand sides that are solved for together if `nrhs` are given: fewer if memory is short."""
         if nrhs == 1:
-            return 1  # the driver is not asked for free memory at every solve
+            return 1  # asking the driver for free memory at every solve is slow
         if True in self._vectors:
             return min(nrhs, self._vectors[True].capacity)
         capacity, available = MOST_RHS, self._program.free_bytes() // 2
@@ -249,7 +249,8 @@ def vector_sizes(n: int, capacity: int, itemsize: int) -> list[int]:
 
 
 def chunks(nrhs: int, width: int) -> list[tuple[int, int]]:
-    """Ranges of several right-hand sides that are solved together: never one alone, which other kernels solve."""
+    """Ranges of several right-hand sides that are solved together: never a single one, for which other kernels
+    exist."""
     found, begin = [], 0
     while begin < nrhs:
         end = min(begin + width, nrhs)
@@ -284,9 +285,9 @@ class Program(MatrixPart, ABC):
     flops : float
         Of one factorization [flop].
     factor_seconds, solve_seconds : float
-        Predicted [s]; -1 where nothing is.
+        Predicted [s]; -1 without a prediction.
     growth_bound : float
-        Multipliers beyond are taken for a sign of bad pivots.
+        Larger multipliers are taken as a sign of bad pivots.
     n_windows, host_bytes : int
         Parts of the factor that pass through the device one after another, and their size [bytes].
     """
@@ -313,7 +314,7 @@ class Program(MatrixPart, ABC):
 
     @property
     def details(self) -> dict[str, Any]:
-        """What `stats` says about this engine's plan besides."""
+        """Further entries of `stats` about this engine's plan."""
         return {}
 
     def missing_bytes(self, usable: int) -> int:
@@ -321,7 +322,7 @@ class Program(MatrixPart, ABC):
         return max(0, self.needed_bytes - usable)
 
     def prepare(self) -> None:
-        """Compile what a factorization and a solve need and the cache has not, several files at a time."""
+        """Compile the kernels of a factorization and a solve that are not in the cache, several files at a time."""
         files = {*COMMON, *self.files}.union(*(part.files for part in self.parts))
         self.device.prepare(sorted(files), self.dtype.char, self.kind)
 
@@ -349,18 +350,18 @@ class Program(MatrixPart, ABC):
 
     @abstractmethod
     def factor_memory(self) -> Memory:
-        """What `factor` writes and `solve` reads, besides the values."""
+        """Arrays that `factor` writes and `solve` reads, besides the values."""
 
     @abstractmethod
     def vector_memory(self, capacity: int) -> Memory:
         """Work memory of solves with up to `capacity` right-hand sides."""
 
     def factor_peers(self) -> Any:
-        """What a factor has on other devices than the program's; allocated now."""
+        """Memory of a factor on devices other than the program's; allocated now."""
         return None
 
     def vector_peers(self, capacity: int) -> Any:
-        """The same of the work memory of solves."""
+        """The same for the work memory of solves."""
         return None
 
     def free_bytes(self) -> int:
@@ -378,7 +379,7 @@ class Program(MatrixPart, ABC):
         """op(A) X = B for columns that are n apart."""
 
     def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
-        """Sign and logarithm of the modulus of the determinant of what is factored; waits. None: unknown."""
+        """Sign and logarithm of the modulus of the determinant of the current factor; waits. None: unknown."""
         return None
 
     def factor_solve(
@@ -389,13 +390,13 @@ class Program(MatrixPart, ABC):
         self.solve(stream, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
 
     def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int] | None:
-        """How many eigenvalues of D are positive, negative, and too small to tell, of LDL^T; waits. None: unknown."""
+        """How many eigenvalues of D of LDL^T are positive, negative, and too small to tell; waits. None: unknown."""
         return None
 
     # ---- commands
 
     def take_values(self, stream: Stream, buffers: Buffers, new: bool) -> None:
-        """Check the canonical values; `new`: those that the input buffer stands for, the ones before being kept."""
+        """Check the canonical values; `new`: gather them from the input buffer first, and keep the previous ones."""
         arrays = (buffers.input, buffers.values, buffers.previous, buffers.device_status)
         name = "gather_values" if new else "check_values"
         self.launch_values(stream, name, *(array.pointer for array in arrays))
@@ -415,13 +416,13 @@ class Program(MatrixPart, ABC):
         stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, 0, args)
 
     def report(self, stream: Stream, buffers: Buffers) -> None:
-        """The status to the host, and cleared for the next factorization."""
+        """Copy the status to the host, and clear it for the next factorization."""
         kernel = self.kernel(VALUES, "move_status")
         args = record(kernel.arguments, status=buffers.device_status.pointer, report=buffers.host.status_address)
         stream.launch(kernel, 1, WARP, 0, args)
 
     def add_up(self, stream: Stream, buffers: Buffers, accumulated: int, factored: bool, solved: bool) -> None:
-        """The status to a tally, and cleared for the next call; without a backward error."""
+        """Accumulate the status on the device, and clear it for the next call; without a backward error."""
         kernel = self.kernel(VALUES, "accumulate_status")
         status = buffers.device_status.pointer
         args = record(kernel.arguments, status=status, accumulated=accumulated, factored=factored, solved=solved)

@@ -1,6 +1,6 @@
-"""Commands of one factor on one device: made graphs of on first use, replayed afterwards.
+"""Commands of one factor on one device: recorded as graphs on first use, replayed afterwards.
 
-A `Recorded` binds a program to the buffers of one factor. Nothing is decided or allocated on the host when a
+A `Recorded` binds a program to the buffers of one factor. The host neither decides nor allocates anything when a
 graph runs.
 """
 
@@ -18,9 +18,9 @@ from ...cuda.stream import Buffer, Stream
 from .accumulated import AccumulatedBuffer, AccumulatedStatus
 from .program import STAGED, Buffers, Program, Status
 
-# Graphs over the caller's own arrays: made for those that come this many times, so many in all.
+# Graphs over the caller's own arrays: made for arrays that occur this many times, up to a maximum number.
 SIGHTINGS, DIRECT_GRAPHS = 3, 8
-REMEMBERED = 64  # arrays seen, before they are forgotten
+REMEMBERED = 64  # array combinations counted before all counts are dropped
 
 
 class Recorded:
@@ -43,20 +43,20 @@ class Recorded:
         self.buffers = Buffers(program, device_memory)
         self.host = self.buffers.host
         self._graphs: dict[tuple[Any, ...], Graph] = {}
-        self._known: set[tuple[Any, ...]] = set()  # calls that all is ready for
+        self._known: set[tuple[Any, ...]] = set()  # calls for which everything is ready
         self._accumulated: AccumulatedBuffer | None = None
-        self._seen: dict[tuple[Any, ...], int] = {}  # how often, and no graph yet
+        self._seen: dict[tuple[Any, ...], int] = {}  # how often, without a graph yet
         self._direct_left = DIRECT_GRAPHS
-        self._stream: Stream | None = None  # where the last commands went
+        self._stream: Stream | None = None  # stream of the last commands
         self._event: Any = None
 
     def begin(self) -> Stream:
-        """The caller's stream, behind everything that was asked of this factor before.
+        """The caller's stream, ordered after all earlier commands of this factor.
 
         Raises
         ------
         RuntimeError
-            It is captured, and whoever calls means to wait.
+            The stream is captured, and the caller needs to wait.
         """
         stream = self.begin_deferred()
         if stream.captured:
@@ -64,7 +64,7 @@ class Recorded:
         return stream
 
     def begin_deferred(self) -> Stream:
-        """The same for calls that nobody waits for; where it is captured, what it is behind is the caller's matter."""
+        """The same for calls that do not wait; if the stream is captured, the caller is responsible for the order."""
         stream: Stream = self.device.caller_stream()
         if stream.captured:
             return stream
@@ -74,7 +74,7 @@ class Recorded:
         return stream
 
     def leave(self, stream: Stream) -> None:
-        """The host goes on without waiting; `begin` on another stream will."""
+        """The host continues without waiting; `begin` on another stream will wait."""
         self._event = stream.record()
 
     def graph(self, what: str, *key: int) -> Graph:
@@ -86,7 +86,7 @@ class Recorded:
         return self._graphs[what, *key]
 
     def _make_ready(self, what: str, *key: int) -> None:
-        """Upload, load and allocate what these commands need: none of that can be in a graph."""
+        """Upload, load and allocate what these commands need: a graph cannot do that."""
         program, on_host = self.program, what.endswith("_host")
         self._known.add(kind_of(what, *key))
         if what.endswith("_deferred"):
@@ -107,14 +107,14 @@ class Recorded:
                 self.host.b, self.host.x  # noqa: B018
 
     def is_ready(self, what: str, *key: int) -> bool:
-        """Whether such a call was made before, so that nothing has to be uploaded, loaded or allocated for it."""
+        """Whether such a call was made before, so that it needs no upload, load or allocation."""
         return kind_of(what, *key) in self._known
 
     def direct(self, what: str, *key: int, arrays: tuple[Any, ...]) -> Graph | None:
         """`graph` over the caller's own arrays on the device (values, right-hand side, solution) instead of buffers.
 
-        It saves the copies. To make a graph takes as long as several copies, so this is None until the same arrays come
-        again.
+        It saves the copies. Making a graph takes as long as several copies, so this is None until the same arrays are
+        used again.
         """
         whole = (what, *key, *map(self.device.pointer, arrays))
         graph = self._graphs.get(whole)
@@ -128,30 +128,30 @@ class Recorded:
                 self._seen.clear()
         return graph
 
-    # ---- what graphs are made of; given, b and x: addresses of the caller's arrays, 0 for those of the buffers
+    # ---- contents of graphs; given, b and x: addresses of the caller's arrays, 0 for those of the buffers
 
     def factor(self, stream: Stream) -> None:
-        """Of the values as they lie there."""
+        """Factor the values in the buffers."""
         self._with_values(stream, False, 0, lambda values: self.program.factor(stream, self.buffers, values))
 
     def refactor(self, stream: Stream, given: int = 0) -> None:
-        """Of those in the input buffer."""
+        """Factor the values in the input buffer."""
         self._with_values(stream, True, given, lambda values: self.program.factor(stream, self.buffers, values))
 
     def _with_values(self, stream: Stream, new: bool, given: int, commands: Callable[[Buffer], None]) -> None:
-        """Take values over, and add commands that need them."""
+        """Take values, and add commands that need them."""
         program, buffers = self.program, with_addresses(self.buffers, input=given)
         if new and not program.pattern.core.identity:
             program.take_values(stream, buffers, new)
             commands(buffers.values)
-        else:  # values are kept and checked beside the factorization
+        else:  # values are kept and checked concurrently with the factorization
             side = stream.fork()
             program.take_values(side, buffers, new)
             commands(buffers.input if new else buffers.values)
             stream.join(side)
 
     def solve(self, stream: Stream, trans: int, nrhs: int, measured: int, b: int = 0, x: int = 0, out: int = 0) -> None:
-        """Of the right-hand sides in b, to x, and from there to `out` on the host."""
+        """Solve for the right-hand sides in b, to x, and copy from there to `out` on the host."""
         vectors = with_addresses(self.buffers.vectors(nrhs), b=b, x=x)
         side = stream if measured else stream.fork()
         if not measured:  # a solve neither reads nor writes the status
@@ -173,7 +173,7 @@ class Recorded:
         self._give(stream, vectors, trans, nrhs, measured, out)
 
     def _give(self, stream: Stream, vectors: Any, trans: int, nrhs: int, measured: int, out: int) -> None:
-        """Measure the backward error, if it is to be, while the solution is copied."""
+        """Measure the backward error, if requested, while the solution is copied."""
         side = stream.fork() if measured and out else stream
         if out:
             self.program.move(side, (out, vectors.x.pointer, self.n * nrhs))
@@ -197,7 +197,7 @@ class Recorded:
         self.refactor_solve(stream, trans, 1, measured, out=self.host.x.ctypes.data)
 
     def _send(self, stream: Stream, values: bool, b: bool) -> None:
-        """What has been put into the arrays of `host`."""
+        """Copy the arrays of `host` to the device."""
         buffers, host, arrays = self.buffers, self.host, []
         if values:
             arrays.append((buffers.input.pointer, host.values.ctypes.data, host.values.size))
@@ -206,7 +206,7 @@ class Recorded:
         self.program.move(stream, *arrays)
 
     def refine(self, stream: Stream, trans: int, nrhs: int) -> None:
-        """One step: x by what the residual says, the x before kept."""
+        """One step: correct x by the residual, and keep the previous x."""
         vectors = self.buffers.vectors(nrhs)
         stream.copy(vectors.kept.pointer, vectors.x.pointer, self.vector_bytes(nrhs))
         self._step(stream, vectors, trans, nrhs)
@@ -216,7 +216,7 @@ class Recorded:
         self.program.solve(stream, self.buffers, vectors, trans, nrhs, vectors.residual, vectors.step)
         self.program.add_step(stream, self.buffers, vectors, nrhs)
 
-    # ---- calls that nobody waits for: what they say adds up in the tally
+    # ---- calls that do not wait: their status accumulates on the device
 
     def refactor_deferred(self, stream: Stream, given: int = 0) -> None:
         self.refactor(stream, given)
@@ -225,7 +225,7 @@ class Recorded:
     def solve_deferred(
         self, stream: Stream, trans: int, nrhs: int, measured: int, steps: int, b: int = 0, x: int = 0
     ) -> None:
-        """With so many steps of refinement, whether they are needed or not."""
+        """Solve with this many steps of refinement, needed or not."""
         vectors = with_addresses(self.buffers.vectors(nrhs), b=b, x=x)
         self.program.solve(stream, self.buffers, vectors, trans, nrhs, vectors.b, vectors.x)
         self._certify_deferred(stream, vectors, (trans, nrhs), measured, steps, False)
@@ -262,32 +262,32 @@ class Recorded:
 
     @property
     def accumulated(self) -> AccumulatedBuffer:
-        """Made at the first such call."""
+        """Allocated at the first such call."""
         if self._accumulated is None:
             self._accumulated = AccumulatedBuffer(self.device)
         return self._accumulated
 
     def read_accumulated(self, stream: Stream) -> None:
-        """Wait for what these calls say."""
+        """Wait for the status of these calls."""
         if self._accumulated is not None:
             self._accumulated.read(stream)
 
     def take_accumulated(self, stream: Stream) -> AccumulatedStatus:
-        """What they have said, which is cleared."""
+        """The status of these calls, which is cleared."""
         return AccumulatedStatus() if self._accumulated is None else self._accumulated.take(stream)
 
-    # ---- what is done at once
+    # ---- without a graph
 
     def report(self, stream: Stream) -> None:
-        """What a measured solve does itself: the status to the host, and cleared for the next factorization."""
+        """Copy the status to the host and clear it, which a measured solve does itself."""
         self.program.report(stream, self.buffers)
 
     def status(self) -> Status:
-        """Of the last factorization that was reported, or of the last measured solve; the caller has waited."""
+        """Status of the last reported factorization, or of the last measured solve; the caller has waited."""
         return Status._make(self.host.status.item())
 
     def factor_now(self, stream: Stream) -> Status:
-        """Factor the values as they lie there and wait; what the status says.
+        """Factor the values in the buffers and wait; the status.
 
         Most factors do that once, which is faster than making a graph for it.
         """
@@ -301,7 +301,7 @@ class Recorded:
         return self.status()
 
     def send(self, stream: Stream, to: int, array: np.ndarray) -> None:
-        """Copy from the host by way of pinned memory."""
+        """Copy from the host through pinned memory."""
         if array.nbytes > STAGED:
             self.device.send(stream, to, array)
         else:
@@ -320,7 +320,7 @@ class Recorded:
         return array
 
     def backward_error(self) -> float:
-        """Of the last solve that measured it, or of a step of refinement after it."""
+        """Of the last solve that measured it, or of a refinement step after it."""
         status = self.status()
         error: float = _core.backward_error(status.residual, status.x_norm, status.b_norm, status.a_norm)
         return error
@@ -330,7 +330,7 @@ class Recorded:
 
 
 def kind_of(what: str, *key: int) -> tuple[Any, ...]:
-    """Of a call: what kernels, arrays and buffers it needs."""
+    """Kind of a call: it determines the kernels, arrays and buffers needed."""
     if "solve" not in what or what.endswith("_host"):
         return (what,)
     trans, nrhs, measured = key[:3]
@@ -338,7 +338,7 @@ def kind_of(what: str, *key: int) -> tuple[Any, ...]:
 
 
 def with_addresses(buffers: Any, **addresses: int) -> Any:
-    """`buffers`, but the members named are at these addresses; 0: where they are."""
+    """`buffers` with the named members at these addresses; 0: unchanged."""
     changed = copy(buffers)
     for name, address in addresses.items():
         if address:

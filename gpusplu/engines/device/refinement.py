@@ -1,4 +1,4 @@
-"""Iterative refinement on a device, by a graph a step: the core's ladder says how far it goes."""
+"""Iterative refinement on a device, one graph per step; the core's accuracy policy decides how many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .recorded import Recorded
 def refine(
     recorded: Recorded, stream: Stream, trans: int, nrhs: int, policy: Any, pivots: Any, symbolic: Any
 ) -> _core.Refined:
-    """Refine the solutions in the buffers as the ladder has it; errors of single rows are looked at on the host.
+    """Refine the solutions in the buffers by the accuracy policy; the host examines errors of single rows.
 
     Parameters
     ----------
@@ -22,11 +22,11 @@ def refine(
         After a measured solve.
     stream : Stream
     trans, nrhs : int
-    policy : _core.Ladder
+    policy : _core.AccuracyPolicy
     pivots : _core.PivotReport
         Of the factorization.
     symbolic : _core.Symbolic
-        Whose scales say which rows hold nothing but rounding errors.
+        Its scales show which rows hold nothing but rounding errors.
     """
     vectors = recorded.buffers.vectors(nrhs)
 

@@ -1,7 +1,7 @@
 """The glu engine's program: column-based right-looking LU, level by level.
 
 He, Tan, Wang and Shi, IEEE TVLSI 24 (2016), algorithms 2 and 4, with the levels (section II-C) and the modes (section
-III-B) of Lee, Achar and Nakhla, IEEE TVLSI 26 (2018). What runs when: core/plan/columns/glu_schedule.hpp; how:
+III-B) of Lee, Achar and Nakhla, IEEE TVLSI 26 (2018). The schedule: core/plan/columns/glu_schedule.hpp; the kernels:
 kernels/columns/glu.cu.
 """
 
@@ -40,7 +40,7 @@ RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
 
 @dataclass(frozen=True)
 class Tuning(Grouping):
-    """What is chosen by the model, and the groups of solves; other values than these are for measurements and tests.
+    """Choices of the model, and the groups of solves; other values than the defaults are for measurements and tests.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class GluProgram(ColumnProgram):
     Attributes
     ----------
     runs : ndarray of RUN
-        Subtrees and levels in the order in which they are worked off, and in which mode.
+        Subtrees and levels in the order of execution, each with its mode.
     """
 
     name = "glu"
@@ -102,7 +102,7 @@ class GluProgram(ColumnProgram):
 
     @property
     def _counter_words(self) -> tuple[int, int]:
-        """Tickets, pieces done of each level."""
+        """Tickets, and completed chunks of each level."""
         return len(self.runs), self.plan.n_levels
 
     def factor_memory(self) -> Memory:
@@ -162,7 +162,7 @@ class GluProgram(ColumnProgram):
             "done": counters + 4 * len(self.runs),
         }
         if MODES[mode] == "batch":
-            # Twice what a level has, so that the next level's blocks are there when it ends.
+            # Twice the count of a level, so that the next level's blocks are resident when it ends.
             grid = min(2 * widest, RESIDENT * int(self.device.multiprocessors))
             stream.launch(kernel, grid, THREADS, TICKET_BYTES, record(kernel.arguments, **fields, begin=begin))
             return

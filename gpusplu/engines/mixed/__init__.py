@@ -1,1 +1,1 @@
-"""Mixed precision: factors in single precision whose answers are refined to double precision, around any engine."""
+"""Mixed precision: factors in single precision with solutions refined to double precision, around any engine."""

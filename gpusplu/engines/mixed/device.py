@@ -41,8 +41,8 @@ class RowsOnDevice(MatrixPart):
         return array
 
     def gathered(self, given: Any) -> tuple[Any, bool]:
-        """Canonical values from the caller's, an array on the device; False with them where they have to be symmetric
-        and are not."""
+        """Canonical values from the caller's, an array on the device; also False if they must be symmetric and are
+        not."""
         values, found = self.device.array((self.pattern.nnz,), self.dtype), np.zeros(1, STATUS)
         status = self.device.zeros(STATUS.itemsize)
         self.device.own_stream().synchronize()
@@ -59,7 +59,7 @@ class RowsOnDevice(MatrixPart):
         return array
 
     def residual(self, values: Any, b: Any, x: Any, trans: int, sizes: Any = None, norms: Any = None) -> Any:
-        """``b - op(A) x``; with `sizes` and `norms` what kernels/common/row_sizes.cu says of them."""
+        """``b - op(A) x``; with `sizes` and `norms` also the results of kernels/common/row_sizes.cu."""
         (n, nrhs), nnz, device = b.shape, self.pattern.nnz, self.device
         b, x = (one if one.flags.f_contiguous else one.copy(order="F") for one in (b, x))
         r, (ptr, ind, source) = device.array(b.shape, self.dtype), self.rows_of(trans)
@@ -92,7 +92,7 @@ class DeviceMatrix:
     values : cupy.ndarray, shape (nnz,)
         Canonical.
     is_symmetric : bool, optional
-        Or need not be.
+        Or symmetry is not required.
     """
 
     def __init__(self, rows: RowsOnDevice, values: Any, is_symmetric: bool = True):

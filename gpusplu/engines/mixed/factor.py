@@ -1,10 +1,10 @@
-"""A factor in single precision with answers in double precision, whatever the engine that makes it.
+"""A factor in single precision with solutions in double precision, whatever engine makes it.
 
-`MixedFactor` has the surface of engines' factors (engines/interface.py) and holds one of single precision, the matrix
-in double precision, and refinement between them (refinement.py). Where that comes to no certified answer it goes over
-to the engine's factor in double precision, for good, and says so. What is read off the factors themselves (L, U, the
-determinant, entries of the inverse) would be no better than single precision, so it comes from a factor in double
-precision of the same values, made when somebody asks.
+`MixedFactor` has the interface of engines' factors (engines/interface.py) and holds one of single precision, the matrix
+in double precision, and refinement between them (refinement.py). If refinement reaches no certified solution, it
+switches permanently to the engine's factor in double precision, and reports that. Results that are read from the
+factors themselves (L, U, the determinant, entries of the inverse) would have only single precision, so they come from
+a factor in double precision of the same values, made on first request.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ..problem import Problem
 from .matrices import DoubleMatrix, HostMatrix, largest_of_columns
 from .refinement import Refined, Rows, refine
 
-#: Matrices that go into single precision as they are: sums of moduli of all rows and columns are in this range.
+#: Matrices converted to single precision without scaling: sums of moduli of all rows and columns are in this range.
 LEAST, LARGEST = 1e-30, 1e30
-#: Binary exponents by which right-hand sides are brought to one.
+#: Binary exponents by which right-hand sides are scaled to one.
 MOST_SHIFT = 1000
 RHS_PER_SOLVE = 8  # right-hand sides: each needs some ten vectors in double precision
-#: What factorizations in single precision raise of matrices that double precision may factor.
+#: Exceptions of factorizations in single precision of matrices that double precision may factor.
 FAILURES = (RuntimeError, NotPositiveDefiniteError, NonFiniteError, _core.NotPositiveDefinite)
 OUT_OF_RANGE = "values are out of the range of single precision"
 LATER = "check='later' leaves nobody to refine answers of mixed precision; pass check='now', or precision='double'"
@@ -59,7 +59,7 @@ class MixedFactor:
         Canonical, in double precision, finite.
     """
 
-    takes_both = False  # no refactorization and solve by one launch
+    takes_both = False  # no fused refactorization and solve
 
     def __init__(self, engine: Engine, problem: Problem, analysis: Analysis, values: np.ndarray):
         start = perf_counter()
@@ -70,8 +70,8 @@ class MixedFactor:
         self._single: Any = None
         self._double: Any = None
         self._double_current = False  # it is of the values held
-        self._gone_over = False  # for good
-        self._left = False  # a call was left before its end, so that the factor that solves is not of the values held
+        self._gone_over = False  # permanently
+        self._left = False  # a call was interrupted, so that the factor that solves is not of the values held
         self._why, self._error = "", -1.0
         self._counts = dict.fromkeys(("n_refactor", "n_refinement", "n_gmres", "n_double"), 0)
         self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
@@ -90,7 +90,7 @@ class MixedFactor:
 
     @property
     def _lock(self) -> Any:
-        """Of this process: a forked child does not wait for a thread that it does not have."""
+        """A lock of this process: a forked child does not wait for a thread that does not exist in it."""
         return self._locks.setdefault(os.getpid(), RLock())
 
     # ---- the matrix
@@ -132,7 +132,7 @@ class MixedFactor:
     # ---- the factors
 
     def _make_single(self, values: np.ndarray) -> str:
-        """Factor canonical values in single precision; why that cannot be, or empty."""
+        """Factor canonical values in single precision; why that is not possible, or empty."""
         options = self._problem.options
         static = options if options.pivoting == "partial" else replace(options, pivoting="static")
         problem = self._problem.with_options(replace(static, refine="never"))
@@ -143,7 +143,8 @@ class MixedFactor:
         return self._attempt(make)
 
     def _attempt(self, work: Callable[[], Any]) -> str:
-        """Do what makes a factor in single precision of the values held; why that cannot be, or empty."""
+        """Call `work`, which makes a factor in single precision of the values held; why that is not possible, or
+        empty."""
         ops = (0, 1) if self._problem.kind == "lu" else (0,)
         if not all(rows.least >= LEAST and rows.norm <= LARGEST for rows in map(self._rows_of, ops)):
             return OUT_OF_RANGE
@@ -154,7 +155,7 @@ class MixedFactor:
         return ""
 
     def _go_over(self, why: str) -> None:
-        """Factor the values held in double precision, and keep to that."""
+        """Factor the values held in double precision, permanently."""
         if log_enabled(UNASKED):
             tell(f"mixed precision is given up, and the factor made in double precision: {why}", UNASKED)
         self._left, self._single, self._double = True, None, None  # their memory may be needed
@@ -168,7 +169,7 @@ class MixedFactor:
 
     @property
     def _running(self) -> Any:
-        """What solves."""
+        """The factor that solves."""
         self._recover()
         return self._double if self._gone_over else self._single
 
@@ -184,7 +185,7 @@ class MixedFactor:
             return self._double
 
     def _exact_of_kind(self) -> Any:
-        """The same, where L, D and the permutations belong to LDL^T if that was asked for."""
+        """The same, but L, D and the permutations belong to LDL^T if that was requested."""
         exact = self._exact()
         if self._problem.kind == "ldlt" and exact.symbolic.kind != "ldlt":
             raise NoSymmetricFactorError
@@ -194,11 +195,11 @@ class MixedFactor:
 
     @property
     def _checked(self) -> tuple[bool, ...]:
-        """For `refactor` of the factors: their values are symmetric where they have to be."""
+        """Arguments for `refactor` of the factors: their values are symmetric where required."""
         return () if self._problem.kind == "lu" else (True,)
 
     def refactor(self, values: Any, source: np.ndarray | None = None, *checked: bool) -> int:
-        """Factor new values; see `Factor.refactor`. Waits for the device, which says at once what is wrong."""
+        """Factor new values; see `Factor.refactor`. Waits for the device, so errors are raised immediately."""
         start = perf_counter()
         with self._device, self._lock:
             self._recover()
@@ -246,7 +247,7 @@ class MixedFactor:
         return -1
 
     def _must_be_symmetric(self, A: Any, canonical: np.ndarray | None) -> None:
-        """Refuse new values of a matrix that Cholesky and LDL^T are not for; `canonical`: they are on the host."""
+        """Raise for new values that are not valid for Cholesky and LDL^T; `canonical`: they are on the host."""
         kind, hermitian = self._problem.kind, self._problem.options.hermitian
         if canonical is not None:
             matrix.check_new_values(self._pattern, canonical, kind, hermitian)
@@ -254,7 +255,7 @@ class MixedFactor:
             raise matrix.not_hermitian(self._pattern, A.canonical(), kind, hermitian)
 
     def _recover(self) -> None:
-        """A factor of the values held, where a call that was to change it was left before its end."""
+        """Make a factor of the values held, after a call that was to change it was interrupted."""
         if self._left:
             if why := self._make_single(self._A.canonical()):
                 self._go_over(why)
@@ -281,13 +282,13 @@ class MixedFactor:
         return x
 
     def _solve(self, b: Any, trans: int) -> Any:
-        """By refinement; None where that has failed, and the factor in double precision has been made."""
+        """Solve by refinement; None if that has failed, and the factor in double precision has been made."""
         k = 1 if b.ndim == 1 else b.shape[1]
         columns = b.reshape((self.n, k), order="F")
         from_host = self.device_array is not None and type(b) is not self.device_array
         if from_host:
             columns = self._A.local(columns)
-        x, worst = self._A.full(columns.shape, np.nan), 0.0  # what is not finite has no solution
+        x, worst = self._A.full(columns.shape, np.nan), 0.0  # a right-hand side that is not finite has no solution
         for first, end in runs(np.isfinite(largest_of_columns(columns))):
             refined = refine(self._A, self._rows_of(trans), self._correct, columns[:, first:end], trans)
             self._count(refined)
@@ -303,11 +304,11 @@ class MixedFactor:
         self._counts["n_gmres"] += refined.iterations
 
     def _leave_single(self, error: float) -> None:
-        """Go over after a solve that did not converge."""
+        """Switch to double precision after a solve that did not converge."""
         self._go_over(f"refinement of answers from single precision came to a backward error of {error:.1e}")
 
     def _correct(self, r: Any, trans: int, size: np.ndarray | None = None) -> Any:
-        """op(A)^-1 r as the factor in single precision has it, of columns that are brought to one, within its range."""
+        """op(A)^-1 r by the factor in single precision, with columns scaled to one to stay within its range."""
         size = largest_of_columns(r) if size is None else size
         exponent = np.where(np.isfinite(size), -np.frexp(size)[1], 0).clip(-MOST_SHIFT, MOST_SHIFT)
         up, down = (self._factors(np.ldexp(1.0, sign * exponent)) for sign in (1, -1))
@@ -315,13 +316,13 @@ class MixedFactor:
         return d.astype(self._dtype, order="F") * down
 
     def _factors(self, of_columns: np.ndarray) -> Any:
-        """What multiplies columns by these."""
+        """Array of factors that multiply the columns."""
         return float(of_columns[0]) if of_columns.size == 1 else self._A.local(of_columns[None, :])
 
-    # ---- calls that nobody waits for
+    # ---- calls that do not wait
 
     def check(self) -> float:
-        """Nothing has to be waited for."""
+        """Does nothing: no call is pending."""
         return self._error
 
     def refactor_deferred(self, values: Any) -> None:
@@ -373,7 +374,7 @@ class MixedFactor:
         return self._exact().slogdet()
 
     def rcond(self) -> float:
-        """By refined solves."""
+        """Estimated by refined solves."""
         with self._device, self._lock:
             error = self._error
             inverse_norm = _core.inverse_norm(self._dtype.char, self.n, self.solve)
@@ -384,7 +385,7 @@ class MixedFactor:
         return rcond if np.isfinite(rcond) else 0.0
 
     def stats(self) -> dict[str, Any]:
-        """Those of the factor that solves, and which precision it has."""
+        """Statistics of the factor that solves, and its precision."""
         with self._device, self._lock:
             found = self._running.stats()
             other_bytes = self._double.stats()["bytes"] if self._double is not None and not self._gone_over else 0

@@ -1,4 +1,4 @@
-"""The matrix in double precision, which residuals are of: where its factor is, on the host or on a device."""
+"""The matrix in double precision, for residuals: on the host or on a device, like its factor."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from ...common.matrix import Pattern
 
 
 class DoubleMatrix(Protocol):
-    """Values on a pattern, and what refinement asks of them. Arrays have two dimensions and are Fortran-contiguous."""
+    """Values on a pattern, with the methods that refinement needs. Arrays are two-dimensional and
+    Fortran-contiguous."""
 
     def residual(self, b: Any, x: Any, trans: int) -> tuple[Any, Any]:
         """``b - op(A) x`` and ``|op(A)| |x| + |b|``."""
 
     def measured(self, b: Any, x: Any, trans: int) -> tuple[Any, np.ndarray]:
-        """``b - op(A) x``, and on the host, shape (k, 4), of each column the largest modulus of that, of x, of what
-        `residual` has second, and of the first over that; what is not finite may be NaN or Inf."""
+        """``b - op(A) x``, and on the host, shape (k, 4), for each column the largest modulus of that, of x, of the
+        second result of `residual`, and of the first divided by that; values that are not finite may be NaN or Inf."""
 
     def local(self, array: np.ndarray) -> Any:
-        """An array of the host where the matrix is."""
+        """Copy an array of the host to the side of the matrix."""
 
     def full(self, shape: tuple[int, int], value: float) -> Any:
-        """A new array there, of the dtype of the matrix."""
+        """A new array on that side, of the dtype of the matrix."""
 
     def canonical(self) -> np.ndarray:
         """The values, on the host."""
 
 
 class HostMatrix:
-    """On the host.
+    """A `DoubleMatrix` on the host.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Answers in double precision from a factor in single precision.
+"""Solutions in double precision from a factor in single precision.
 
 Plain refinement first, with residuals in double precision (J. H. Wilkinson, "Rounding Errors in Algebraic Processes",
 1963; J. Langou et al., SC 2006, for factors in single precision). It contracts by the condition number times the
@@ -6,9 +6,9 @@ precision of the factor. Where that is slow, the residual is solved for by GMRES
 Carson and N. J. Higham, SIAM J. Sci. Comput. 40 (2018), A817), and because the preconditioner is applied in single
 precision, by its flexible variant, which is then backward stable (M. Arioli and I. S. Duff, ETNA 33 (2009), 31).
 
-What the factor leaves out is no rounding error of double precision, so a norm alone is not trusted. Every row is looked
-at beside its own size (Oettli and Prager, Numer. Math. 6 (1964)). Rows that hold nothing but rounding errors stay large
-there; what they do to the solution then has to be no more than rounding errors of all rows would do.
+The errors of the factor are larger than rounding errors of double precision, so a norm alone is not sufficient. Every
+row is measured relative to its own size (Oettli and Prager, Numer. Math. 6 (1964)). Rows that hold nothing but rounding
+errors stay large; their effect on the solution must then not exceed that of rounding errors of all rows.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ... import _core
 from .matrices import DoubleMatrix, largest_of_columns
 
 EPS = float(np.finfo(np.float64).eps)
-#: Normwise backward errors up to which nothing is refined, as the core's ladder has it, and those of rows.
+#: Normwise backward errors up to which nothing is refined, as in the core's accuracy policy, and those of rows.
 ENOUGH, ROWS_ENOUGH = 8 * EPS, 100 * EPS
-#: What rows that stay above may do to a solution, in units of what rounding errors of rows do.
+#: Largest effect of rows that stay above on a solution, in units of the effect of rounding errors of rows.
 HARMLESS = 1e3
-#: Beside the largest unknown: what is below is taken for zero, which is what it may be in single precision.
+#: Relative to the largest unknown: smaller values count as zero, which they may be in single precision.
 NOTHING = 1e-30
-#: A step of plain refinement that leaves more of an error than this is slow; one by GMRES is the last.
+#: A step of plain refinement that leaves more of an error than this is slow; such a step by GMRES is the last.
 SLOW, USELESS = 0.25, 0.5
 MOST_STEPS = 30
 #: Of GMRES: vectors, residual at which it ends, restarts.
@@ -52,18 +52,18 @@ class Errors(NamedTuple):
         return (self.normwise <= ENOUGH) & (self.rowwise <= ROWS_ENOUGH)
 
     def fell(self, before: Errors, part: float) -> np.ndarray:
-        """Whether one of them that mattered has come down to this part of what it was."""
+        """Whether a relevant error has fallen to this part of its previous value."""
         normwise = (self.normwise <= part * before.normwise) & (before.normwise > ENOUGH)
         return normwise | ((self.rowwise <= part * before.rowwise) & (before.rowwise > ROWS_ENOUGH))
 
     def no_worse(self, before: Errors) -> np.ndarray:
-        """By rows only where the norm is good already: rounding errors of large rows come to the small ones first."""
+        """By rows only if the norm is good already: rounding errors of large rows reach the small ones first."""
         good = (before.normwise <= ENOUGH) & (self.normwise <= ENOUGH)
         return np.where(good, self.rowwise <= before.rowwise, self.normwise <= before.normwise)
 
 
 class Refined(NamedTuple):
-    """What refinement came to.
+    """Result of refinement.
 
     Attributes
     ----------
@@ -83,14 +83,14 @@ class Refined(NamedTuple):
 
 
 class Rows:
-    """What is known of the rows of op(A).
+    """Properties of the rows of op(A).
 
     Attributes
     ----------
     norm, least : float
-        The largest and the least sum of moduli; NaN where a value is.
+        The largest and the least sum of moduli; NaN if a value is.
     weights : array, shape (n, 1)
-        That bring all rows to one size.
+        Scale all rows to the same size.
     """
 
     def __init__(self, A: DoubleMatrix, n: int, trans: int):
@@ -106,22 +106,22 @@ class Solution:
         self.A, self.rows, self.b, self.trans = A, rows, b, trans
         self.x, self.r, self.size_of_b = A.full(b.shape, 0.0), b, largest_of_columns(b)
         self.size_of_r = self.size_of_b
-        whole = (self.size_of_b > 0).astype(float)  # what is not zero is all error
+        whole = (self.size_of_b > 0).astype(float)  # with x = 0, the error of every nonzero entry is 1
         self.errors = Errors(whole, whole.copy())
 
     def _errors(self, norms: np.ndarray) -> Errors:
-        """Of what `DoubleMatrix.measured` says."""
+        """Errors from the result of `DoubleMatrix.measured`."""
         sizes = zip(norms[:, 0].tolist(), norms[:, 1].tolist(), self.size_of_b.tolist(), strict=True)
         normwise = np.array([_core.backward_error(r, x, b, self.rows.norm) for r, x, b in sizes])
-        in_range = np.isfinite(norms[:, 2])  # else nothing is known
+        in_range = np.isfinite(norms[:, 2])  # else the errors are unknown
         return Errors(*(np.where(in_range, error, np.inf) for error in (normwise, norms[:, 3])))
 
     def solved(self, correct: Correct) -> Any:
-        """What the factor has for the residuals."""
+        """Corrections of the factor for the residuals."""
         return correct(self.r, self.trans, self.size_of_r)
 
     def add(self, d: Any) -> None:
-        """Take a step, in the columns where it does no harm."""
+        """Take a step, in the columns in which it does not increase the error."""
         x = self.x + d
         r, norms = self.A.measured(self.b, x, self.trans)
         errors = self._errors(norms)
@@ -132,7 +132,7 @@ class Solution:
         self.errors = Errors(*(np.where(kept, new, old) for new, old in zip(errors, self.errors, strict=True)))
 
     def column(self, k: int) -> Solution:
-        """One of them by itself."""
+        """One column as a separate solution."""
         one = object.__new__(Solution)
         one.A, one.rows, one.trans = self.A, self.rows, self.trans
         one.b, one.x, one.r = (array[:, k : k + 1] for array in (self.b, self.x, self.r))
@@ -141,15 +141,15 @@ class Solution:
         return one
 
     def put(self, k: int, one: Solution) -> None:
-        """`column`, the other way."""
+        """Store the result of `column` back."""
         self.x[:, k] = one.x[:, 0]
         for errors, error in zip(self.errors, one.errors, strict=True):
             errors[k] = error[0]
 
     def is_accurate(self, correct: Correct) -> bool:
-        """Of one column: settled, or what its residual does is nothing beside what rounding errors may do.
+        """Whether one column is converged, or its residual has less effect than rounding errors may have.
 
-        That is seen in every unknown: two solves for rounding errors of all rows say how far each may be off.
+        The test covers every unknown: two solves for rounding errors of all rows bound the error of each.
         """
         if self.errors.converged[0]:
             return True
@@ -179,7 +179,7 @@ def refine(A: DoubleMatrix, rows: Rows, correct: Correct, b: Any, trans: int) ->
 
 
 def plain(solution: Solution, correct: Correct) -> int:
-    """Steps of refinement while they are fast; their number."""
+    """Refine while the steps are fast; the number of steps."""
     for step in range(MOST_STEPS):
         before = solution.errors
         if before.converged.all():
@@ -191,7 +191,8 @@ def plain(solution: Solution, correct: Correct) -> int:
 
 
 def by_gmres(solution: Solution, correct: Correct) -> tuple[bool, int, int]:
-    """Steps of one solution by GMRES while they help: whether it is accurate, their number, and that of iterations."""
+    """Refine one solution by GMRES while steps help: whether it is accurate, and the numbers of steps and
+    iterations."""
     iterations = 0
     for step in range(RESTARTS):
         before = solution.errors
@@ -218,7 +219,7 @@ def gmres(solution: Solution, correct: Correct) -> tuple[Any, int]:
     for j in range(VECTORS):
         z = correct(basis[j] / weights, trans)
         w = -solution.A.residual(nothing, z, trans)[0] * weights
-        for _ in range(2):  # twice is enough
+        for _ in range(2):  # two passes suffice
             for i, q in enumerate(basis):
                 h = dot(q, w)
                 w = w - h * q

@@ -25,12 +25,12 @@ from ..device.program import Buffers
 MOST_PLACES = constant(SHARED, "MOST_PLACES")
 LONG_ARRAYS = struct("columns/sflu.cuh", "LongArrays")
 TRAILING_ARRAYS = struct("columns/sflu.cuh", "TrailingArrays")
-LONG_SCALARS = constant(SHARED, "COLUMN_WARPS")  # that a block keeps for long columns
+LONG_SCALARS = constant(SHARED, "COLUMN_WARPS")  # scalars that a block stores for long columns
 
 
 @dataclass(frozen=True)
 class Tuning(Grouping):
-    """How columns are worked off; other values than these are for measurements and tests.
+    """Options of the columns' factorization; other values than the defaults are for measurements and tests.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class ColumnFactorization(Part):
     division : int
     tuning : Tuning
     trailing : Trailing, optional
-        Whoever takes the columns behind the division as the last tickets.
+        Takes the columns after the division as the last tickets.
     """
 
     def __init__(self, arrays: ColumnArrays, division: int, tuning: Tuning, trailing: Any = None):
@@ -82,7 +82,7 @@ class ColumnFactorization(Part):
         return lists
 
     def ready(self) -> None:
-        """Upload what a factorization reads, and load its kernels."""
+        """Upload the arrays that a factorization reads, and load its kernels."""
         self._arrays.ready()
         self.launches.ready()
         self._long_arrays, self._follows  # noqa: B018
@@ -92,7 +92,7 @@ class ColumnFactorization(Part):
 
     @cached_property
     def _long_arrays(self) -> dict[str, Buffer | None]:
-        """Lists of long columns on the device, and which of them a ticket is."""
+        """Lists of long columns on the device, and the ticket of each."""
         if not self.long_columns.size:
             return dict.fromkeys(LONG_ARRAYS.names or ())
         first = self.launches.groups.range[::2]
@@ -102,7 +102,7 @@ class ColumnFactorization(Part):
 
     @cached_property
     def _follows(self) -> Buffer | None:
-        """Columns that follow another one of the same pattern, where places have to be searched."""
+        """Columns with the same pattern as the previous one, if places have to be searched."""
         plan = self._arrays.plan
         return None if self.mapped else self.upload(_core.columns_that_follow(plan.col_ptr, plan.row, plan.diag))
 
@@ -141,18 +141,18 @@ class ColumnFactorization(Part):
 
 
 def factor_words(n: int) -> dict[str, int]:
-    """What a factorization writes besides L + U, zero at first [bytes]."""
+    """Arrays that a factorization writes besides L + U, initially zero [bytes]."""
     return {"done": 4 * n, "control": TICKET_BYTES}
 
 
 def is_mapped(plan: ColumnPlan) -> bool:
-    """Whether places come from the map; the kernel counts them, and entries, by 32 bits then."""
+    """Whether places come from the map; the kernel then counts them, and entries, with 32 bits."""
     few = max(plan.nnz, plan.map.size) <= np.iinfo(np.int32).max
     return bool(plan.has_maps and plan.map.dtype == np.uint16 and few)
 
 
 def places_of_a_warp(plan: ColumnPlan, block_capacity: int) -> int:
-    """Places that a warp keeps: those of the longest column of L, if half of the `block_capacity` of a block has them
+    """Places that a warp stores: those of the longest column of L, if they fit half of the `block_capacity` of a block
     [bytes]."""
     longest = int((plan.col_ptr[1:] - plan.diag).max(initial=2))
     return min(longest, block_capacity // (4 * (LONG_SCALARS)), MOST_PLACES) & ~1

@@ -16,9 +16,9 @@ from ...errors import EngineUnavailableError
 from ..columns.plan import LuPattern
 
 FILE = "columns/sflu_symbolic.cu"
-GUESS = 8  # rows of L + U that there is room for at first, for every entry of A
+GUESS = 8  # capacity for rows of L + U at first, per entry of A
 RESERVED_BYTES, WARP = (constant("shared/columns.hpp", name) for name in ("RESERVED_SHARED_BYTES", "WARP_SIZE"))
-MOST_RESIDENT = 32  # blocks of a warp that a multiprocessor can have
+MOST_RESIDENT = 32  # one-warp blocks that a multiprocessor can have
 
 
 def unsupported(device: Any, n: int) -> str:
@@ -45,7 +45,7 @@ def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarr
     DeviceMemoryError
         L + U do not fit.
     EngineUnavailableError
-        The rows of a column have no room in shared memory.
+        The rows of a column do not fit shared memory.
     """
     n = len(ptr) - 1
     if n == 0:
@@ -63,7 +63,7 @@ def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarr
 
 
 class Search:
-    """What the kernel reads and writes on the device."""
+    """Arrays that the kernel reads and writes on the device."""
 
     def __init__(self, device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarray, col_perm: np.ndarray):
         self.device, self.n = device, len(ptr) - 1
@@ -76,7 +76,7 @@ class Search:
         self.kernel = device.kernel(FILE, "sflu_symbolic", "d", 0)
 
     def run(self, capacity: int) -> int:
-        """Rows found; with more than `capacity` they are not complete."""
+        """Number of rows found; if it exceeds `capacity` they are not complete."""
         device, own = self.device, self.buffers
         own |= {"rows": device.empty(4 * capacity), "done": device.zeros(4 * self.n)}
         own |= {"used": device.zeros(8), "tickets": device.zeros(4)}
@@ -84,7 +84,7 @@ class Search:
         return int(self.download("used", np.dtype(np.int64))[0])
 
     def launch(self, capacity: int) -> None:
-        """The kernel alone; `used`, `done` and `tickets` are zero."""
+        """Launch the kernel; `used`, `done` and `tickets` are zero."""
         stream, shared = self.device.own_stream(), 4 * _core.bitmap_words(self.n)
         pointers = {name: buffer.pointer for name, buffer in self.buffers.items()}
         resident = max(1, min(MOST_RESIDENT, self.device.shared_memory_bytes // (shared + RESERVED_BYTES)))
@@ -99,7 +99,7 @@ class Search:
         return array
 
     def result(self, used: int) -> LuPattern:
-        """Columns in their order."""
+        """Columns in ascending order."""
         int32, int64 = np.dtype(np.int32), np.dtype(np.int64)
         begin, rows = self.download("begin", int64), self.download("rows", int32, used)
         upper, lower = self.download("upper", int32), self.download("lower", int32)

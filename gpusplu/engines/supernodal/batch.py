@@ -1,4 +1,5 @@
-"""Many systems of one pattern in lockstep on a device: a lane of a warp each (docs/internals/engines/supernodal.md)."""
+"""Many systems of one pattern in lockstep on a device: one lane of a warp each
+(docs/internals/engines/supernodal.md)."""
 
 from __future__ import annotations
 
@@ -29,15 +30,15 @@ if TYPE_CHECKING:
 HALF = (
     "a refactorization of this batch was interrupted, so some systems have new values and others old ones: refactor it"
 )
-#: What `report` says of every system.
+#: Fields of `report` for every system.
 REPORTED = struct("shared/lockstep.hpp", "LockstepReport")
 
 
 class LockstepBatch:
     """Factors of `count` systems on a device; the interface of engines' batches.
 
-    Commands go to the caller's stream, and nothing waits but `report`, `errors`, `steps`, `slogdet`, `values`,
-    `take_accumulated` and calls with arrays of the host.
+    Commands go to the caller's stream, and only `report`, `errors`, `steps`, `slogdet`, `values`, `take_accumulated`
+    and calls with arrays of the host wait.
 
     Raises
     ------
@@ -50,14 +51,14 @@ class LockstepBatch:
         self._program, self._device = program, program.device
         self._dtype, self._groups = program.dtype, -(-count // LANES)
         self._lock, self._interrupted = RLock(), Interrupted([program.device])
-        self._half = False  # a refactorization did not come to its end
+        self._half = False  # a refactorization did not complete
         self._stream: Stream | None = None
         self._event: Any = None
-        self._busy = False  # nobody has waited for the last commands
-        self._unchecked = False  # calls were made that nobody has looked after
+        self._busy = False  # there was no wait for the last commands
+        self._unchecked = False  # calls were made without a check
         self._captured = False  # graphs of the caller's have commands of this batch, and may run at any time
-        self._known: set[str] = set()  # kinds of calls whose kernels have run
-        self._taken: Any = None  # event: the values of the last refactorization are in lanes
+        self._known: set[str] = set()  # kinds of calls with kernels that have run
+        self._taken: Any = None  # event after which the values of the last refactorization are in lanes
         self._copies: SystemCopies | None = None
         device = self._device
         self.device_array = device.array_class
@@ -76,7 +77,7 @@ class LockstepBatch:
     def __del__(self) -> None:
         try:
             self._interrupted.keep((self._memory, self._copies))
-            if self._busy:  # its memory must not be given away before
+            if self._busy:  # its memory must not be freed before
                 with self._device:
                     self._begin().synchronize()
         except Exception:  # at the end of the process there may be no CUDA any more, nor `suppress`
@@ -91,7 +92,7 @@ class LockstepBatch:
     def _refactor(
         self, values: Any, source: np.ndarray | None, between: Callable[[Stream], None] | None = None
     ) -> None:
-        """`between`: adds commands that need the values in lanes, and not the factors."""
+        """`between`: adds commands that need the values in lanes, but not the factors."""
         with self._device, self._lock, self._interrupted:
             stream = self._begin()
             pointer, held = self._on_device(stream, values)
@@ -108,9 +109,9 @@ class LockstepBatch:
     def solve_overlapped(
         self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, host_work: HostWork
     ) -> Any:
-        """`refactor` where values and source are given, then `solve`, while the host works on some of the systems.
+        """`refactor` if values and source are given, then `solve`, while the host works on some of the systems.
 
-        Systems some of whose pivots were replaced are not refined: they need other pivots.
+        Systems with replaced pivots are not refined: they need other pivots.
         """
         with self._device, self._lock, self._interrupted:
             copies = self._copies = self._copies or SystemCopies(self._device, self._dtype, self.nnz)
@@ -126,7 +127,7 @@ class LockstepBatch:
                 copies.stream.synchronize()
                 host_work.work(copies.values[: len(host_work.stale)], copies.rhs)
 
-            stream.wait(copies.stream.record())  # what comes next in it may write to what is copied
+            stream.wait(copies.stream.record())  # later commands of the stream may overwrite what is copied
             return self._solve(b, trans, None, work)
 
     def solve(self, b: Any, trans: int = 0, out: np.ndarray | None = None) -> Any:
@@ -137,7 +138,7 @@ class LockstepBatch:
         return self._solve(b, trans, out)
 
     def _solve(self, b: Any, trans: int, out: np.ndarray | None, host_work: Callable[[], None] | None = None) -> Any:
-        """`host_work`: what the host does meanwhile."""
+        """`host_work`: called meanwhile."""
         with self._device, self._lock, self._interrupted:
             stream = self._begin()
             self._must_be_whole()
@@ -159,11 +160,11 @@ class LockstepBatch:
             return found
 
     def report(self) -> np.ndarray:
-        """Of every system, type REPORTED; waits."""
+        """Status of every system, type REPORTED; waits."""
         return self._reported(self._read("factoring", REPORT, self.count))
 
     def _reported(self, given: np.ndarray) -> np.ndarray:
-        """What the kernels noted, as type REPORTED."""
+        """The status that the kernels wrote, as type REPORTED."""
         found = np.zeros(self.count, REPORTED)
         largest, upper = (real_of(given[name], self._dtype) for name in ("entry", "upper"))
         found["multiplier"] = real_of(given["multiplier"], self._dtype)
@@ -226,7 +227,7 @@ class LockstepBatch:
                 return self._read_buffer(to, nbytes).view(self._dtype)
 
     def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        """Entries of every system's inverse on the pattern, and how good they are, found on the host; waits."""
+        """Entries of every system's inverse on the pattern, and their errors, computed on the host; waits."""
         program, groups = self._program, range(self._groups)
         found = [self._inverse_of_group(program.core, program.pattern, group) for group in groups]
         entries, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -241,14 +242,14 @@ class LockstepBatch:
         found: tuple[np.ndarray, np.ndarray] = core.inverse_on_pattern(pattern.ptr, pattern.ind, *arrays)
         return found
 
-    # ---- calls that nobody waits for: what they say adds up in the tallies
+    # ---- calls that do not wait: their status accumulates on the device
 
     def enqueue_deferred(
         self, values: Any = None, source: np.ndarray | None = None, b: Any = None, trans: int = 0, x: Any = None
     ) -> Any:
         """`refactor` with `values`, `solve` with `b` and to `x`, or both; may become part of a graph of the caller's.
 
-        Arrays are the device's and as kernels take them; `x` may be `b`.
+        Arrays are on the device, in the layout of the kernels; `x` may be `b`.
         """
         kind = "refactor" if b is None else "solve" if values is None else "refactor_solve"
         with self._device, self._lock, self._interrupted:
@@ -290,7 +291,7 @@ class LockstepBatch:
         commands.add_up(stream, values is not None, pointer(x) if columns else 0, columns)
 
     def take_accumulated(self) -> AccumulatedLaneStatus | None:
-        """What such calls have said of every system, which is forgotten; None if there was none. Waits, if so.
+        """Accumulated status of such calls for every system, then reset; None if there was none. Waits if there was.
 
         Raises
         ------
@@ -319,7 +320,7 @@ class LockstepBatch:
             raise RuntimeError(HALF)
 
     def _begin(self) -> Stream:
-        """The caller's stream, behind everything that was asked before.
+        """The caller's stream, ordered after all earlier commands.
 
         Raises
         ------
@@ -335,14 +336,14 @@ class LockstepBatch:
         return stream
 
     def _leave(self, stream: Stream, held: Buffer | None = None) -> None:
-        """The host goes on without waiting; `_begin` on another stream will. `held`: read until then."""
+        """The host continues without waiting; `_begin` on another stream will wait. `held`: read until then."""
         if held is not None:
             with outliving(self._device, held):
                 stream.synchronize()
         self._event, self._busy = stream.record(), held is None
 
     def _on_device(self, stream: Stream, array: Any) -> tuple[int, Buffer | None]:
-        """Where a C-contiguous array is on the device, and the copy of one on the host."""
+        """Address of a C-contiguous array on the device, and the copy if the array was on the host."""
         if type(array) is self._device.array_class:
             return self._device.pointer(array), None
         copy: Buffer = self._device.upload(array)
@@ -361,7 +362,7 @@ class LockstepBatch:
         return self._read_buffer(self._memory[name], count * dtype.itemsize).view(dtype)
 
     def _read_buffer(self, buffer: Buffer, nbytes: int, offset: int = 0) -> np.ndarray:
-        """Bytes of a buffer, after all that was asked for."""
+        """Bytes of a buffer, after all submitted commands."""
         with self._device, self._lock, self._interrupted:
             self._must_be_whole()
             stream, found = self._begin(), np.empty(nbytes, np.uint8)
@@ -382,9 +383,9 @@ class SystemCopies:
     Attributes
     ----------
     stream : Stream
-        That copies; beside the caller's.
+        Of the copies; concurrent with the caller's.
     values, rhs : ndarray
-        Shapes (systems, nnz) and (systems, n) or (systems, n, k); there when the stream has come to its end.
+        Shapes (systems, nnz) and (systems, n) or (systems, n, k); complete after the stream is synchronized.
     """
 
     def __init__(self, device: Any, dtype: np.dtype, nnz: int):
@@ -396,7 +397,7 @@ class SystemCopies:
         self._gathered: Buffer | None = None
 
     def take_rhs(self, b: Any, systems: list[int], ready: Any) -> None:
-        """Copy right-hand sides of these systems, behind the event `ready` where `b` is on the device."""
+        """Copy right-hand sides of these systems, after the event `ready` if `b` is on the device."""
         if type(b) is not self._device.array_class:
             self.rhs = b[systems]
             return
@@ -406,7 +407,7 @@ class SystemCopies:
             self.stream.copy(row.ctypes.data, self._device.pointer(b) + system * row.nbytes, row.nbytes)
 
     def take_values(self, commands: LaneCommands, systems: list[int], stream: Stream) -> None:
-        """Copy values of these systems, which `stream` gathers."""
+        """Copy values of these systems, gathered by `stream`."""
         if systems != self._systems:
             self._reserve(systems)
         if self._numbers is not None and self._gathered is not None:
@@ -416,17 +417,17 @@ class SystemCopies:
             self.stream.copy(self.values.ctypes.data, self._gathered.pointer, self.values.nbytes)
 
     def _reserve(self, systems: list[int]) -> None:
-        """Have memory for the values of these."""
+        """Allocate memory for the values of these."""
         self._systems, self._numbers, self._gathered = None, None, None
         self.values = self._pinned(self.values, (len(systems), self._nnz))
         if systems:
             gathered = self._device.empty(self.values.nbytes)
-            self._numbers = self._device.upload(np.array(systems, np.int32))  # behind the allocation
+            self._numbers = self._device.upload(np.array(systems, np.int32))  # after the allocation
             self._gathered = gathered
         self._systems = systems
 
     def _pinned(self, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """An array of this shape, the one that is there if it has it."""
+        """An array of this shape, the existing one if its shape matches."""
         if array.shape == shape:
             return array
         made: np.ndarray = self._device.pinned(self._dtype, math.prod(shape)).reshape(shape)
@@ -434,14 +435,14 @@ class SystemCopies:
 
 
 def real_of(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Numbers whose leading bits these are (kernels/common/pivots.cuh)."""
+    """Numbers with these leading bits (kernels/common/pivots.cuh)."""
     if dtype.char in "fF":
         return bits.view(np.float32).astype(float)
     return (bits.astype(np.uint64) << np.uint64(32)).view(float)
 
 
 def make_batch(problem: Problem, analysis: Analysis, device: Any, count: int) -> LockstepBatch | None:
-    """Memory and kernels for `count` systems; None where pivots cannot be fixed or a front is too large.
+    """Memory and kernels for `count` systems; None if pivots cannot be fixed or a front is too large.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Pieces of a plan that are dealt to several devices (front_mapping.py), and what is sent between them."""
+"""Branches of a plan that are mapped to several devices (front_mapping.py), and the data sent between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...cost.model import Costs
 from ...cuda.layout import constant
 from .plan import SHARED
 
-ALIGN = constant(SHARED, "ARENA_ALIGN")  # scalars that every front's part of an arena is rounded up to
+ALIGN = constant(SHARED, "ARENA_ALIGN")  # scalars that every front's part of an arena is rounded up to a multiple of
 
 
 class Branch(NamedTuple):
@@ -23,7 +23,7 @@ class Branch(NamedTuple):
     seconds : float
         Predicted for the device that the plan is for [s].
     roots : tuple of int
-        Fronts whose parents are elsewhere, or that have none.
+        Fronts with parents elsewhere, or without parents.
     """
 
     begin: int
@@ -33,7 +33,7 @@ class Branch(NamedTuple):
 
 
 class Link(NamedTuple):
-    """Between any two devices: bytes a second, seconds of a copy besides, and of launches for a stage of a front."""
+    """Link of two devices: bytes per second, latency of a copy, and seconds of the launches for a stage of a front."""
 
     rate: float
     seconds: float
@@ -44,13 +44,13 @@ class Link(NamedTuple):
 
 
 def link_of(costs: Costs, peers: bool) -> Link:
-    """Of devices that reach each other, or by way of the host."""
+    """Link of devices with peer access, or through the host."""
     known = costs["supernodal.link"]
     return Link(1 / known["byte" if peers else "byte_by_host"], known["copy"], known["launch"])
 
 
 class Fronts:
-    """What the search has to know of a plan."""
+    """Properties of a plan that the search needs."""
 
     def __init__(self, plan: Any):
         self.plan, self.parent, self.is_large = plan, np.asarray(plan.parent), plan.is_large
@@ -66,20 +66,20 @@ class Fronts:
         return branch.end - branch.begin == 1 and bool(self.is_large[branch.begin])
 
     def seconds(self, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
-        """Predicted for a factorization of each."""
+        """Predicted seconds of a factorization of each range."""
         begin, end = (np.array(side, np.int32) for side in zip(*ranges, strict=True))
         found: np.ndarray = _core.range_seconds(self.plan._core, begin, end)[0]
         return found
 
     def branches(self, groups: Sequence[tuple[int, int, tuple[int, ...]]]) -> list[Branch]:
-        """Of ranges and their roots."""
+        """Branches of ranges and their roots."""
         if not groups:
             return []
         found = self.seconds([group[:2] for group in groups])
         return [Branch(begin, end, float(s), roots) for (begin, end, roots), s in zip(groups, found, strict=True)]
 
     def trees(self) -> list[Branch]:
-        """The forest as one piece."""
+        """The forest as one branch."""
         roots = np.flatnonzero(self.parent < 0)
         return self.branches([(0, len(self.parent), tuple(map(int, roots)))])
 
@@ -89,7 +89,7 @@ class Fronts:
         return branch.end - branch.begin > 1 and bool(self.is_large[branch.roots[0]])
 
     def cut(self, branch: Branch, grain: float) -> list[Branch]:
-        """Smaller pieces; of many small subtrees, runs of about `grain` seconds."""
+        """Smaller branches; of many small subtrees, runs of about `grain` seconds."""
         begin, root = branch.begin, branch.roots[-1]
         has_one_root = len(branch.roots) == 1
         roots = self.children(root) if has_one_root else list(branch.roots)
@@ -115,10 +115,10 @@ class Fronts:
 
 
 def place_of(begins: list[int], front: int) -> int:
-    """Of the piece that has a front, among those that begin there; -1 for none."""
+    """Index of the branch that has a front, given the begins of all; -1 for none."""
     return int(np.searchsorted(begins, front, side="right")) - 1 if front >= 0 else -1
 
 
 def sent(fronts: Fronts, branch: Branch, above: Branch) -> int:
-    """What a piece leaves to another one [bytes]."""
+    """Data that a branch sends to another one [bytes]."""
     return sum(int(fronts.block_bytes[r]) for r in branch.roots if above.begin <= fronts.parent[r] < above.end)

@@ -1,4 +1,4 @@
-"""Schur complements that fronts on a device leave: all fronts but the last one, the interface, are factored."""
+"""Schur complements of fronts on a device: all fronts but the last one, the interface, are factored."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ComplementProgram(FrontProgram):
         stream.launch(kernel, self.blocks(order, 1, 8), THREADS, 0, args)
 
     def gather(self, stream: Stream, buffers: Buffers, entries: np.ndarray, to: int) -> None:
-        """Some canonical values, always the same ones, to an address."""
+        """Copy some canonical values, always the same ones, to an address."""
         if self._entries is None:
             self._entries = self.upload(entries.astype(np.int64))
             self.device.own_stream().synchronize()
@@ -82,7 +82,7 @@ class ComplementProgram(FrontProgram):
 
 
 def assembly_of(plan: Plan) -> dict[str, np.ndarray | None]:
-    """What the kernel is told of the interface, by the names of its arguments."""
+    """The kernel's arguments about the interface, by name."""
     last, m = plan.nf - 1, int(plan.n_interface)
     children = children_of(plan, last)
     entries = slice(*plan.entry_ptr[last : last + 2].tolist())
@@ -135,7 +135,7 @@ def make_program(
 
 
 class DeviceComplement:
-    """Fronts of an interior on a device, of which nothing is used but the Schur complement that they leave."""
+    """Fronts of an interior on a device, used only for their Schur complement."""
 
     def __init__(self, program: ComplementProgram, options: Options, device_memory: int | None):
         self._program, self._device_memory = program, device_memory
@@ -144,13 +144,13 @@ class DeviceComplement:
         self._recorded: Recorded | None = None
 
     def factor(self, canonical: np.ndarray, reserved_bytes: int) -> np.ndarray | None:
-        """The complement of canonical values, shape (m, m), Fortran-contiguous; None where the pivots were not fit, or
-        memory is short beside another factor of that many bytes."""
+        """The complement of canonical values, shape (m, m), Fortran-contiguous; None if the pivots were not acceptable,
+        or memory is short besides another factor of that many bytes."""
         with self._device, self._lock, self._interrupted:
             first, recorded = self._recorded is None, self._workspace(reserved_bytes)
             if recorded is None:
                 return None
-            if not first:  # a graph pays
+            if not first:  # a graph pays off
                 recorded.graph("factor")
             stream = recorded.begin()
             recorded.send(stream, recorded.buffers.values.pointer, canonical)
@@ -162,8 +162,8 @@ class DeviceComplement:
             return complement
 
     def refactor(self, values: Any, entries: np.ndarray, reserved_bytes: int) -> tuple[Any, Any, Any] | None:
-        """The complement of values in the caller's order on the device, there; besides these canonical `entries`, and
-        all of them. None as `factor` has it, or where values are not finite or not symmetric."""
+        """The complement of values in the caller's order on the device, left there; also these canonical `entries`, and
+        all of them. None as in `factor`, or if values are not finite or not symmetric."""
         with self._device, self._lock, self._interrupted:
             recorded = self._workspace(reserved_bytes)
             if recorded is None:
@@ -183,7 +183,7 @@ class DeviceComplement:
             return (complement, some, canonical) if self._are_fit(recorded.status()) else None
 
     def _workspace(self, reserved_bytes: int) -> Recorded | None:
-        """Made at first; None where memory is short."""
+        """Allocated on first use; None if memory is short."""
         if self._recorded is None:
             allowed = self._device_memory
             with suppress(DeviceMemoryError):

@@ -20,7 +20,7 @@ class Determinants(OverDiagonal):
 
     @cached_property
     def _outer(self) -> tuple[float, float]:
-        """What is the same for all values."""
+        """The part that is the same for all values."""
         return outer_determinant(self._plan)
 
     def slogdet(self, stream: Stream, factor: Buffer) -> tuple[Any, float]:
@@ -35,6 +35,6 @@ class Determinants(OverDiagonal):
             stream.read(signs, out.pointer, signs.nbytes)
             stream.read(logs, out.pointer + signs.nbytes, logs.nbytes)
         sign, shift = self._outer
-        if self._plan.cholesky:  # of large fronts it is the triangle that was inverted
+        if self._plan.cholesky:  # for large fronts it is the inverted triangle
             return 1.0, shift - float((logs * np.where(are_tiles(self._plan), 2, 1)).sum())
         return sign * np.conj(joined(signs)), shift - float(logs.sum())

@@ -1,4 +1,4 @@
-"""Where the inverted diagonal blocks lie in a factor of fronts, for kernels that look at nothing else."""
+"""Positions of the inverted diagonal blocks in a factor of fronts, for kernels that read nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK = struct(SHARED, "DiagonalBlock")
 
 
 class OverDiagonal(Part):
-    """A kernel that looks at the diagonal blocks of factors by one plan that does not stream."""
+    """A kernel that reads the diagonal blocks of factors by one plan that does not stream."""
 
     def __init__(self, device: Any, plan: Plan):
         super().__init__(device, np.dtype(plan.scalar), plan.cholesky)
@@ -32,7 +32,7 @@ class OverDiagonal(Part):
         return self.upload(blocks), blocks
 
     def _launch(self, stream: Stream, kernel: Any, factor: Buffer, **fields: Any) -> None:
-        """Launch the kernel, once what its arguments point to is there."""
+        """Launch the kernel, after its arguments have been uploaded."""
         on_device, blocks = self._blocks
         count, order = len(blocks), int(blocks["order"].max())
         self.device.own_stream().synchronize()
@@ -47,7 +47,7 @@ def are_tiles(plan: Plan) -> np.ndarray:
 
 
 def blocks_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
-    """Order of the diagonal blocks of each front, the last one aside, and their number."""
+    """Order of the diagonal blocks of each front, except the last one, and their number."""
     size = np.where(plan.is_large, int(plan.large_tile), PANEL)
     return size, -(-np.asarray(plan.width, dtype=np.int64) // size)
 

@@ -1,8 +1,8 @@
-"""A batch of systems dealt over several devices: each has some of them, side by side as one device has all.
+"""A batch of systems distributed over several devices: each has some of them, in lockstep as on a single device.
 
-Arrays of the caller's on a device are on the first one. What the others need of them is copied there behind what the
-caller's stream was given, and what they make of it comes back to it; by way of the host where they do not reach each
-other, which waits. What is on the host goes to all devices at once, a thread each.
+The caller's arrays on a device are on the first one. The parts that the other devices need are copied to them after the
+earlier commands of the caller's stream, and their results are copied back; through the host, with a wait, if the
+devices have no peer access. Arrays on the host go to all devices concurrently, one thread each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .lockstep import LANES
 
 
 def shares(count: int, speeds: Sequence[float]) -> list[int]:
-    """How many of `count` systems each device gets: whole groups of a warp's lanes where there are enough, and in any
+    """How many of `count` systems each device gets: whole groups of a warp's lanes if there are enough, and in any
     case some for the first one."""
     step = LANES if count >= LANES * len(speeds) else 1
     ends = np.cumsum(speeds) / sum(speeds) * count
@@ -96,20 +96,20 @@ class DistributedBatch:
     # ---- between the devices
 
     def _together(self, call: Callable[[int], Any]) -> list[Any]:
-        """The results of `call` for every device, which wait for the host each in a thread of its own."""
+        """The results of `call` for every device; each waits for the host in its own thread."""
         with failures(self._devices):
             pool = ThreadPoolExecutor(len(self._batches))
             futures = [pool.submit(call, k) for k in range(len(self._batches))]
             try:
                 wait(futures)
             finally:
-                pool.shutdown(wait=False)  # nobody is waited for but by `wait`, which signals get through to
+                pool.shutdown(wait=False)  # only `wait` waits, which signals can interrupt
             return [one.result() for one in futures]
 
     @contextmanager
     def _spread(self, array: Any) -> Iterator[list[Any]]:
-        """The systems' parts of an array on the first device, each on their own device. What the first device is given
-        meanwhile runs beside the copies, and ahead of whatever may change the array."""
+        """The systems' parts of an array on the first device, each on their own device. Commands that the first device
+        gets meanwhile run concurrently with the copies, and before any later change of the array."""
         lead, parts, ends = self._lead, [array[which] for which in self._ranges], []
         with lead:
             begin = lead.caller_stream().record()
@@ -126,9 +126,9 @@ class DistributedBatch:
                     lead.caller_stream().wait(end)
 
     def _copy(self, source: Any, array: Any, target: Any, to: Any, begin: Any = None) -> Any:
-        """Copy a C-contiguous array, ahead of what the target's stream will be given: behind `begin`, an event, and the
-        one that it is done by is returned; else behind what the source's stream was given, and ahead of what it will
-        be."""
+        """Copy a C-contiguous array before later commands of the target's stream. With `begin`, the copy runs after
+        that event, and its completion event is returned; else it runs after the earlier commands of the source's
+        stream, and before later ones."""
         with failures(self._devices):
             if not source.reaches(target):
                 with source:

@@ -38,11 +38,11 @@ class SupernodalEngine(DeviceEngine):
         return super().unsupported(problem)
 
     def analyze(self, problem: Problem) -> Analysis:
-        """The ordering whose plan promises the fastest factorization and solve."""
+        """The ordering with the plan that predicts the fastest factorization and solve."""
         return problem.memo(self._key(problem), lambda: self._planned(problem))  # type: ignore[no-any-return]
 
     def _key(self, problem: Problem) -> Hashable:
-        """Of the analysis: a plan is made for the precision of a factor."""
+        """Key of the analysis: a plan is made for the precision of a factor."""
         return (self.name, "single") if problem.options.precision == "mixed" else self.name
 
     def _planned(self, problem: Problem) -> Analysis:
@@ -52,11 +52,11 @@ class SupernodalEngine(DeviceEngine):
         return self.plan(problem, candidates, problem.dtype)
 
     def plan(self, problem: Problem, candidates: list[Any], dtype: np.dtype) -> Analysis:
-        """The best of several analyses, planned within the memory that may be used."""
+        """The best of several analyses, planned within the usable memory."""
         from .memory import plan_within
 
         request = problem.request
-        if request.devices and not request.systems:  # a batch is dealt system by system
+        if request.devices and not request.systems:  # a batch is distributed by systems
             from .shared_memory import plan_shared
 
             arguments = candidates, problem.pattern, dtype, self.devices(problem), request.device_memory
@@ -108,13 +108,13 @@ class SupernodalEngine(DeviceEngine):
             return SharedFactor(*known, replan=replan)
 
     def replan(self, problem: Problem, dtype: np.dtype, cpu: Any) -> Any:
-        """The program of the pivots of LDL^T that the CPU engine found, columns that it delayed and all."""
+        """The program with the pivots of LDL^T that the CPU engine found, delayed columns included."""
         pairs = np.flatnonzero(cpu.pivots()[1]).astype(np.int32)
         core = cpu.symbolic.with_pivots(cpu.pivot_columns, pairs)
         return self.upload(problem, self.plan(problem, [core], dtype), dtype, cpu.pivot_columns)
 
     def upload(self, problem: Problem, analysis: Analysis, dtype: np.dtype, pivots: np.ndarray | None = None) -> Any:
-        """The program that all factors of this type on the pattern share or, with `pivots`, one of its own order."""
+        """The program that all factors of this type on the pattern share or, with `pivots`, one with its own order."""
         from .program import FrontProgram
 
         plan = analysis.plan

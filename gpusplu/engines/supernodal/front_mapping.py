@@ -1,16 +1,16 @@
-"""Fronts dealt to several devices: branches of the tree by predicted seconds, and the fronts above them one by one, or
-several devices at each.
+"""Mapping of fronts to several devices: branches of the tree by predicted seconds, and the fronts above them one by
+one, or several devices for each.
 
-A branch is a run of sibling subtrees, a range of the postorder; below a front that is not large nothing is cut. The
+A branch is a run of sibling subtrees, a range of the postorder; nothing is cut below a front that is not large. The
 search begins with the trees of the forest, and in each step cuts the branch that takes longest: into its subtrees, or,
-if it is one, into the front at its root, which from then on is a piece of work of its own, and the subtrees below it.
-Every state is scheduled on the devices, the pieces with the longest way to the root first, each to the device that is
-done with it first (HEFT, Topcuoglu et al. 2002), and the best schedule is kept. It counts the seconds that the plan
+if it is one subtree, into the front at its root, which becomes a branch of its own, and the subtrees below it. Every
+state is scheduled on the devices, the branches with the longest path to the root first, each to the device that
+finishes it first (HEFT, Topcuoglu et al. 2002), and the best schedule is kept. It counts the seconds that the plan
 predicts for ranges of fronts, the devices' speeds, copies of contribution blocks between devices, and their memory.
 
-Large fronts that are pieces of their own may be shared by several devices, tile by tile (tiles.py): those with fewer
-than so many such fronts above them, a number that the search looks for too, by as many devices as are fastest, or by no
-more than half as many as the front above. They are those that could begin first.
+Several devices may share large fronts that are branches of their own, tile by tile (tiles.py): those with fewer than a
+certain number of such fronts above them, which the search chooses too. As many devices as are fastest share a front, or
+at most half as many as share the front above. The shared fronts are those that could begin first.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ...cost.calibration import costs_of
 from .branches import Branch, Fronts, Link, link_of, place_of, sent
 from .tile_times import Shared, best_shared
 
-PATIENCE = 8, 2  # cuts without a better schedule before the search ends: so many, and more for each device
+PATIENCE = 8, 2  # cuts without a better schedule before the search ends: a constant, and more for each device
 MOST_CUTS = 400
-GRAINS = 32  # runs of small subtrees are that part of the work of a device
+GRAINS = 32  # runs of small subtrees have this part of the work of a device
 MOST_SHARED = 12  # shared fronts one above the other
-GAIN = 0.9  # of its seconds on one device, that a shared front takes at most
+GAIN = 0.9  # maximum of a shared front's seconds, relative to those on one device
 
 
 class Turn(NamedTuple):
-    """When a piece runs, where. Of a front that several devices share, whose factor is `device`'s in the end: these
-    devices, and the tile columns of a stage."""
+    """When and where a branch runs. For a front that several devices share, with the factor on `device` in the end:
+    these devices, and the tile columns of a stage."""
 
     branch: Branch
     device: int
@@ -46,22 +46,22 @@ class Turn(NamedTuple):
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """That work on it."""
+        """Devices that work on it."""
         return self.group or (self.device,)
 
 
 @dataclass(frozen=True)
 class FrontMapping:
-    """Which device factors what, in the order of `turns`.
+    """Which device factors which branch, in the order of `turns`.
 
     Attributes
     ----------
     turns : tuple of Turn
-        A piece comes behind those that hold children of its fronts.
+        A branch comes after those that hold children of its fronts.
     seconds, single_seconds : float
         Of a factorization, predicted, and of one on the first device [s].
     traffic : int
-        Contribution blocks, and rows of shared fronts, that go from device to device, about [bytes].
+        Contribution blocks, and rows of shared fronts, sent between devices, about [bytes].
     speeds : tuple of float
         Of the devices.
     """
@@ -99,7 +99,7 @@ def map_fronts(
     speeds : sequence of float
         Of the devices; 1 for the one that the plan is for.
     memory : sequence of int, optional
-        Bytes for factors and blocks that come from elsewhere, of each device.
+        Bytes for factors and blocks that come from other devices, of each device.
     link : Link, optional
         That of devices which reach each other unless given.
     share : bool
@@ -128,14 +128,14 @@ def map_fronts(
             nearest, sharing = min(found, key=lambda each: (each[0].seconds, each[1]))
             if best is None or nearest.seconds < best.seconds:
                 best, waiting = nearest, 0
-    if best is None:  # nothing fits: what comes nearest says how much is missing
+    if best is None:  # nothing fits: the closest schedule shows how much is missing
         best = Schedules(fronts, speeds, None, link, values).find(branches, 0)
     assert best is not None
     return FrontMapping(tuple(best.turns), best.seconds, single_seconds / speeds[0], best.traffic, tuple(speeds))
 
 
 class Schedule(NamedTuple):
-    """Seconds, turns by when they begin, and bytes that go from device to device."""
+    """Seconds, turns by their begin, and bytes sent between devices."""
 
     seconds: float
     turns: list[Turn]
@@ -143,7 +143,7 @@ class Schedule(NamedTuple):
 
 
 class Schedules:
-    """Of pieces on devices; parameters as `map_fronts` has them."""
+    """Schedules of branches on devices; parameters as in `map_fronts`."""
 
     def __init__(
         self, fronts: Fronts, speeds: Sequence[float], memory: Sequence[int] | None, link: Link, values: int = 0
@@ -153,14 +153,14 @@ class Schedules:
         self._shared: dict[tuple[int, tuple[float, ...]], Shared] = {}
 
     def shared(self, branch: Branch, speeds: Sequence[float]) -> Shared:
-        """How devices with these speeds would share a front."""
+        """The fastest way for devices with these speeds to share a front."""
         key = branch.begin, tuple(speeds)
         if key not in self._shared:
             self._shared[key] = best_shared(self._fronts.plan, branch.begin, branch.seconds, speeds, self._link)
         return self._shared[key]
 
     def _best_count(self, branch: Branch, most: int) -> tuple[int, float]:
-        """How many devices should share a front, of at most so many and halves of that; and its seconds."""
+        """How many devices should share a front, among `most` and its repeated halves; and the seconds."""
         fastest = sorted(self._speeds, reverse=True)
         counts = [most >> k for k in range(most.bit_length() - 1)]
         found = [(self.shared(branch, fastest[:count]).seconds, count) for count in counts]
@@ -168,15 +168,15 @@ class Schedules:
         return (count, seconds) if seconds < GAIN * branch.seconds / fastest[0] else (1, branch.seconds)
 
     def find(self, branches: list[Branch], sharing: int, halve: bool = False) -> Schedule | None:
-        """The schedule of HEFT, in which large fronts with fewer than `sharing` such fronts above them are shared where
-        that is faster, with `halve` by half as many devices for each of these; None where memory does not suffice."""
+        """The HEFT schedule in which large fronts with fewer than `sharing` such fronts above them are shared if that
+        is faster, with `halve` by half as many devices for each of these; None if memory does not suffice."""
         fronts, order = self._fronts, sorted(branches)
         begins = [branch.begin for branch in order]
         above = [sorted({place_of(begins, int(fronts.parent[r])) for r in p.roots} - {-1}) for p in order]
         below: list[list[int]] = [[] for _ in order]
         seconds, level = [branch.seconds for branch in order], [0] * len(order)
         counts = [1] * len(order)
-        longest = [0.0] * len(order)  # ways to the root
+        longest = [0.0] * len(order)  # paths to the root
         for k in reversed(range(len(order))):
             level[k] = max((level[up] for up in above[k]), default=0)
             if fronts.can_share(order[k]):
@@ -187,7 +187,7 @@ class Schedules:
             for up in above[k]:
                 below[up].append(k)
         state = State(self, fronts, self._speeds, self._memory, self._link, self._begin)
-        # A piece is behind those below it in `order`, and its way is shorter; of equal ways the former comes first.
+        # A branch is after those below it in `order`, and its path is shorter; for equal paths the former comes first.
         for k in sorted(range(len(order)), key=lambda k: (-longest[k], k)):
             if not state.place(k, order[k], [state.turns[b] for b in below[k]], counts[k]):
                 return None
@@ -196,14 +196,14 @@ class Schedules:
 
 
 class State:
-    """Of the devices while pieces are given to them.
+    """State of the devices while branches are assigned to them.
 
     Attributes
     ----------
     turns : dict of int to Turn
-        By piece.
+        By branch.
     free : list of float
-        Since when each device is.
+        Time from which each device is free.
     traffic : float
     """
 
@@ -218,12 +218,12 @@ class State:
     ):
         self._schedules, self._fronts, self._speeds, self._link = schedules, fronts, speeds, link
         self._left = None if memory is None else list(memory)
-        self._scratch = [0] * len(speeds)  # for the factors of fronts that are another device's in the end
+        self._scratch = [0] * len(speeds)  # for factors of fronts that another device has in the end
         self.turns: dict[int, Turn] = {}
         self.free, self.traffic = list(begin), 0.0
 
     def place(self, k: int, branch: Branch, below: list[Turn], count: int) -> bool:
-        """Give it to so many devices, or to the one that is done with it first; False where none has the memory."""
+        """Assign it to `count` devices, or to the one that finishes it first; False if none has the memory."""
         return (count > 1 and self._share(k, branch, below, count)) or self._give(k, branch, below)
 
     def _give(self, k: int, branch: Branch, below: list[Turn]) -> bool:
@@ -265,14 +265,14 @@ class State:
         return True
 
     def _start(self, branch: Branch, below: list[Turn], group: tuple[int, ...], device: int) -> float:
-        """When a device of the group can begin with a piece."""
+        """When a device of the group can begin with a branch."""
         return max([self.free[device], *(turn.end + self._transfer(turn, branch, group)[0] for turn in below)])
 
     def _wanted(self, branch: Branch) -> int:
         return int(self._fronts.factor_sum[branch.end] - self._fronts.factor_sum[branch.begin])
 
     def _taken(self, branch: Branch, below: list[Turn], group: tuple[int, ...], owner: int) -> list[int]:
-        """Memory of every device for a front of a group: its factor, and blocks that would not be there else."""
+        """Memory of every device for a front of a group: its factor, and blocks that would otherwise not be there."""
         factor, found = self._wanted(branch), [0] * len(self._speeds)
         for device in group:
             blocks = sum(sent(self._fronts, turn.branch, branch) for turn in below if turn.devices != (device,))
@@ -280,7 +280,7 @@ class State:
         return found
 
     def _transfer(self, turn: Turn, branch: Branch, group: tuple[int, ...]) -> tuple[float, float]:
-        """Seconds and bytes of what a piece leaves to another one, which these devices have."""
+        """Seconds and bytes of the data that a branch sends to another one, from these devices."""
         nbytes, sources = float(sent(self._fronts, turn.branch, branch)), turn.devices
         if len(sources) > 1 or len(group) > 1:
             nbytes *= 0.5 if self._fronts.plan.one_triangle else 1.0
@@ -289,7 +289,7 @@ class State:
 
 
 def segments_of(fronts: Fronts, mapping: FrontMapping, block_bytes: int) -> list[tuple[int, int, int]]:
-    """Begin, end and device of ranges in the order in which they run, each with about that many bytes of blocks."""
+    """Begin, end and device of ranges in the order of execution, each with about that many bytes of blocks."""
     found = []
     for turn in mapping.turns:
         begin, end = turn.branch.begin, turn.branch.end

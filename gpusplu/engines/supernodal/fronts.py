@@ -1,6 +1,6 @@
 """Fronts of a plan on a device: their factorization and solves.
 
-They are all of the supernodal engine's program (program.py), and the trailing block of crisscross'.
+They are the whole of the supernodal engine's program (program.py), and the trailing block of crisscross'.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ THREADS = constant(SHARED, "SOLVE_THREADS")
 
 
 def solve_file(transposed: bool) -> str:
-    """Of the kernels for small fronts."""
+    """File of the kernels for small fronts."""
     return "fronts/solve_transposed.cu" if transposed else "fronts/solve_fronts.cu"
 
 
@@ -124,7 +124,7 @@ class FrontSolve:
         args = record(kernel.arguments, **self._fields(part, part == self._last))
         dependent = (
             direction == "backward"
-        )  # after a factorization, blocks that wait would crowd on a few multiprocessors
+        )  # after a factorization, waiting blocks would be concentrated on a few multiprocessors
         stream.launch(kernel, grid, THREADS, shared_bytes, args, dependent)
 
     def _large(self, stream: Stream, part: int, direction: str) -> None:
@@ -151,7 +151,7 @@ class FrontSolve:
         stream.launch(kernel, grid, THREADS, shared_bytes, args, dependent=True)
 
 
-DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
+DEPENDENT_TASKS = 20  # per multiprocessor: most tasks of a launch of large fronts that begins early
 WARP_FRONTS = constant(SHARED, "WARP_FRONTS")  # of phase 0 that a block has
 RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")  # of the shared memory of a block
 # File and kernel by phase.
@@ -231,7 +231,7 @@ class Fronts(Part):
         return [(found["row_perm"], found["row_scale"]), (found["col_perm"], found["col_scale"])]
 
     def _copies(self, stream: Stream, buffers: Buffers) -> Copies | None:
-        """If the factor streams."""
+        """Copies if the factor streams, else None."""
         if not self.plan.streamed:
             return None
         return Copies(self.plan, stream, buffers.own["factor"], buffers.own["host_factor"])
@@ -252,7 +252,7 @@ class Fronts(Part):
         self._run(stream, buffers, values, FrontSolve(self, buffers, vectors, trans, nrhs, vectors.b, vectors.x))
 
     def _run(self, stream: Stream, buffers: Buffers, values: Buffer | None, solve: FrontSolve | None) -> None:
-        """Factor, solve, or both: what streams is then solved with forward before it leaves the device."""
+        """Factor, solve, or both: streamed segments then get their forward solve before they leave the device."""
         plan, copies, passed = self.plan, self._copies(stream, buffers), 0
         if values is not None:
             for segment in range(len(plan.segment_ptr) - 1):
@@ -333,16 +333,16 @@ class Fronts(Part):
 
 
 def kind_of_plan(plan: Plan, hermitian: bool) -> int:
-    """As kernels number kinds."""
+    """Kind of factorization, as kernels number kinds."""
     return kernel_kind("ldlt" if plan.ldlt else "cholesky" if plan.cholesky else "lu", hermitian)
 
 
 def dependent_launches(plan: Plan) -> list[bool]:
-    """Which launches may begin before the one ahead of them is done.
+    """Which launches may begin before the previous one is done.
 
-    Where that one is of the same segment: fronts wait for their own children, and the end of the kernel for all that
-    was launched before. Segments share memory. Large fronts of many tasks want all of the device, whose first free
-    multiprocessors their blocks would crowd on; those of few take one block of each.
+    Only within a segment: fronts wait for their own children, and the end of the kernel for all earlier launches.
+    Segments share memory. Large fronts of many tasks need the whole device, and early blocks would crowd its first free
+    multiprocessors; those of few tasks take one block each.
     """
     few = DEPENDENT_TASKS * plan.limits.multiprocessors
     dependent = []

@@ -11,11 +11,11 @@ from .diagonal import OverDiagonal
 
 FILE = "fronts/inertia.cu"
 COUNTS = constant(FILE, "INERTIA_COUNTS")
-LEAST = 1e3  # eigenvalues of a block this many roundings of its largest entry may have either sign
+LEAST = 1e3  # eigenvalues of a block below this many roundings of its largest entry may have either sign
 
 
 class Signs(OverDiagonal):
-    """Of Hermitian D, of factors by one plan that does not stream."""
+    """Signs of Hermitian D, for factors by one plan that does not stream."""
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ BLOCKS, BLOCKS_WIDE = constant(SHARED, "LANE_BLOCKS"), constant(SHARED, "LANE_BL
 
 
 class LaneCommands:
-    """What is done with the systems of one batch.
+    """Commands for the systems of one batch.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LaneCommands:
         stream.launch(kernel, self._groups * -(-entries // BLOCK_ENTRIES), THREADS, self._tile_bytes(), args)
 
     def _compare(self, stream: Stream, reports: int) -> None:
-        """Values in lanes with those that have to be their conjugates."""
+        """Compare values in lanes with those that must be their conjugates."""
         pairs, count = self._program.pairs
         if not count:
             return
@@ -80,7 +80,7 @@ class LaneCommands:
         return LANES * (LANES + 1) * self._dtype.itemsize
 
     def take(self, stream: Stream, given: int, size: int, source: Buffer | None) -> None:
-        """Values into lanes."""
+        """Copy values into lanes."""
         factoring = self._memory["factoring"]
         stream.clear(factoring.pointer, factoring.nbytes)
         self._gather(stream, given, "values", self.nnz, size, 1, source, factoring.pointer)
@@ -129,11 +129,11 @@ class LaneCommands:
 
     @property
     def _resident(self) -> int:
-        """Blocks that a multiprocessor holds of those that wait for each other."""
+        """Blocks per multiprocessor of kernels with blocks that wait for each other."""
         return BLOCKS_WIDE if self._dtype.itemsize == 16 else BLOCKS
 
     def add_up(self, stream: Stream, factored: bool, x: int = 0, columns: int = 0) -> None:
-        """What a call says to the tallies of those that nobody waits for; x: where its solutions are."""
+        """Accumulate the status of a call that does not wait; x: address of its solutions."""
         kernel, memory = self._program.kernel(MOVE, "accumulate_lanes"), self._memory
         args = record(
             kernel.arguments,
@@ -147,7 +147,7 @@ class LaneCommands:
         stream.launch(kernel, self.count, THREADS, 0, args)
 
     def copy_systems(self, stream: Stream, systems: Buffer, count: int, to: int) -> None:
-        """Values of `count` systems, whose numbers are int32, each system's contiguous."""
+        """Copy values of `count` systems, with int32 numbers, each system's contiguous."""
         kernel = self._program.kernel(MOVE, "copy_systems")
         args = record(
             kernel.arguments,
@@ -161,8 +161,8 @@ class LaneCommands:
     def solve_column(
         self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int, refine_all: bool = True
     ) -> None:
-        """One right-hand side of every system, with the steps of refinement that some need; without `refine_all` no
-        steps for systems some of whose pivots were replaced."""
+        """Solve for one right-hand side of every system, with the necessary steps of refinement; without `refine_all`
+        no steps for systems with replaced pivots."""
         solving, itemsize = self._memory["solving"], self._dtype.itemsize
         stream.clear(solving.pointer, solving.nbytes)
         self._gather(stream, b + column * itemsize, "b", self.n, self.n * columns, columns, None, 0)
@@ -186,7 +186,7 @@ class LaneCommands:
         stream.launch(kernel, self._groups * -(-self.n // BLOCK_ENTRIES), THREADS, self._tile_bytes(), args)
 
     def _round(self, step: int) -> dict[str, int]:
-        """Words that one round of a solve counts with."""
+        """Counters of one round of a solve."""
         groups, above = self._groups, len(self._program.plan.numbered)
         tickets = self._memory["solving"].pointer + groups * LANES * ERRORS.itemsize
         tickets += 4 * step * (TICKETS + 1 + groups * (2 + 2 * above))

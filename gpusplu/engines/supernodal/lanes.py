@@ -1,7 +1,7 @@
-"""What is listed of a lockstep plan for the kernels of batches: items of tiles, tiles of fronts above the cut, orders.
+"""Lists of a lockstep plan for the kernels of batches: items of tiles, tiles of fronts above the cut, orders.
 
-The plan itself is the core's (core/plan/lockstep/plan.hpp). Tiles and items: kernels/shared/lanes.hpp and
-kernels/lockstep/lanes.cuh. Everything is in the order of the kernels, and sums in that of the plan.
+The core makes the plan itself (core/plan/lockstep/plan.hpp). Tiles and items: kernels/shared/lanes.hpp and
+kernels/lockstep/lanes.cuh. Lists are in the order of the kernels, and sums in that of the plan.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ LANES, SOLVE_ROWS = constant(SHARED, "WARP_SIZE"), constant(SHARED, "SOLVE_ROWS"
 TEAM_ROWS, WIDE_ROWS, SINGLE_WARP_ROWS = (constant(SHARED, f"{name}_ROWS") for name in ("TEAM", "WIDE", "SINGLE_WARP"))
 IS_ENTRY = constant(SHARED, "IS_ENTRY")  # of places of what is not a child's
 
-# What a front takes, for the order of tickets: of a tile, of a tile of pivots, and of the front itself. Only ratios
-# matter, and nothing is predicted by them.
+# Time of a front, for the order of tickets: of a tile, of a tile of pivots, and of the front itself. Only ratios
+# matter, and no prediction uses them.
 TILE_STEP, PIVOT_STEP, FRONT_STEP = 0.1, 2.0, 3.0
 
 
@@ -41,7 +41,7 @@ class LanePlan:
     Parameters
     ----------
     core : _core.LockstepPlan
-        Its tasks of several fronts, or of one without children, are worked off by warps.
+        Warps process its tasks of several fronts, or of one without children.
 
     Attributes
     ----------
@@ -53,7 +53,8 @@ class LanePlan:
         Above the cut: fronts that small and large teams factor; tasks that a warp solves with, the leaves too; fronts
         that a block solves with; in the order of their tickets.
     tile_begin, pending, pending_tasks : ndarray
-        By that number: the first of its flags, and what its children report in a factorization and in a solve.
+        By that number: the first of its flags, and the reports it needs from children in a factorization and in a
+        solve.
     slot, row_slot : ndarray of int32
         Where a front's tiles begin in the pointers of the items of a factorization and of a solve.
     """
@@ -96,7 +97,7 @@ class LanePlan:
         self.warp_tasks["first"][len(self.leaves) :] = self.warp_tasks["last"][len(self.leaves) :] = by_warp
 
     def _upwards(self, some: np.ndarray) -> np.ndarray:
-        """Which of the fronts above the cut are among some, or above one of them."""
+        """Which fronts above the cut are in a set, or above one in it."""
         found = np.zeros(len(some), bool)
         found[self.order] = some[self.order]
         for f in self.order:
@@ -106,7 +107,7 @@ class LanePlan:
         return found
 
     def _starts(self) -> np.ndarray:
-        """When fronts above the cut can be begun at the earliest, by their numbers; later than their children."""
+        """Earliest begin of fronts above the cut, by their numbers; later than their children."""
         start, parent = np.zeros(len(self.order)), self.fronts["parent"]
         takes = FRONT_STEP + PIVOT_STEP * self._pivot_tiles + TILE_STEP * np.where(self._is_large, 1, self._tiles)
         for k, f in enumerate(self.order):
@@ -201,7 +202,7 @@ class LanePlan:
 
     @cached_property
     def tiles(self) -> np.ndarray:
-        """In the order of their tickets: those that can be begun earliest first, and none before what it waits for."""
+        """In ticket order: tiles that can begin earliest first, and none before those it waits for."""
         records, times = [np.zeros(0, TILE)], [np.zeros(0)]
         for f in self.order[self._is_large[self.order]]:
             P, T = int(self._pivot_tiles[f]), int(self._pivot_tiles[f] + self._below_tiles[f])
@@ -219,7 +220,8 @@ class LanePlan:
     # ---- items of a solve
 
     def solve_items(self, perm: np.ndarray, scales: np.ndarray) -> Items:
-        """The right-hand side at the pivots, permuted and scaled, then the children's sums in their order."""
+        """The right-hand side at the pivots, permuted and scaled, then the children's sums in the order of the
+        children."""
         W, H, nf = self._width, self._height, self.core.nf
         f = np.repeat(np.arange(nf), W)
         slot, place = self._row_slots(f, np.arange(self.core.n) - self.fronts["first"][f])
@@ -243,7 +245,7 @@ class LanePlan:
 
     @cached_property
     def diagonal(self) -> np.ndarray:
-        """Where the reciprocals of the pivots lie in the factor, in the plan's order."""
+        """Positions of the reciprocals of the pivots in the factor, in the plan's order."""
         f = np.repeat(np.arange(self.core.nf), self._width)
         k = np.arange(self.core.n) - self.fronts["first"][f]
         found: np.ndarray = self.fronts["factor"][f] + k * (self._rows[f] + 1)
@@ -253,9 +255,9 @@ class LanePlan:
 def sorted_items(
     slot: np.ndarray, source: np.ndarray, place: np.ndarray, scale: np.ndarray | None, slots: int
 ) -> Items:
-    """Items by slot and place, in the order in which they are given otherwise."""
+    """Items by slot and place, otherwise in the given order."""
     order = np.lexsort((place, slot))
-    ptr = np.zeros(slots + 1 + LANES, np.int32)  # kernels read some at a time
+    ptr = np.zeros(slots + 1 + LANES, np.int32)  # kernels read several at a time
     np.cumsum(np.bincount(slot, minlength=slots), out=ptr[1 : slots + 1])
     ptr[slots + 1 :] = ptr[slots]
     item = np.empty((len(order), 2), np.int32)

@@ -1,4 +1,4 @@
-"""A plan of fronts in lockstep on a device: what its kernels read, and how much a batch writes."""
+"""A plan of fronts in lockstep on a device: its arrays for the kernels, and the memory of a batch."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ WARPS_RESIDENT = constant(SHARED, "LANE_BLOCKS") * WARPS  # on a multiprocessor
 
 
 def for_lanes() -> _core.Costs:
-    """Constants of plans of systems in lockstep on a device, whose fronts merge by some of their own."""
+    """Constants of plans of systems in lockstep on a device, where fronts merge by different constants."""
     costs = costs_of()
     return packed({**costs, "lockstep.merging": costs["supernodal.lockstep"]})
 
 
 class LockstepProgram(MatrixPart):
-    """A plan for so many groups of systems on a device, and its kernels.
+    """A plan for a number of groups of systems on a device, and its kernels.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LockstepProgram(MatrixPart):
         self.core = self.plan.core
 
     def _planned(self, symbolic: Any, groups: int) -> Any:
-        """The plan with subtrees of such a size that every warp gets some; no bit of a result depends on it."""
+        """The plan, with subtrees sized so that every warp gets some; the size changes no bit of a result."""
         ptr, ind, costs = self.pattern.ptr, self.pattern.ind, for_lanes()
         plan = _core.make_lockstep_plan(symbolic, ptr, ind, costs)
         tasks = TASKS_A_WARP * WARPS_RESIDENT * self.device.multiprocessors / groups
@@ -70,7 +70,7 @@ class LockstepProgram(MatrixPart):
 
     @cached_property
     def leaf_blocks(self) -> int:
-        """Of the launch that factors subtrees, each warp with a stack of its own."""
+        """Blocks of the launch that factors subtrees; each warp has a stack of its own."""
         return self.blocks(len(self.plan.leaves) * self.groups, WARPS, WARPS_RESIDENT // WARPS)
 
     @cached_property
@@ -116,7 +116,7 @@ class LockstepProgram(MatrixPart):
 
     @cached_property
     def pairs(self) -> tuple[Buffer | None, int]:
-        """Entries that have to be conjugates, two by two, and how many pairs there are."""
+        """Pairs of entries that must be conjugates, and the number of pairs."""
         if not self.one_triangle:
             return None, 0
         pairs = self.pattern.pairs(True, self.dtype)
@@ -124,13 +124,13 @@ class LockstepProgram(MatrixPart):
         return self.upload(both), len(both)
 
     def prepare(self) -> None:
-        """Compile, upload and load all that refactorizations and solves need."""
+        """Compile, upload and load everything that refactorizations and solves need."""
         self.device.prepare(FILES, self.dtype.char, self.kind)
         self.load(*FILES)
         self.factor_arrays, self.solve_arrays, self._directions, self._columns, self._rows, self.pairs  # noqa: B018
 
     def sizes(self, groups: int) -> dict[str, int]:
-        """Bytes of what a batch of so many groups keeps."""
+        """Bytes of the arrays of a batch of `groups` groups."""
         core, entry = self.core, LANES * self.dtype.itemsize
         above, tiles = len(self.plan.numbered), len(self.plan.tiles)
         lanes = dict.fromkeys(("b", "x", "other", "r", "y"), self.n)

@@ -1,4 +1,4 @@
-"""Device memory of fronts: what is uploaded of a plan, how much all of it is, and plans that keep to a limit."""
+"""Device memory of fronts: the uploaded arrays of a plan, their total size, and plans within a limit."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..device.program import GROUP, STATUS, Memory, vector_sizes
 from ..interface import Analysis
 from .plan import Limits, Plan, make_best_plan, make_plan
 
-BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches
-STREAM_SHARE = 0.9  # of the free memory that a factor fills which takes all that it gets: others need some too
+BLOCK_SHARE = 0.25  # of the free memory for contribution blocks; above this they share memory, with more launches
+STREAM_SHARE = 0.9  # of the free memory that a streaming factor fills: others need some too
 SHARED = "shared/solve.hpp"
 CONTROL = constant(SHARED, "SOLVE_CONTROL")  # words ahead of the counters of a solve
 TICKETS = constant(SHARED, "SOLVE_TICKETS")  # words of every part of a solve
-MOST_PLANS = 3  # for one limit: a plan that streams has a little more to upload than the one before
+MOST_PLANS = 3  # for one limit: a plan that streams has a little more to upload than the previous one
 
 
-# What is uploaded of a plan: names of the kernels' arguments, and of the plan's attributes.
+# Uploaded arrays of a plan: names of the kernels' arguments, and of the plan's attributes.
 FACTOR_ARRAYS = {
     "fronts": "front_records",
     "start": "start",
@@ -63,7 +63,7 @@ def arrays_of(plan: Plan, names: dict[str, str]) -> dict[str, np.ndarray | None]
 
 
 def factor_memory(plan: Plan) -> Memory:
-    """What a factorization writes."""
+    """Arrays that a factorization writes."""
     itemsize = np.dtype(plan.scalar).itemsize
     return Memory(
         {"factor": plan.factor_size * itemsize, "blocks": plan.block_size * itemsize},
@@ -73,7 +73,7 @@ def factor_memory(plan: Plan) -> Memory:
 
 
 def vector_memory(plan: Plan, capacity: int) -> Memory:
-    """What solves with up to `capacity` right-hand sides write besides the vectors of any engine."""
+    """Arrays that solves with up to `capacity` right-hand sides write, besides the vectors of any engine."""
     itemsize, below = np.dtype(plan.scalar).itemsize, max(1, plan.below.size)
     columns = plan.solve_columns(capacity)
     groups = -(-capacity // columns)
@@ -90,7 +90,7 @@ def vector_memory(plan: Plan, capacity: int) -> Memory:
 
 
 def estimated_bytes(plan: Plan, pattern: Pattern) -> int:
-    """About `needed_bytes`, at no cost."""
+    """Estimate of `needed_bytes`, at no cost."""
     arrays = (plan.front_records, plan.items, plan.entry_source, plan.entry_place, plan.entry_scale, plan.gather_source)
     itemsize = np.dtype(plan.scalar).itemsize
     scalars = plan.factor_size + plan.block_size + 2 * pattern.nnz + pattern.size + 6 * plan.n + 3 * plan.below.size
@@ -130,17 +130,17 @@ def buffer_bytes(sizes: list[int]) -> int:
 
 
 def limits_of(device: Any, device_memory: int | None) -> Limits:
-    """What a plan for `device` has to keep to."""
+    """Limits of a plan for `device`."""
     block_bytes = int(BLOCK_SHARE * usable_bytes(device, device_memory))
     known = device.shared_memory_bytes, device.multiprocessors, device.arch
     return Limits(*known, block_bytes, costs=for_core(device.name))
 
 
 def plan_within(cores: list[Any], pattern: Pattern, dtype: Any, device: Any, device_memory: int | None) -> Analysis:
-    """The best analysis as `make_best_plan` has it, and a plan that does with the memory that may be used.
+    """The best analysis by `make_best_plan`, and a plan within the usable memory.
 
-    If all of the factor does not fit, it streams; if that does not fit either, the plan is the one that takes least.
-    The choice of an analysis does not depend on the memory, so that results do not.
+    If the factor does not fit, it streams; if that does not fit either, the plan is the one with the least memory.
+    The choice of an analysis does not depend on the memory, so that results do not either.
     """
     limits, usable = limits_of(device, device_memory), usable_bytes(device, device_memory)
     core, plan, seconds = make_best_plan(cores, pattern, dtype, limits)
@@ -159,8 +159,8 @@ def plan_within(cores: list[Any], pattern: Pattern, dtype: Any, device: Any, dev
 
 
 def missing_bytes(plan: Plan, pattern: Pattern, usable: int) -> int:
-    """Bytes that are needed beyond these; counted only where it could be close."""
-    if 2 * estimated_bytes(plan, pattern) < usable:  # what the estimate leaves out is less than what is in
+    """Bytes needed beyond `usable`; counted exactly only if it could be close."""
+    if 2 * estimated_bytes(plan, pattern) < usable:  # the estimate omits less than it includes
         return 0
     return max(0, needed_bytes(plan, pattern) - usable)
 

@@ -1,4 +1,4 @@
-"""Measurements that the constants of the supernodal engine and of devices are fitted to."""
+"""Measurements for fitting the constants of the supernodal engine and of devices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .predict import plan_features
 
 
 def observe_fronts(name: str, measure: Measure, budget: float) -> Observations:
-    """The engine on a matrix of the gallery, and what values and vectors cost that are on the other side."""
+    """Measure the engine on a matrix of the gallery, and the cost of values and vectors on the other side."""
     A = gallery.named(name)
     on_device, on_host = measure("supernodal", True), measure("supernodal", False)
     if isinstance(on_device, str) or isinstance(on_host, str):
@@ -38,7 +38,7 @@ def observe_fronts(name: str, measure: Measure, budget: float) -> Observations:
 
 
 def observe_compiler(files: tuple[str, ...]) -> Observations:
-    """Kernels of an engine, as they are compiled where the cache has none."""
+    """Measure the compilation of an engine's kernels, without the cache."""
     device = devices.open_device()
     start = perf_counter()
     with ThreadPoolExecutor() as pool:
@@ -47,7 +47,7 @@ def observe_compiler(files: tuple[str, ...]) -> Observations:
 
 
 def seconds_to_host(A: sp.csc_array, budget: float) -> float:
-    """Values and a right-hand side from the device, a solution there."""
+    """Seconds to copy values and a right-hand side from the device, and a solution to it."""
     x = np.ones(A.shape[0], A.dtype)
     values, b = to_device(A.data), to_device(x)
     return repeated(lambda: (values.get(), b.get(), to_device(x)), budget, synchronizer())

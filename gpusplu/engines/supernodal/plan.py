@@ -1,4 +1,4 @@
-"""Plan of the supernodal GPU engine: what the kernels are told before they see values.
+"""Plan of the supernodal GPU engine: the arrays that kernels need before they get values.
 
 The arrays and what they mean: ``core/plan/fronts/plan.hpp``.
 """
@@ -15,7 +15,7 @@ from ... import _core
 from ...cost.calibration import for_core
 from ...cuda.layout import constant, struct
 
-SHARED = "shared/fronts.hpp"  # what planner, kernels and this agree on
+SHARED = "shared/fronts.hpp"  # constants that planner, kernels and this file share
 FRONT, LAUNCH = struct(SHARED, "Front"), struct(SHARED, "Launch")
 
 PHASES = ("warp", "small", "block", "large")
@@ -24,7 +24,7 @@ LARGE = constant(SHARED, "LARGE_PHASE")
 
 @dataclass(frozen=True)
 class Limits:
-    """What the plan has to know about a device.
+    """The properties of a device that the plan needs.
 
     Attributes
     ----------
@@ -34,12 +34,12 @@ class Limits:
     arch : int
         Compute capability, 90 for 9.0.
     block_bytes : int
-        Memory that contribution blocks should not exceed, where that can be done; 0: any. Less memory costs launches.
+        Memory that contribution blocks should not exceed, if possible; 0: any. Less memory costs launches.
     memory_bytes : int
         Memory that factors and contribution blocks must not exceed; 0: any. If it is not enough for all factors they
-        stream, and if it cannot be done, `factor_size` and `block_size` of the plan say what it would take.
+        stream; if that is not possible either, `factor_size` and `block_size` of the plan are the necessary sizes.
     costs : _core.Costs
-        What plans predict and decide by; those of no device in particular unless given.
+        Constants for the plan's predictions and decisions; those of no device in particular unless given.
     """
 
     shared_memory_bytes: int = 232448
@@ -51,7 +51,7 @@ class Limits:
 
 
 class View:
-    """What another object has, but for what a class says itself."""
+    """Attributes of another object, except those that a subclass defines."""
 
     def __init__(self, viewed: Any):
         self._viewed = viewed
@@ -68,7 +68,7 @@ class Plan(View):
     Attributes
     ----------
     devices : int
-        That share the fronts.
+        Devices that share the fronts.
     """
 
     devices = 1
@@ -80,13 +80,13 @@ class Plan(View):
 
     @cached_property
     def is_large(self) -> np.ndarray:
-        """Which fronts are."""
+        """Which fronts are large."""
         large: np.ndarray = np.asarray(self.phase) == LARGE
         return large
 
     @cached_property
     def factor_entries(self) -> np.ndarray:
-        """Of each front [scalars]."""
+        """Factor entries of each front [scalars]."""
         entries: np.ndarray = self._core.factor_entries()
         return entries
 
@@ -98,7 +98,7 @@ class Plan(View):
 
     @cached_property
     def block_entries(self) -> np.ndarray:
-        """Of each front's contribution block [scalars]."""
+        """Entries of each front's contribution block [scalars]."""
         entries: np.ndarray = self._core.block_entries()
         return entries
 
@@ -132,12 +132,12 @@ class Plan(View):
 
     @property
     def last_part(self) -> int:
-        """Of the solve schedule: the one that a backward solve ends with."""
+        """Last part of a backward solve in the solve schedule."""
         return 0
 
     @property
     def solve_parts(self) -> int:
-        """Of the solve schedule."""
+        """Number of parts of the solve schedule."""
         segments = len(self.segment_ptr) - 1
         return int(self.streamed) + int(self.streamed < segments)
 
@@ -176,7 +176,7 @@ def make_plan(symbolic: Any, pattern: Any, dtype: Any, limits: Limits | None = N
 def make_best_plan(
     symbolics: list[Any], pattern: Any, dtype: Any, limits: Limits | None = None, **parameters: int
 ) -> tuple[Any, Plan, list[float]]:
-    """Of several analyses of one pattern, the one that promises the fastest factorization and solve, and its plan.
+    """Among several analyses of one pattern, the one with the fastest predicted factorization and solve, and its plan.
 
     Parameters
     ----------

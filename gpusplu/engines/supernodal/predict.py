@@ -15,10 +15,10 @@ def plan_features(plan: Plan) -> Features:
 
 
 def predict(structure: Structure, plan: Plan, costs: Costs, on_device: bool = False) -> Prediction:
-    """With the engine's plan."""
+    """Predict with the engine's plan."""
     features = plan_features(plan)
     refactor, solve = (seconds(costs[f"supernodal.{phase}"], features) for phase in ("refactor", "solve"))
-    if plan.streamed:  # the plan's own, copies and all; kernels that take longer hide more of them
+    if plan.streamed:  # the plan's own, copies included; slower kernels hide more of them
         refactor, solve = max(refactor, float(plan.factor_seconds)), max(solve, float(plan.solve_seconds))
     first = refactor + seconds(costs["start.factor"], start_features(structure))
     return Prediction("supernodal", 0.0, first, refactor, solve, moving(costs, structure, on_device, True))

@@ -31,7 +31,7 @@ class FrontProgram(Program):
     hermitian : bool, optional
         False of LDL^T of a complex symmetric matrix.
     pivots : ndarray, optional
-        The order of the CPU engine's pivots that the plan is for.
+        The order of the CPU engine's pivots, if the plan is for it.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class FrontProgram(Program):
         if self.plan.cholesky:  # scales nothing: its pivots must be positive
             return 0.0, 0.0
         perturbed, tiny = _core.small_pivots_of_fronts(self.dtype.char, self.n)
-        # LDL^T has no perturbed ones, and takes small ones for what they are: growth shows whether they were too small.
+        # LDL^T has no perturbed pivots and accepts small ones: growth shows whether they were too small.
         return (tiny, tiny) if self.plan.ldlt else (perturbed, tiny)
 
     def has_pivots_of(self, cpu: Any) -> bool:

@@ -1,7 +1,7 @@
-"""A factor on several devices: what is different where one of them, or a copy between them, fails.
+"""A factor on several devices, and its recovery when a device, or a copy between devices, fails.
 
-Kernels of a call that was broken off have counted what others wait for, so the memory they count in is made anew, and
-the values before are factored again: on the devices or, where that fails too, by the CPU engine.
+Kernels of an interrupted call have changed counters that others wait for, so their memory is allocated again, and
+the previous values are factored again: on the devices or, if that fails too, by the CPU engine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..device.recorded import Recorded
 class SharedFactor(DeviceFactor):
     """LU, Cholesky or LDL^T factor of one matrix on several devices."""
 
-    _stale = False  # what was recorded cannot be used any more
+    _stale = False  # the recorded graphs can no longer be used
 
     @property
     def _devices(self) -> tuple[Any, ...]:
@@ -55,7 +55,7 @@ class SharedFactor(DeviceFactor):
 
     @contextmanager
     def _guarded(self, values: Any = None, given: Any = None) -> Iterator[None]:
-        """Go back to the values held where devices fail; `given`: `values` are the caller's, in his order."""
+        """Go back to the values held if devices fail; `given`: `values` are the caller's, in the caller's order."""
         try:
             with failures(self._devices):
                 yield
@@ -65,7 +65,7 @@ class SharedFactor(DeviceFactor):
             raise
 
     def _go_back(self, values: Any, given: bool) -> None:
-        """Hold the values before, without what was recorded."""
+        """Restore the previous values, without the recorded graphs."""
         buffers, previous = self._recorded.buffers, self._pending or self._undo
         held = self._recorded.values()
         if values is not None:
@@ -77,7 +77,7 @@ class SharedFactor(DeviceFactor):
         self._giving = self._undo = self._status_requested = False
         self._captured, self._stale = (), True
         program, allowed = self._recorded.program, self._device_memory
-        with suppress(Exception):  # whatever the devices say: the CPU engine goes on
+        with suppress(Exception):  # ignore errors of the devices: the CPU engine continues
             self._recorded = Recorded(program, allowed)
             stream = self._recorded.begin()
             self._recorded.send(stream, self._recorded.buffers.values.pointer, held)
@@ -90,7 +90,7 @@ class SharedFactor(DeviceFactor):
             self._on_cpu = True
 
     def _reset(self) -> None:
-        """Memory and graphs of their own, where those before cannot be used."""
+        """New memory and graphs, if the previous ones cannot be used."""
         if self._stale:
             self._recorded = Recorded(self._recorded.program, self._device_memory)
             self._recorded.send(self._recorded.begin(), self._recorded.buffers.values.pointer, self._cpu.values())

@@ -28,15 +28,15 @@ from .memory import (
 from .plan import Limits, Plan, make_best_plan, predict
 from .shared_plan import SharedPlan, share_plan, shares_of
 
-MOST_HALVINGS = 8  # of the contribution blocks that a device has at a time
+MOST_HALVINGS = 8  # of the memory for contribution blocks that a device has at a time
 
 
 def plan_shared(
     cores: list[Any], pattern: Pattern, dtype: Any, devices: Sequence[Any], device_memory: int | None
 ) -> Analysis:
-    """The best analysis and its fronts as `plan_within` has them where there is room, dealt to the devices.
+    """The best analysis and its fronts as `plan_within` returns them if they fit, mapped to the devices.
 
-    Where they do not fit, the plan is one that comes near.
+    If they do not fit, the plan is the closest one.
     """
     limits = common_limits(devices, device_memory)
     core, plan, seconds = make_best_plan(cores, pattern, dtype, limits)
@@ -50,7 +50,7 @@ def plan_shared(
     values = pattern.nnz * np.dtype(dtype).itemsize
     mapping = map_fronts(plan, speeds, available, link, values=values)
     shared = shared_within(plan, mapping, pattern, usable)
-    if mapping.shared and not fits(shared, pattern, usable):  # a front that all have a part of takes memory of all
+    if mapping.shared and not fits(shared, pattern, usable):  # a front that all devices share takes memory of all
         shared = shared_within(
             plan, map_fronts(plan, speeds, available, link, share=False, values=values), pattern, usable
         )
@@ -59,7 +59,7 @@ def plan_shared(
 
 
 def shared_within(plan: Plan, mapping: FrontMapping, pattern: Pattern, usable: list[int]) -> SharedPlan:
-    """The plan with its fronts as they are dealt, and as much memory for blocks as there is, or with least."""
+    """The plan with its fronts as mapped, with as much memory for blocks as there is, or the least."""
     block_bytes = int(BLOCK_SHARE * min(usable))
     shared = share_plan(plan, mapping, len(usable), block_bytes)
     for _ in range(MOST_HALVINGS):
@@ -80,13 +80,13 @@ def fits(plan: SharedPlan, pattern: Pattern, usable: list[int]) -> bool:
 
 
 def common_limits(devices: Sequence[Any], device_memory: int | None) -> Limits:
-    """Of the first device, with shared memory that all have."""
+    """Limits of the first device, with an amount of shared memory that all devices have."""
     shared = min(device.shared_memory_bytes for device in devices)
     return replace(limits_of(devices[0], device_memory), shared_memory_bytes=shared, block_bytes=0)
 
 
 def speeds_of(devices: Sequence[Any], core: Any, dtype: Any, limits: Limits) -> list[float]:
-    """Predicted for this analysis, compared with the first device."""
+    """Predicted speeds for this analysis, relative to the first device."""
 
     def seconds(device: Any) -> float:
         known = {"multiprocessors": device.multiprocessors, "arch": device.arch, "costs": for_core(device.name)}
@@ -98,7 +98,7 @@ def speeds_of(devices: Sequence[Any], core: Any, dtype: Any, limits: Limits) -> 
 
 
 def reach_each_other(devices: Sequence[Any]) -> bool:
-    """Whether no copy has to go through the host."""
+    """Whether all devices have peer access, so that no copy goes through the host."""
     return all(one.reaches(other) for one in devices for other in devices)
 
 

@@ -1,10 +1,10 @@
-"""A plan whose fronts are dealt to several devices: what each of them is told, and what goes from one to another.
+"""A plan with fronts mapped to several devices: the part of each device, and the data sent between devices.
 
-All devices have the same fronts with the same numbers; what differs is where a device has the block of a child that is
-another's, and for how many children a front waits in a solve. Of a front that several share (tiles.py), the factor is
-its own device's in the end; the others have it in memory that the next such front takes, too.
+All devices have the same fronts with the same numbers; the differences are where a device stores the block of a child
+that another device has, and for how many children a front waits in a solve. The factor of a front that several devices
+share (tiles.py) ends on its owner; the others store it in memory that the next such front reuses.
 
-A solve goes by parts: all segments of a device up to one that needs another device's come in one launch each way.
+A solve goes by parts: all segments of a device up to one that needs another device's take one launch in each direction.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .front_mapping import FrontMapping, segments_of
 from .plan import FRONT, Limits, Plan, View
 from .tiles import TASK, Rectangle, Tiles, Transfers, tiles_of
 
-# ---- A plan of several devices as one of them has it
+# ---- The local plan of one device
 
 LARGE_SOLVE_FRONT = struct("shared/solve.hpp", "LargeSolveFront")
 
 
 def aligned(scalars: int) -> int:
-    """As parts of arenas are."""
+    """Rounded up like parts of arenas."""
     return -(-scalars // ALIGN) * ALIGN
 
 
 class LocalPlan(View):
-    """A plan as one of the devices has it."""
+    """A plan as seen by one of the devices."""
 
     def __init__(self, plan: SharedPlan, device: int):
         super().__init__(plan)
@@ -51,8 +51,8 @@ class LocalPlan(View):
 
     @cached_property
     def front_records(self) -> np.ndarray:
-        """Type FRONT: blocks that come from elsewhere are where they come to, factors of others' fronts where they are
-        for a while."""
+        """Type FRONT: foreign blocks are at the place where they arrive, factors of foreign fronts at their temporary
+        place."""
         records, plan = self._plan.front_records, self._plan
         edges = [edge.child for edge in plan.edges if plan.device_of[edge.target] == self._device]
         if not (edges or self._others or self._foreign_blocks):
@@ -67,12 +67,12 @@ class LocalPlan(View):
 
     @property
     def _scratch(self) -> int:
-        """Where those factors are that are another device's in the end [scalars]."""
+        """Offset of the factors of shared fronts that another device has in the end [scalars]."""
         return int(self._plan.factor_sizes[self._device])
 
     @cached_property
     def _others(self) -> list[int]:
-        """Fronts that it shares and others have in the end."""
+        """Fronts that this device shares and others have in the end."""
         owner, device = self._plan.front_device, self._device
         return [front for front, tiles in self._plan.tiles.items() if device in tiles.group and owner[front] != device]
 
@@ -90,11 +90,11 @@ class LocalPlan(View):
         return found
 
     def factor_place(self, front: int) -> int:
-        """Of a front's factor [scalars]."""
+        """Offset of a front's factor [scalars]."""
         return self._scratch if front in self._others else int(self._plan.factor_offset[front])
 
     def block_place(self, front: int) -> int:
-        """Of its contribution block."""
+        """Offset of its contribution block."""
         if front in self._foreign_blocks:
             return self._foreign_blocks[front]
         own = self._plan.front_device[front] == self._device
@@ -102,8 +102,8 @@ class LocalPlan(View):
 
     @cached_property
     def _stages(self) -> tuple[np.ndarray, dict[int, list[tuple[int, int]]]]:
-        """Tasks of large fronts, those of shared fronts by stage; and where those of each stage are that are this
-        device's: the first one, and how many."""
+        """Tasks of large fronts, those of shared fronts by stage; and where this device's tasks of each stage are: the
+        first one, and how many."""
         plan = self._plan
         tasks, found = np.array(plan.large_task_bytes).view(TASK), {}
         for front, tiles in plan.tiles.items():
@@ -122,12 +122,12 @@ class LocalPlan(View):
         return self._stages[0] if self._plan.tiles else self._plan.large_task_bytes
 
     def stage_tasks(self, front: int, stage: int) -> tuple[int, int]:
-        """Of a shared front, from stage -1 on: the first task of this device, and how many."""
+        """First task and number of tasks of this device in a stage, from -1 on, of a shared front."""
         return self._stages[1][front][stage + 1]
 
     @cached_property
     def solve_schedule(self) -> Any:
-        """Of all devices; a front waits for children of this one only."""
+        """The schedule of all devices; a front waits only for children on this device."""
         return ScheduleShare(self._plan, self._device)
 
     @cached_property
@@ -166,7 +166,7 @@ class LocalPlan(View):
 
 
 class ScheduleShare(View):
-    """The solve schedule as one of the devices has it."""
+    """The solve schedule as seen by one of the devices."""
 
     def __init__(self, plan: SharedPlan, device: int):
         super().__init__(plan.solve_schedule)
@@ -185,7 +185,7 @@ class ScheduleShare(View):
 
 
 class Edge(NamedTuple):
-    """A front whose parent is another device's: fronts and segments."""
+    """A front with its parent on another device: fronts and segments."""
 
     child: int
     parent: int
@@ -194,18 +194,18 @@ class Edge(NamedTuple):
 
 
 class SharedPlan(Plan):
-    """Fronts in segments, each of which is a device's.
+    """Fronts in segments, each of which belongs to one device.
 
     Attributes
     ----------
-    mapping : Deal
+    mapping : FrontMapping
     devices : int
     peer_to_peer : bool
-        They all reach each other.
+        Whether all devices have peer access to each other.
     order : list of int
-        Segments as they run, children before parents.
+        Segments in the order of execution, children before parents.
     device_of : list of int
-        Of every segment.
+        Device of every segment.
     """
 
     def __init__(
@@ -230,13 +230,13 @@ class SharedPlan(Plan):
 
     @cached_property
     def front_segment(self) -> np.ndarray:
-        """Of every front."""
+        """Segment of every front."""
         counts = np.diff(self.segment_ptr)
         return np.repeat(np.arange(len(counts)), counts)
 
     @cached_property
     def front_device(self) -> np.ndarray:
-        """Of every front."""
+        """Device of every front."""
         found: np.ndarray = np.array(self.device_of)[self.front_segment]
         return found
 
@@ -249,21 +249,21 @@ class SharedPlan(Plan):
 
     @cached_property
     def edges(self) -> list[Edge]:
-        """What devices leave to others, in the order of the children."""
+        """Data that devices leave to others, in the order of the children."""
         parent, device, segment = self.parent, self.front_device, self.front_segment
         cut = np.flatnonzero((parent >= 0) & (device != device[parent]))
         return [Edge(int(c), int(parent[c]), int(segment[c]), int(segment[parent[c]])) for c in cut]
 
     @cached_property
     def tiles(self) -> dict[int, Tiles]:
-        """Of the fronts that several devices share, by front."""
+        """Tiles of the fronts that several devices share, by front."""
         turns = self.mapping.shared.items()
         speeds = {f: [s * (k in turn.group) for k, s in enumerate(self.mapping.speeds)] for f, turn in turns}
         return {f: tiles_of(self, f, turn.chunk, speeds[f]) for f, turn in turns}
 
     @cached_property
     def transfers(self) -> dict[int, list[Rectangle]]:
-        """Parts of contribution blocks that go to other devices, by front, where it or its parent is shared."""
+        """Parts of contribution blocks that go to other devices, by front, if it or its parent is shared."""
         shared = np.zeros(self.nf + 1, bool)  # one more: the parent of roots
         shared[list(self.tiles)] = True
         touched = np.flatnonzero((shared[:-1] | shared[self.parent]) & (self.parent >= 0))
@@ -272,7 +272,7 @@ class SharedPlan(Plan):
 
     @cached_property
     def sent(self) -> dict[int, list[tuple[int, list[Rectangle]]]]:
-        """By segment: fronts whose blocks go to other devices behind it, with the parts that do."""
+        """By segment: fronts with blocks that go to other devices after it, and the parts that do."""
         found: dict[int, list[tuple[int, list[Rectangle]]]] = {}
         whole = {e.child: e for e in self.edges if e.child not in self.transfers}
         for front, e in whole.items():
@@ -299,7 +299,7 @@ class SharedPlan(Plan):
 
     @cached_property
     def readers(self) -> list[set[int]]:
-        """Of every segment, the other devices that need its part of a solution."""
+        """For every segment, the other devices that need its part of a solution."""
         below = [{device} for device in self.device_of]
         children: dict[int, list[int]] = {}
         for child, segment in self.links:
@@ -320,18 +320,18 @@ class SharedPlan(Plan):
         return _core.make_solve_schedule_in_parts(self._core, part[self.front_segment], len(self.parts))
 
     def pivot_range(self, segment: int) -> tuple[int, int]:
-        """Of its pivots: begin and end in the plan's order."""
+        """Begin and end of its pivots in the plan's order."""
         begin, end = self.segment_ptr[segment : segment + 2].tolist()
         return int(self.first[begin]), int(self.first[end - 1] + self.width[end - 1])
 
     def below_range(self, front: int) -> tuple[int, int]:
-        """Of what a front adds to its parent in a solve: first place in the vector arena, and how many."""
+        """Contribution of a front to its parent in a solve: first place in the vector arena, and length."""
         begin, end = self.below_ptr[front : front + 2].tolist()
         return int(begin), int(end - begin)
 
 
 def share_plan(plan: Plan, mapping: FrontMapping, devices: int, block_bytes: int) -> SharedPlan:
-    """The plan with the fronts where `mapping` has them, blocks of about `block_bytes` at a time."""
+    """The plan with the fronts mapped by `mapping`, with blocks of about `block_bytes` at a time."""
     ranges = segments_of(Fronts(plan), mapping, block_bytes)
     begins = sorted(begin for begin, _, _ in ranges)
     number = {begin: k for k, begin in enumerate(begins)}

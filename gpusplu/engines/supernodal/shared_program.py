@@ -1,11 +1,11 @@
 """The supernodal engine's program on several devices: one process, one plan, one list of commands.
 
-The values of the matrix go from device to device, in pieces, so that all have them about when one has. Each factors
-its segments in their turn, together the fronts that they share, and sends the contribution blocks that other devices'
-fronts need as soon as they are there.
+The values of the matrix go from device to device, in chunks, so that all devices have them at about the same time. Each
+device factors its segments in order, shares some fronts with others, and sends the contribution blocks that other
+devices' fronts need as soon as they are complete.
 
-Right-hand sides, solutions, residuals and the status are the first device's: it sends each device the rows of its
-pivots, and puts theirs into place.
+The first device has right-hand sides, solutions, residuals and the status: it sends each device the rows of the
+device's pivots, and stores the rows that come back.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .shared_plan import SharedPlan, shares_of
 from .team import Copy, Streams, Team, bounced_bytes
 from .tiles import LARGE_FRONT, Part, Rectangle, Sent
 
-# ---- Where a solve on several devices has what they send each other
+# ---- Layout of the data that devices send each other in a solve
 
 
 class Layout:
-    """Where values of places and positions are in the work memory of a solve with up to so many right-hand sides."""
+    """Addresses of values of places and positions in the work memory of a solve for some number of right-hand sides."""
 
     def __init__(self, program: SharedProgram, capacity: int):
         plan = program.plan
@@ -46,7 +46,7 @@ class Layout:
         self._below = max(1, int(plan.below.size))
 
     def places(self, begin: int, count: int) -> list[tuple[str, int, int]]:
-        """Array, offset and bytes of what fronts add to their parents at these places."""
+        """Array, offset and bytes of the contributions of fronts to their parents at these places."""
         size = self._itemsize
         if self._one:
             return [("packets", 2 * (self._n + begin) * size, 2 * count * size)]
@@ -62,7 +62,7 @@ class Layout:
         return found if self._one else found + [("work", start * width, count * width) for start in starts]
 
     def copies(self, to: Any, source: Any, ranges: list[tuple[str, int, int]]) -> list[Copy]:
-        """Between the work memories of two devices."""
+        """Copies between the work memories of two devices."""
         return [Copy(to[name].pointer + at, source[name].pointer + at, nbytes) for name, at, nbytes in ranges]
 
 
@@ -73,7 +73,7 @@ COUNTER_BYTES = 4
 
 
 class SharedFront:
-    """Parameters: of which program, and which front of its plan."""
+    """One front of a program that several devices share; parameters: the program, and the front of its plan."""
 
     def __init__(self, program: SharedProgram, front: int):
         plan = program.plan
@@ -84,7 +84,7 @@ class SharedFront:
         self._control = COUNTER_BYTES * int(plan.launches[plan.launch_ptr[self._segment]]["scalars"])
 
     def sent(self) -> list[Sent]:
-        """All that goes between devices but contribution blocks."""
+        """All transfers between devices except contribution blocks."""
         return [each for stage in range(-1, self.tiles.chunks) for each in self.tiles.sent(stage, self._owner)]
 
     def factor(self, team: Team, buffers: Buffers, values: Buffer) -> None:
@@ -113,7 +113,7 @@ class SharedFront:
         return Copy(to + at, source + at, part.rows * size, part.columns, pitch, pitch)
 
     def _launch(self, team: Team, k: int, stage: int, buffers: Buffers, values: Buffer) -> None:
-        """The tasks of a stage that are device k's."""
+        """Launch the tasks of a stage that belong to device k."""
         program = self._program
         begin, count = program.shares[k].stage_tasks(self._front, stage)
         if not count:
@@ -125,7 +125,7 @@ class SharedFront:
             program.each[k].factor_tasks(kernels, own, given, self._segment, begin, count)
 
     def _set_progress(self, kernels: Stream, k: int, counters: int, stage: int) -> None:
-        """What is there before a stage, for its launch."""
+        """Set the progress before a stage, for its launch."""
         part, tiles = self._program.each[k], self.tiles
         begin, end = tiles.columns(stage) if stage >= 0 else (0, 0)
         kernel = part.kernel(FILE, "set_progress")
@@ -134,18 +134,18 @@ class SharedFront:
         kernels.launch(kernel, part.blocks(tiles.count, THREADS, 1), THREADS, 0, args)
 
 
-# Of the values, sent from one device to the next: large enough for the link's rate, few enough to be cheap [bytes].
+# Chunk of the values sent from one device to the next: large enough for the link's rate, yet few chunks [bytes].
 CHUNK, MOST_CHUNKS = 16 << 20, 8
 
 
 class FactorPeers(NamedTuple):
-    """What a factor has on the devices, the first one's own memory aside.
+    """Memory of a factor on the devices, except the first one's own memory.
 
     Attributes
     ----------
     streams : Streams
     own : list of SimpleNamespace
-        Of each device: `own` and `device_status` as in Buffers, and its copy of the `values`.
+        For each device: `own` and `device_status` as in Buffers, and its copy of the `values`.
     statuses : Buffer
         Of the other devices, on the first.
     bounce : Buffer or None
@@ -159,8 +159,8 @@ class FactorPeers(NamedTuple):
 
 
 class VectorPeers(NamedTuple):
-    """The same of solves: `own` and `groups` as in Vectors, and b and x of its rows; `rows`: those of all other devices
-    on the first one."""
+    """The same for solves: `own` and `groups` as in Vectors, and b and x of its rows; `rows`: those of all other
+    devices on the first one."""
 
     own: list[Any]
     rows: list[Buffer]
@@ -173,7 +173,7 @@ class SharedProgram(FrontProgram):
     Parameters
     ----------
     devices : sequence of cuda.devices.Device
-        The first one is where values and vectors are.
+        The first one has values and vectors.
     plan : SharedPlan
     pattern, hermitian, pivots
         As FrontProgram takes them.
@@ -208,12 +208,12 @@ class SharedProgram(FrontProgram):
 
     @cached_property
     def needed(self) -> list[int]:
-        """Of each device, for a factor and one right-hand side at a time [bytes]."""
+        """Memory of each device for a factor and one right-hand side at a time [bytes]."""
         return needed_of_each(self.plan, self.pattern)
 
     @cached_property
     def needed_bytes(self) -> int:  # type: ignore[override]
-        """Of the first device."""
+        """Memory of the first device."""
         return self.needed[0]
 
     def missing_bytes(self, usable: int) -> int:
@@ -280,7 +280,7 @@ class SharedProgram(FrontProgram):
         return found
 
     def _solve_copies(self, capacity: int) -> list[tuple[int, int, int]]:
-        """The same of a solve with up to so many right-hand sides."""
+        """The same for a solve with up to `capacity` right-hand sides."""
         plan, of = self.plan, self.plan.device_of
         layout = Layout(self, capacity)
         found = []
@@ -319,30 +319,30 @@ class SharedProgram(FrontProgram):
 
     @cached_property
     def _pivot_rows(self) -> list[tuple[Buffer | None, Buffer | None]]:
-        """Of every device: which rows of b, and of x, are its pivots'."""
+        """For every device: the rows of b, and of x, that belong to its pivots."""
         plan = self.plan
         return [(self.upload(plan.row_perm[s.at]), self.upload(plan.col_perm[s.at])) for s in self.shares]
 
     # ---- commands
 
     def own(self, buffers: Buffers, k: int) -> Any:
-        """What device k has of a factor."""
+        """Memory of a factor on device k."""
         return buffers.peers.own[k] if k else buffers
 
     def values_of(self, buffers: Buffers, values: Buffer, k: int) -> Buffer:
-        """The values as device k has them."""
+        """The copy of the values on device k."""
         given: Buffer = buffers.peers.own[k].values if k else values
         return given
 
     @cached_property
     def _chunks(self) -> list[tuple[int, int]]:
-        """Of the values, begin and end of those that are sent at once [bytes]."""
+        """Begin and end of the chunks of the values that are sent at once [bytes]."""
         nbytes = self.pattern.nnz * self.dtype.itemsize
         step = max(CHUNK, -(-nbytes // (MOST_CHUNKS * CHUNK)) * CHUNK)
         return [(begin, min(begin + step, nbytes)) for begin in range(0, nbytes, step)]
 
     def _send_values(self, team: Team, buffers: Buffers, values: Buffer) -> None:
-        """From each device to the next: the first one's way out would be the bound of sending to all by itself."""
+        """Send from each device to the next: if the first one sent to all, its link would be the bottleneck."""
         where = [self.values_of(buffers, values, k).pointer for k in range(len(self.devices))]
         for begin, end in self._chunks:
             for k in range(1, len(self.devices)):
@@ -375,7 +375,7 @@ class SharedProgram(FrontProgram):
             self._merge(stream, buffers)
 
     def _send_blocks(self, team: Team, buffers: Buffers, segment: int) -> None:
-        """To the devices of the parents: what goes one way in one go, as there may be many small ones."""
+        """Send to the devices of the parents: one transfer per destination, as there may be many small blocks."""
         plan, found = self.plan, dict[tuple[int, int, int], list[Copy]]()
         for front, parts in plan.sent.get(segment, ()):
             above = int(plan.front_segment[plan.parent[front]])
@@ -401,20 +401,20 @@ class SharedProgram(FrontProgram):
 
     @cached_property
     def _edges_of(self) -> dict[int, list[Any]]:
-        """By the segment that they come from."""
+        """Edges by the segment of the child."""
         found: dict[int, list[Any]] = {}
         for edge in self.plan.edges:
             found.setdefault(edge.source, []).append(edge)
         return found
 
     def _merge(self, stream: Stream, buffers: Buffers) -> None:
-        """What the other devices noted, to the first one's status."""
+        """Merge the status of the other devices into the first one's status."""
         kernel = self.kernel(FILE, "merge_status")
         statuses, count = buffers.peers.statuses.pointer, len(self.devices) - 1
         args = record(kernel.arguments, status=buffers.device_status.pointer, others=statuses, count=count)
         stream.launch(kernel, 1, WARP, 0, args)
 
-    factor_solve = Program.factor_solve  # one behind the other
+    factor_solve = Program.factor_solve  # one after the other
 
     def solve(
         self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
@@ -441,7 +441,7 @@ class SharedProgram(FrontProgram):
                 self._move_rows(stream, "scatter_rows", vectors.peers.rows[k], x, sides[k][1], nrhs)
 
     def _walk(self, team: Team, solves: list[FrontSolve], vectors: Vectors, layout: Layout) -> None:
-        """Forward and backward, part by part."""
+        """Solve forward and backward, part by part."""
         plan = self.plan
 
         def memory(k: int) -> Any:

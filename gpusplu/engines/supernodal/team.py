@@ -1,9 +1,9 @@
-"""Streams of several devices while the commands of one factorization or solve are given to them.
+"""Streams of several devices while the commands of one factorization or solve are added to them.
 
-Every device has a stream of kernels and one of copies to others. Each waits for what it needs by events, given in an
-order in which children come before parents, so that nothing waits for what is given later. The first device's stream of
-kernels is the caller's: the others begin behind what it has been given, and it ends behind all of them, so that the
-whole can be one graph.
+Every device has a stream of kernels and one of copies to others. Each waits for its inputs by events; commands are
+added in an order in which children come before parents, so that nothing waits for a later command. The first device's
+stream of kernels is the caller's: the others begin after its earlier commands, and it ends after all of them, so that
+everything can be one graph.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...cuda.stream import Buffer, Stream
 
 
 class Copy(NamedTuple):
-    """`width` bytes from an address to another one, so many times, the pitches apart."""
+    """`width` bytes from one address to another, repeated, with pitches between the repetitions."""
 
     to: int
     source: int
@@ -36,19 +36,19 @@ class Copy(NamedTuple):
             stream.copy_rows(self.to, self.to_pitch, self.source, self.source_pitch, self.width, self.times)
 
     def by(self, place: int) -> tuple[Copy, Copy]:
-        """There, one behind the other, and from there."""
+        """Two copies through `place`: to it, contiguous, and from it."""
         to_staging = self._replace(to=place, to_pitch=self.width)
         return to_staging, self._replace(source=place, source_pitch=self.width)
 
 
 class Streams:
-    """What a factor has of each device: streams, made once; the first device's kernels go to the caller's."""
+    """Streams of a factor on each device, made once; the first device's kernels go to the caller's."""
 
     def __init__(self, devices: Sequence[Any]):
         self.devices = tuple(devices)
         self.kernels = [None, *(device.new_stream() for device in self.devices[1:])]
         self.copies = [device.new_stream() for device in self.devices]
-        #: Whether device k copies to device m by itself.
+        #: Whether device k has direct access to device m.
         self.direct = [[one.reaches(other) for other in self.devices] for one in self.devices]
 
 
@@ -61,7 +61,7 @@ class Team:
     stream : Stream
         The caller's, of the first device.
     bounce : Buffer or None
-        Page-locked memory of the host, where devices do not reach each other.
+        Page-locked memory of the host, if devices have no peer access.
     """
 
     def __init__(self, streams: Streams, stream: Stream, bounce: Buffer | None):
@@ -96,16 +96,16 @@ class Team:
             yield self._kernels[k]
 
     def meet(self, devices: Iterable[int]) -> None:
-        """Kernels of each of them that come now are behind its copies so far, and copies to it behind its kernels so
-        far: memory that it wrote, read or sent from before may be used for something else, by others too."""
+        """Later kernels of each of these devices run after its copies so far, and copies to it after its kernels so
+        far: memory that it wrote, read or sent from before may then be reused, by other devices too."""
         for k in devices:
             with self._devices[k]:
                 self._kernels[k].wait(self._copies[k].record())
                 self._met[k] = self._kernels[k].record()
 
     def send(self, k: int, m: int, what: Hashable, copies: Sequence[Copy]) -> None:
-        """Copy from device k, behind its kernels so far, to device m. What is there is known as `what` to those that
-        `receive` it."""
+        """Copy from device k, after its kernels so far, to device m, which calls `receive` with `what` to wait for the
+        data."""
         direct = self._direct[k][m]
         routes = [(copy, copy) if direct else copy.by(self._take(copy.nbytes)) for copy in copies]
         with self._devices[k]:
@@ -126,12 +126,12 @@ class Team:
         self._arrived.setdefault((m, what), []).append(event)
 
     def _wait_for(self, m: int, stream: Stream) -> None:
-        """Until device m has met the others."""
+        """Wait until device m has met the others."""
         if m in self._met:
             stream.wait(self._met[m])
 
     def receive(self, m: int, what: Hashable) -> None:
-        """Kernels of device m that come now are behind the copies known as `what`."""
+        """Later kernels of device m run after the copies known as `what`."""
         with self._devices[m]:
             for event in self._arrived.pop((m, what), ()):
                 self._kernels[m].wait(event)
@@ -144,9 +144,9 @@ class Team:
         return place
 
 
-ALIGN = 256  # bytes of the places on the host
+ALIGN = 256  # alignment of places on the host [bytes]
 
 
 def bounced_bytes(direct: Sequence[Sequence[bool]], sent: Sequence[tuple[int, int, int]]) -> int:
-    """Memory of the host for copies from, to and of so many bytes."""
+    """Host memory for copies, given as (from, to, bytes)."""
     return sum(-(-nbytes // ALIGN) * ALIGN for k, m, nbytes in sent if not direct[k][m])

@@ -1,9 +1,9 @@
-"""Predicted seconds of a front whose tiles several devices share (tiles.py), stage by stage.
+"""Predicted seconds of a front with tiles that several devices share (tiles.py), stage by stage.
 
-A stage takes as long as the device with most tasks for its share, as the chain of the diagonal tiles of the next chunk,
-or as what a device has to send meanwhile; then the rows of the next chunk have to be there. Constants are those by
-which tasks of large fronts are put in order, but for the rate of their arithmetic: it is what the plan predicts for the
-front on one device, so that the work of these devices together is what that one has.
+The time of a stage is the largest of: the tasks of the device with most tasks relative to its speed, the chain of the
+diagonal tiles of the next chunk, and the data that a device sends meanwhile; then the rows of the next chunk must have
+arrived. The constants are those that order tasks of large fronts, except the rate of arithmetic: it follows from the
+plan's prediction for the front on one device, so that the total work of these devices equals that of one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 
 from .tiles import Tiles, tiles_of
 
-CHUNKS = 1, 2, 4, 8, 16, 32  # tile columns of a stage that are tried
+CHUNKS = 1, 2, 4, 8, 16, 32  # numbers of tile columns of a stage that are tried
 
 
 class Shared(NamedTuple):
-    """Of a front: predicted seconds, bytes that are sent, and the tile columns of a stage with which that holds."""
+    """Of a front: predicted seconds, bytes that are sent, and the corresponding number of tile columns of a stage."""
 
     seconds: float
     sent: int
@@ -59,7 +59,7 @@ def predicted(plan: Any, tiles: Tiles, single_seconds: float, speeds: Sequence[f
     owned[:, :-1] = np.cumsum(mine[:, ::-1], axis=1)[:, ::-1]
 
     def rounds(tasks: np.ndarray, seconds: Any) -> np.ndarray:
-        """Of so many equal tasks on each device, stage by stage."""
+        """Seconds for these numbers of equal tasks on each device, stage by stage."""
         longest: np.ndarray = np.max(np.ceil(tasks / times["blocks"]) * seconds / speed, axis=0)
         return longest
 
@@ -69,7 +69,7 @@ def predicted(plan: Any, tiles: Tiles, single_seconds: float, speeds: Sequence[f
     task = times["task"] + (begin + (columns + 1) / 2 + 1) * product
     work = rounds(triangles * columns * owned[:, end], task)
     chain = goes_on * (task + columns * times["column"] + tiles.chunk * step) / speed.min()
-    # Rows below go to all; so do rows of the chunk after the next one, and those of the next one, which all wait for.
+    # Rows below go to all devices; so do rows of the chunk after the next one, and of the next one, which all wait for.
     tile_bytes = tiles.tile**2 * size
     panel = columns * tile_bytes
     rows = goes_on * tiles.chunk * begin * tile_bytes * panels

@@ -1,15 +1,16 @@
-"""Fronts whose tiles several devices share: who has which tiles, in which order, and what goes between devices.
+"""Fronts with tiles that several devices share: the owner and the order of tiles, and the data sent between devices.
 
 A tile (row, col) belongs to the device that has row max(row, col) of L and of U transposed; in the contribution block,
-to the one that has its column. Rows of the pivots are dealt in turn, in chunks of a few tiles; rows below in two ranges
-for each device, the second ranges the other way round, so that all have as many rows, and as much of a triangle.
+to the one that has its column. Rows of the pivots are distributed round robin, in chunks of a few tiles; rows below in
+two ranges for each device, the second ranges in reverse order, so that all have as many rows, and as much of a
+triangle.
 
 The kernel of large fronts is left-looking: to complete the tiles of a chunk of columns it needs their own rows, and the
 rows of U that belong to these columns. So chunk k of columns is a stage: the device that has the rows of chunk k sends
 them to all others (the diagonal tiles are complete by then), and each device completes its own tiles in these columns;
-who has the rows of chunk k + 1 completes the tiles on their diagonal, too. Rows below go to everybody as they are
-completed, and the last stage is the contribution block. Each stage is a launch of the kernel of one device with the
-tasks of that stage, in the order that they have there: every tile is made by the same arithmetic, with the same bits.
+the device that has the rows of chunk k + 1 completes the tiles on their diagonal, too. Rows below go to all devices as
+they are completed, and the last stage is the contribution block. Each stage is a launch of the kernel on each device
+with the tasks of that stage, in that device's order: every tile results from the same arithmetic, with the same bits.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 from ... import _core
 from ...cuda.layout import struct
 
-SLOWEST = 1e-9  # of what a device without a part is taken for
+SLOWEST = 1e-9  # relative speed assumed for a device without a part
 LARGE = "shared/large_fronts.hpp"
 TASK, LARGE_FRONT = struct(LARGE, "LargeTask"), struct(LARGE, "LargeFront")
 
@@ -38,7 +39,7 @@ class Range(NamedTuple):
 
 
 class Rectangle(NamedTuple):
-    """Of a contribution block, from a device to another one: rows and columns, begin and end."""
+    """Part of a contribution block sent from one device to another: rows and columns, begin and end."""
 
     source: int
     target: int
@@ -64,7 +65,7 @@ class Part(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """Parts of a factor that go from a device to another one before a stage, or, None, after all."""
+    """Parts of a factor sent from one device to another before a stage or, for None, at the end."""
 
     source: int
     target: int
@@ -81,9 +82,9 @@ class Tiles:
     chunk : int
         Tile columns of a stage.
     speeds : sequence of float
-        Of the devices; 0 of those that have no part of it.
+        Of the devices; 0 for those without a part of it.
     panels : int
-        Of the factor: 1 of L alone, 2 of L and U.
+        Panels of the factor: 1 for L alone, 2 for L and U.
 
     Attributes
     ----------
@@ -122,22 +123,22 @@ class Tiles:
         return int(self.owner[chunk * self.chunk])
 
     def columns(self, chunk: int) -> tuple[int, int]:
-        """Tile columns of a stage: begin and end; of the last one: what is complete then."""
+        """Begin and end of the tile columns of a stage; of the last one: the columns that are complete then."""
         return min(chunk * self.chunk, self.pivots), min((chunk + 1) * self.chunk, self.pivots)
 
     def pivot_rows(self, chunk: int) -> tuple[int, int]:
-        """Begin and end."""
+        """Begin and end of the pivot rows of a chunk."""
         begin, end = self.columns(chunk)
         return begin * self.tile, min(end * self.tile, self.width)
 
     @cached_property
     def ranges(self) -> list[Range]:
-        """Of the front's rows, ascending."""
+        """Ranges of the front's rows, ascending."""
         found = [Range(self.chunk_owner(k), *self.pivot_rows(k)) for k in range(self.chunks)]
         return found + [Range(k, self.width + begin, self.width + end) for k, begin, end in self.below]
 
     def stages(self, row: np.ndarray, col: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of tiles: in which stage they are completed, from -1 on, and by which device."""
+        """For tiles: in which stage they are completed, from -1 on, and by which device."""
         tall, flat = np.maximum(row, col), np.minimum(row, col)
         in_block = flat >= self.pivots
         stage = np.where(in_block, self.chunks, flat // self.chunk)
@@ -145,8 +146,8 @@ class Tiles:
         return stage, self.owner[np.where(in_block, col, tall)]
 
     def sent(self, stage: int, owner: int) -> list[Sent]:
-        """What goes between devices behind a stage: rows of the next chunk in the columns that others do not have yet,
-        rows of the one behind it in the columns before, and rows below. The factor is at `owner` in the end."""
+        """Data sent between devices after a stage: rows of the next chunk in the columns that others do not have yet,
+        rows of the following chunk in the columns before, and rows below. The factor is at `owner` in the end."""
         found, panels = [], range(self.panels)
         done = max(stage, 0) * self.chunk * self.tile, max(min(self.columns(stage)[1] * self.tile, self.width), 0)
         for chunk, begin in ((stage + 1, done[0]), (stage + 2, 0)):
@@ -167,7 +168,7 @@ class Tiles:
                             found.append(Sent(source, k, None, [self.below_part(1, (rows[0], rows[1]), done)]))
         return found
 
-    # ---- where the factor is, as FrontTiles of kernels/fronts/large.cuh has it [scalars from its begin]
+    # ---- location of the factor, as FrontTiles of kernels/fronts/large.cuh defines it [scalars from its begin]
 
     @property
     def pivot_ld(self) -> int:
@@ -179,12 +180,12 @@ class Tiles:
 
     @property
     def inverse(self) -> int:
-        """Of the diagonal blocks."""
+        """Begin of the inverted diagonal blocks."""
         return self.panels * self.width * (self.pivot_ld + self.below_ld)
 
     @property
     def entries(self) -> int:
-        """Of all of it."""
+        """Size of the factor."""
         return self.inverse + self.pivots * self.tile**2
 
     def pivot_part(self, panel: int, rows: tuple[int, int], columns: tuple[int, int]) -> Part:
@@ -205,13 +206,13 @@ class Tiles:
 
 
 def tiles_of(plan: Any, front: int, chunk: int, speeds: Sequence[float]) -> Tiles:
-    """Of a front of a plan."""
+    """Tiles of a front of a plan."""
     size = int(plan.width[front]), int(plan.rows[front]), int(plan.large_tile)
     return Tiles(*size, chunk, speeds, 1 if plan.cholesky else 2)
 
 
 def turns(count: int, speeds: Sequence[float]) -> np.ndarray:
-    """Which device has each of `count` equal pieces of work, in turn."""
+    """Device of each of `count` equal units of work, in turn and by speed."""
     given, found = np.zeros(len(speeds)), np.empty(count, np.int64)
     for k in range(count):
         found[k] = np.argmin((given + 1) / np.maximum(speeds, SLOWEST))
@@ -220,7 +221,7 @@ def turns(count: int, speeds: Sequence[float]) -> np.ndarray:
 
 
 class Transfers:
-    """What the devices need of contribution blocks, where the tiles of a front or of its parent are shared.
+    """Data that devices need of contribution blocks, if the tiles of a front or of its parent are shared.
 
     Parameters
     ----------
@@ -235,7 +236,7 @@ class Transfers:
         self._plan, self._device_of, self._shared = plan, device_of, shared
 
     def __call__(self, child: int) -> list[Rectangle]:
-        """What of a front's block goes where."""
+        """The parts of a front's block, and where they go."""
         plan, parent = self._plan, int(self._plan.parent[child])
         height = int(plan.rows[child] - plan.width[child])
         owner = int(self._device_of[child])

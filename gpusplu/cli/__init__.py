@@ -42,14 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     chosen = parser.parse_args(arguments)
-    if sys.stdout is None:  # closed by whoever called us: as if it were written to a device that takes nothing
+    if sys.stdout is None:  # closed by the calling process: treated as a failed write
         return fail(chosen.command, "cannot write the output: standard output is closed")
     never_fail_to_encode(sys.stdout)
     try:
         with log_on_stderr(getattr(chosen, "verbose", 0)):
             code: int = chosen.run(chosen)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         discard_output()
         return 128 + signal.SIGPIPE
     except CommandError as error:

@@ -101,7 +101,7 @@ def draw(A: Any, arguments: argparse.Namespace) -> Any:
 
 
 def factored(A: Any, arguments: argparse.Namespace) -> Any:
-    """A factor whose phases were all called, the last of them warm."""
+    """A factor after calls of all phases, the last of them warm."""
     factor = cholesky if arguments.cholesky else splu
     how = {"ordering": arguments.ordering, "expected_refactors": arguments.expected_refactors}
     made = factor(A, engine=arguments.engine, **how)

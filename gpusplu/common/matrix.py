@@ -264,7 +264,7 @@ def check_symmetry(pattern: Pattern, canonical: np.ndarray, kind: str, hermitian
 
 
 def check_new_values(pattern: Pattern, canonical: np.ndarray, kind: str, hermitian: bool = True) -> None:
-    """`check_symmetry` of values that are not a matrix, on the pattern that was analysed for `kind`. Fast when repeated.
+    """`check_symmetry` of values that are not a matrix, on the pattern that was analysed for `kind`; fast if repeated.
     NaN and Inf are ignored.
 
     Raises

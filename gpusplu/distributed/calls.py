@@ -18,7 +18,7 @@ F = TypeVar("F", bound=DistributedFactor)
 
 
 def splu(A: Any, comm: Any, *, engine: str = "mumps", memory: int | None = None) -> DistributedLUFactor:
-    """Factor a square matrix whose rows are spread over ranks; collective.
+    """Factor a square matrix with rows spread over ranks; collective.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ def splu(A: Any, comm: Any, *, engine: str = "mumps", memory: int | None = None)
     EngineUnavailableError
         petsc4py or the solver is not there.
     HostMemoryError
-        A rank has too little memory, as far as the solver is told.
+        A rank has too little memory, as far as the solver knows.
     """
     rows, parts, _ = begun(A, comm, "lu", engine, memory, True)
     return finished(parts, lambda: DistributedLUFactor(rows, parts))
 
 
 def cholesky(A: Any, comm: Any, *, memory: int | None = None) -> DistributedCholeskyFactor:
-    """Factor a symmetric positive definite matrix whose rows are spread over ranks, by MUMPS; collective.
+    """Factor a symmetric positive definite matrix with rows spread over ranks, by MUMPS; collective.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def cholesky(A: Any, comm: Any, *, memory: int | None = None) -> DistributedChol
 
 
 def ldlt(A: Any, comm: Any, *, memory: int | None = None) -> DistributedLDLFactor:
-    """Factor a symmetric matrix, definite or not, whose rows are spread over ranks, by MUMPS; collective.
+    """Factor a symmetric matrix, definite or not, with rows spread over ranks, by MUMPS; collective.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ ENOUGH, INACCURATE, MOST_STEPS = 8, 100, 3
 
 
 class Certified:
-    """Solves with a factorization whose backward errors are known.
+    """Solves with a factorization, with known backward errors.
 
     Attributes
     ----------

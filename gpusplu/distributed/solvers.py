@@ -117,7 +117,7 @@ class Solver(ABC):
         """Without measuring or refining."""
 
     def free_memory(self) -> int:
-        """Of the rank whose machine has least for it, or what the caller allows [bytes]."""
+        """The caller's limit, else the least free memory per rank of all machines [bytes]."""
         if self._memory is not None:
             return self._memory
         comm = self._rows.comm
@@ -157,7 +157,7 @@ class Mumps(Solver):
         self._matrix = self._pc.getFactorMatrix()
         settings = {14: self._relaxation, 33: 1}  # 33: the determinant
         if self.kind == "ldlt":
-            settings[13] = 1  # no root by ScaLAPACK, whose pivots are not counted
+            settings[13] = 1  # no root by ScaLAPACK, because MUMPS does not count the pivots there
         if self._memory is not None:
             settings[23] = max(self._memory // MEGABYTE, 1)
         for number, value in settings.items():
@@ -239,10 +239,10 @@ def in_units(count: int) -> int:
 
 
 class SuperLUDist(Solver):
-    """SuperLU_DIST: LU whose pivots are chosen before, by a matching; faster on devices, with CUDA built in.
+    """SuperLU_DIST: LU with static pivots from a matching; faster on devices, if built with CUDA.
 
-    PETSc's solves with the transpose are wrong with it, so the transpose has a factorization of its own, from the
-    first such solve on.
+    PETSc's solves with the transpose are wrong with it, so the first such solve makes a separate factorization of the
+    transpose.
     """
 
     name = "superlu_dist"

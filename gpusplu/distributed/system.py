@@ -87,7 +87,7 @@ class System:
         vector.setArray(random.standard_normal(self._rows.count))
 
     def check_symmetry(self, kind: str) -> None:
-        """Refuse a matrix whose two triangles differ, as a product with random numbers shows.
+        """Refuse a matrix if its triangles differ, which a product with random numbers shows.
 
         Raises
         ------

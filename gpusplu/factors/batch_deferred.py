@@ -116,7 +116,7 @@ class DeferredBatch(TrackedSystems):
         return later.is_deferred(self, check, out, {name: array for name, array in arrays.items() if array is not None})
 
     def _values_deferred(self, values: Any) -> tuple[Any, np.ndarray | None]:
-        """The caller's values as the engine takes them, without a copy, and the positions of canonical values in them."""
+        """The caller's values for the engine, without a copy, and the positions of canonical values in them."""
         direct, source = self._map
         shape = self._doubted.size, self._problem.pattern.size
         if not direct:

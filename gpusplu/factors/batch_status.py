@@ -28,8 +28,8 @@ MOST_OVERLAPPED = 64  # systems that the host works on concurrently with a devic
 
 
 class BatchStatus(IntEnum):
-    """Status of a system. Systems that are singular, not definite, not finite or not Hermitian have no factor, and their
-    solutions are NaN.
+    """Status of a system. Systems that are singular, not definite, not finite or not Hermitian have no factor and NaN
+    as solutions.
 
     Examples
     --------
@@ -264,8 +264,8 @@ class TrackedSystems:
         return np.flatnonzero(which).tolist()
 
     def _from_single(self, system: int, method: str, *arguments: Any) -> Any:
-        """Result of a method of a system's separate factor; None if it has none of the values held, or if the method has
-        to choose pivots again and finds that the values are singular."""
+        """Result of a method of a system's separate factor; None if it has none of the values held, or if the method
+        has to choose pivots again and finds that the values are singular."""
         if self._factored[system] >= BatchStatus.SINGULAR:
             return None
         try:

@@ -1,4 +1,4 @@
-"""L and U of factors by LDL^T: from D with its blocks of order 2."""
+"""L and U of factors by LDL^T, from D with its blocks of order 2."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ CHECKS = ("now", "later")
 
 
 def is_deferred(factor: Any, check: Any, out: Any, arrays: dict[str, Any]) -> bool:
-    """Whether a call is queued on the device and checked later. Calls with arrays on the host are checked at once if the
+    """Whether a call is queued on the device and checked later. Calls with host arrays are checked at once if the
     processor factors, or did when this factor was made.
 
     Raises

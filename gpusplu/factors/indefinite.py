@@ -101,6 +101,6 @@ def ldlt(
 def options_of_ldlt(
     A: Any, ordering: Any, refine: str, hermitian: bool | None, precision: str = "double"
 ) -> Callable[[int], Options]:
-    """Reader of the options for ldlt of `A`, from `read`; checks whether `A` is Hermitian if the caller does not say."""
+    """Reader of the options for ldlt of `A`, from `read`; tests whether `A` is Hermitian unless the caller says so."""
     resolved = matrix.is_hermitian(A) if hermitian is None else bool(hermitian) or A.dtype.kind != "c"
     return lambda n: ldlt_options(n, ordering, refine, resolved, precision)

@@ -16,10 +16,10 @@ not.
 is then analysed once, and costs nothing per call. Index arrays that are traced, those of an A that is an argument of a
 jitted function, are read by every call and found among the patterns seen before.
 
-**Factors** are kept by the values they are of, as `gpusplu.jax.store` says, within the bound of bytes that
-:func:`gpusplu.cache_limit` sets; :func:`gpusplu.cache_clear` forgets them. What JAX carries from a solve to its adjoint
-are A's values, not a handle: so nothing leaks where JAX drops, repeats or batches a computation, and an adjoint whose
-factor had to go factors again.
+**Factors** are cached by their values (see `gpusplu.jax.store`) within the limit of bytes that
+:func:`gpusplu.cache_limit` sets; :func:`gpusplu.cache_clear` drops them. JAX carries A's values from a solve to its
+adjoint, not a handle. So nothing leaks if JAX drops, repeats or batches a computation, and an adjoint factors again if
+its factor was dropped.
 
 **Singular matrices** have NaN for their solutions, as jax.numpy.linalg.solve has it; so have those with NaN or Inf.
 

@@ -38,12 +38,12 @@ STATIC = ("structure", "n", "layout", "transpose", "kept")
 
 
 def index_axes(structure: Any, layout: str) -> tuple[int, ...]:
-    """Of the index arrays among the operands."""
+    """Axes of the index arrays among the operands."""
     return () if structure is not None else INDEX_AXES[layout]
 
 
-# Programs on GPUs factor there, unless CuPy, which our engines need, is missing or the caller does not want it: JAX may
-# have taken the memory. Then they call the host.
+# Programs on GPUs factor there. They call the host if CuPy, which gpusplu's engines need, is missing, or if the caller
+# disables it because JAX may have taken the memory.
 ON_DEVICE = os.environ.get("GPUSPLU_JAX_ON_DEVICE") != "0" and find_spec("cupy") is not None
 
 
@@ -61,7 +61,7 @@ def call_host(callback: Callable[..., Any], context: Any, *operands: Any, **para
 
 
 def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any], on_device: Callable[..., Any]) -> Any:
-    """A primitive with results, whose operands that are not index arrays have so many `axes` without a batch.
+    """A primitive with results; its operands other than index arrays have this number of `axes` without a batch.
 
     `on_device` is its lowering rule for GPUs.
     """

@@ -33,17 +33,17 @@ from ..factors.gradients import Factored
 from ..factors.pipeline import factored_lu, within_memory
 from .structure import Structure
 
-# What a solve says of the solves that follow: nothing; others with the same values may come, as a `Factorized` that is
-# traced cannot hold its factor; the adjoint will come.
+# Expected solves after a solve: none; others with the same values, because a traced `Factorized` cannot hold its
+# factor; the adjoint.
 SINGLE_USE, AGAIN, ADJOINT = 0, 1, 2
-# Factors that no object holds: of one pattern, for `ADJOINT` of all patterns.
+# Limits of factors that no object holds: per pattern, for `ADJOINT` over all patterns.
 MOST = {SINGLE_USE: 1, AGAIN: 4, ADJOINT: 1024}
 # Objects and small arrays of a factor that its own count leaves out, measured as resident memory of 1,000 factors.
 OVERHEAD = 16 << 10  # bytes
 
 
 class Lock:
-    """A lock that its thread may take again, and that says whether it has it."""
+    """A reentrant lock that knows whether the current thread holds it."""
 
     def __init__(self) -> None:
         self._lock, self._depth = RLock(), 0
@@ -68,7 +68,7 @@ class Lock:
 
 
 class Entry:
-    """A factor, and what it is found by.
+    """A factor and its key.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Entry:
 
     @property
     def done(self) -> bool:
-        """Nothing is expected to need it."""
+        """Whether no later call is expected to need it."""
         return self.waits == SINGLE_USE
 
     def expect(self, transpose: bool, kept: int) -> None:
@@ -114,7 +114,7 @@ class Entry:
 
 
 class Store:
-    """Entries within a bound of bytes, the last used last."""
+    """Entries within a limit of bytes, the most recently used last."""
 
     def __init__(self) -> None:
         self.entries: OrderedDict[tuple[Hashable, ...], Entry] = OrderedDict()
@@ -126,7 +126,7 @@ class Store:
     def factor(
         self, structure: Structure, values: np.ndarray, transpose: bool = False, kept: int = SINGLE_USE
     ) -> Iterator[Factored]:
-        """The factor of values, shape (size,) or (nbatch, size), which stays what it is inside the block.
+        """The factor of values, shape (size,) or (nbatch, size), which does not change inside the block.
 
         Raises
         ------
@@ -146,7 +146,7 @@ class Store:
                 self.trim()
 
     def hold(self, structure: Structure, values: np.ndarray, holder: Any) -> None:
-        """Have the factor of values kept as long as an object lives; raises what `factor` does."""
+        """Keep the factor of values as long as an object lives; raises the errors of `factor`."""
         with self.lock:
             entry = self.find(structure, structure.entries(values))
             self.held_by(entry, holder)
@@ -185,7 +185,7 @@ class Store:
         return self.keep(Entry(key, values, *first_factored(group[0], values)))
 
     def find_replaceable(self, group: tuple[Hashable, ...]) -> Entry | None:
-        """An entry of the group whose factor may become that of other values."""
+        """An entry of the group with a factor that may be refactored with other values."""
         full = self.nbytes > patterns.STORE.max_bytes
         free = [entry for entry in self.entries.values() if entry.free and entry.key[:-1] == group]
         again = [entry for entry in free if entry.waits == AGAIN]

@@ -191,8 +191,8 @@ class FactorPlots(SymbolicPlots):
         return draw_strides(self._structure(), division, figure)
 
     def timeline(self, figure: Any = None) -> Any:
-        """Phases, and of fronts on the processor which thread was at which when: the values are factored once more,
-        beside this factor.
+        """Phases, and for fronts on the processor their threads and times: the values are factored once more, in
+        addition to this factor.
 
         Parameters
         ----------

@@ -88,7 +88,7 @@ def column_structure(A: Any, ordering: Any = "auto", expected_refactors: float =
 
 
 def structure_of(core: Any, known: matrix.Pattern) -> ColumnStructure:
-    """Of an engine's factor of a matrix with this pattern, whose L and U it has; of one triangle U is L^T."""
+    """Structure of L and U of an engine's factor of a matrix with this pattern; with one triangle U is L^T."""
     lower = compressed(core.lower(), known.n)
     upper = compressed(core.upper(), known.n) if core.symbolic.kind == "lu" else lower.T
     rows, columns = (np.argsort(perm) for perm in (core.row_perm, core.col_perm))  # they gather

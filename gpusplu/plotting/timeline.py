@@ -11,7 +11,7 @@ from .. import _core
 from .axes import BLUE, GREEN, GREY, ORANGE, RED, SKY, import_pyplot
 
 PHASES = {"canonicalize": GREY, "analyze": ORANGE, "factor": BLUE, "refactor": SKY, "solve": GREEN}
-# Boxes of fronts that take less than this share of the time are drawn as one with those beside them.
+# Fronts that take less than this share of the time are drawn as one box with their neighbours.
 SEEN = 1 / 800
 
 
@@ -48,7 +48,7 @@ class Timeline:
 
 
 def timeline(factor: Any) -> Timeline:
-    """Factor the values of a factor once more, beside it, and record who did what when.
+    """Factor the values of a factor once more, separately, and record thread, front and time.
 
     Parameters
     ----------

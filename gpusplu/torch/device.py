@@ -24,7 +24,7 @@ from .pattern import Pattern
 
 
 class Known:
-    """What is kept of a pattern whose indices are on a device.
+    """Cached data of a pattern with indices on a device.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Known:
         Where these were, and how often they had been changed.
     pointers, indices : ndarray
     idle : dict
-        Factors that nobody uses, by stream and number type.
+        Unused factors, by stream and number type.
     """
 
     __slots__ = ("__weakref__", "idle", "indices", "pointers", "versions")

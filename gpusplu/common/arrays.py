@@ -365,7 +365,7 @@ def call_with_foreign(function: Callable[..., Any], *arguments: Any, **options: 
     ValueError
         Arrays on two devices.
     RuntimeError
-        An array whose gradient would be lost.
+        The gradient of an array would be lost.
     """
     name, everything = function.__name__, (*arguments, *options.values())
     first = next(filter(library_of, everything))

@@ -22,7 +22,7 @@ class Measured(NamedTuple):
     step : float
         Time of `refactor_solve`.
     factor_object : Factor
-        Factor of the values of the last call.
+        Factor of values other than the first ones.
     """
 
     analyze: float

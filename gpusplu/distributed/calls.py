@@ -123,7 +123,7 @@ def begun(A: Any, comm: Any, kind: str, engine: str, memory: int | None, hermiti
 
 
 def checked_library(kind: str, engine: str, memory: int | None) -> Any:
-    """PETSc, with the solver that was asked for."""
+    """PETSc, with the requested solver."""
     if engine not in SOLVERS:
         raise ValueError(f"engine={engine!r} is not one of {', '.join(map(repr, SOLVERS))}")
     if memory is not None and (isinstance(memory, bool) or int(memory) <= 0):
@@ -137,7 +137,7 @@ def checked_library(kind: str, engine: str, memory: int | None) -> Any:
 
 
 def finished(parts: Parts, make: Callable[[], F]) -> F:
-    """The factor; where there is none, its memory is given back at once."""
+    """The factor; on failure its memory is freed at once."""
     try:
         return make()
     except Exception:

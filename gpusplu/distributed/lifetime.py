@@ -1,4 +1,4 @@
-"""When what belongs to a factor is given back: by all ranks together, though each drops its factor when it likes."""
+"""Release of the memory of factors: collective, although ranks drop their factors at different times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .system import System
 
 
 class Parts:
-    """What a factor has on all ranks. `destroy` is collective."""
+    """Parts of a factor on all ranks. `destroy` is collective."""
 
     def __init__(self, system: System, solver: Solver):
         self.system, self.solver = system, solver

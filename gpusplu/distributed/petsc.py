@@ -1,4 +1,4 @@
-"""petsc4py, wherever it comes from."""
+"""Import of petsc4py from any of its sources."""
 
 from __future__ import annotations
 

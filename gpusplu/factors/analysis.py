@@ -109,9 +109,9 @@ def analyze(
     hermitian : bool, optional
         As in :func:`ldlt`.
     schur : array_like of int, or of bool with shape (n,), optional
-        Unknowns to be left out, of which factors then have the Schur complement.
+        Unknowns of the interface, for which factors have the Schur complement.
     verbose, progress : optional
-        As in :func:`splu`, of the analysis.
+        As in :func:`splu`, for the analysis.
 
     Returns
     -------
@@ -119,13 +119,13 @@ def analyze(
 
     See Also
     --------
-    explain : what is found, as text.
-    Symbolic, SchurSymbolic : what is returned.
+    explain : the findings as text.
+    Symbolic, SchurSymbolic : the results.
 
     Notes
     -----
-    Approximate minimum degree [1]_ and nested dissection [2]_ are both computed where either may win, and predicted
-    seconds decide.
+    Approximate minimum degree [1]_ and nested dissection [2]_ are both computed where either may be faster; gpusplu
+    takes the one with less predicted time.
 
     References
     ----------

@@ -1,10 +1,9 @@
 """BatchedLUFactor and BatchedCholeskyFactor: factors of many systems with one pattern.
 
-An engine that factors systems side by side does so with the pivots of one analysis for all of them, and says of every
-system what became of it. Systems that those pivots do not suit get an ordinary factor of their own (batch_watch.py),
-with pivots chosen among their own values; so do all of them where the engine has no batches. What counts as safe is
-decided by the rules that hold for single factors (core/certify/accuracy_policy.hpp). batch_later.py: calls that do not
-wait.
+An engine that factors systems side by side uses the pivots of one analysis for all of them and reports the status of
+every system. Systems for which these pivots are unsuitable get a separate ordinary factor (batch_status.py), with
+pivots chosen among their own values; without batches in the engine all systems do. The accuracy policy is that of
+single factors (core/certify/accuracy_policy.hpp). batch_deferred.py has the deferred calls.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class Calls(Triangles):
     def refactor(self, values: Any, *, check: Check = "now") -> None:
         """Factor new values on the same pattern, reusing the analysis.
 
-        If this raises, the factor still holds the values before; with ``check="later"`` these are gone when
+        If this raises, the factor still holds the previous values; with ``check="later"`` they are lost when
         :meth:`check` raises.
 
         Parameters

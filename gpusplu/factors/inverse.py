@@ -46,16 +46,17 @@ class PartsOfInverse:
         """Entries of the inverse on a sparse pattern.
 
         The factors give entry (j, i) of the inverse wherever A has an entry (i, j), at about twice the arithmetic of a
-        factorization (the recurrence of Takahashi, Fagan and Chen, 1973). Each row and column of A checks its own, by
-        the diagonals of ``inv(A) @ A`` and ``A @ inv(A)``; where these are not ones to about two thirds of the digits,
-        the entries are found with other pivots, or by solves.
+        factorization (the recurrence of Takahashi, Fagan and Chen, 1973). The entries are checked for each row and
+        column of A by the diagonals of ``inv(A) @ A`` and ``A @ inv(A)``; where these are not ones to about two thirds
+        of the digits, the entries are computed with other pivots, or by solves.
 
         Parameters
         ----------
         pattern : {"A.T", "A", "LU"}, optional
-            Of the result. "A.T" is what the gradient of ``slogdet().logabsdet`` needs: with respect to A[i, j] it is
-            entry (j, i) of the inverse. "A" is the same where the pattern of A is symmetric, and asks for more work
-            elsewhere. "LU" is the transposed pattern of the factors, brought to the order of A, with all of A's.
+            Pattern of the result. "A.T" is the pattern of the gradient of ``slogdet().logabsdet``: the derivative with
+            respect to A[i, j] is entry (j, i) of the inverse. "A" is the same if the pattern of A is symmetric, and
+            needs more work otherwise. "LU" is the transposed pattern of the factors, in the order of A, with all
+            entries of A's.
 
         Returns
         -------

@@ -291,11 +291,11 @@ class SchurSymbolic(Generic[FactorT]):
     Attributes
     ----------
     shape : tuple of int
-        Of the whole matrix.
+        Shape of the whole matrix.
     indices : ndarray of int, shape (m,)
         The interface, in the caller's order.
     interior : Symbolic
-        Of the other unknowns, in ascending order.
+        Analysis of the other unknowns, in ascending order.
 
     See Also
     --------
@@ -417,7 +417,7 @@ class SchurFactor(Generic[FactorT]):
     ----------
     symbolic : SchurSymbolic
     shape : tuple of int
-        Of the whole matrix.
+        Shape of the whole matrix.
     dtype : dtype
 
     See Also

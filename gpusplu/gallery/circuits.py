@@ -208,7 +208,7 @@ def solved_branch(a: Index, b: Index, current: Index, value: NDArray[np.float64]
 
 
 def grounded_source(node: Index, current: Index) -> Stamp:
-    """Voltage sources between nodes and ground: nothing on the diagonal."""
+    """Voltage sources between nodes and ground, with zeros on the diagonal."""
     one = np.ones(current.size)
     return np.concatenate([node, current]), np.concatenate([current, node]), np.concatenate([one, one])
 

@@ -1,12 +1,12 @@
 """Implementation of the primitives with arrays on a CUDA device: factors, values and solutions stay there.
 
-Whether a factor of given values is held is known on the device, by a comparison, and the host must not wait for that.
-So a solve goes by what its call site met before, held values or new ones, as processors predict branches: with the
-factor that is expected, or by factoring at once. The comparison is read when the solve has been waited for, as any
-solve on a device is. Where the guess was wrong, what is missing is done then: answers never depend on guesses.
+A comparison on the device shows whether a factor of given values is held, and the host must not wait for it. So a solve
+relies on a prediction from earlier calls of its call site, held values or new ones, like branch prediction: it uses the
+expected factor, or factors at once. The comparison is read after the host has waited for the solve, as for any solve on
+a device. After a wrong prediction the missing work is done then: solutions never depend on predictions.
 
-The first values of a pattern go over the host, where pivots and an engine are chosen. Determinants and what belongs to
-them are computed on the host, and traced index arrays are read there.
+The first values of a pattern are copied to the host, where pivots and an engine are chosen. Determinants and their
+derivatives are computed on the host, and traced index arrays are read there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Implementation of the primitives with NumPy arrays on the host: the callbacks of compiled programs.
 
 Matrices are values, shape (size,) or (nbatch, size), and either a `Structure` or index arrays with a shape like theirs;
-vectors are rows, shape (k, n) or (nbatch, k, n). Nothing here raises for what values are: a singular matrix, and one
-with NaN or Inf, has NaN for its solutions, as jax.numpy.linalg.solve has it. Nothing here calls JAX.
+vectors are rows, shape (k, n) or (nbatch, k, n). These functions do not raise because of values: solutions of a
+singular matrix, or of one with NaN or Inf, are NaN, as in jax.numpy.linalg.solve. They do not call JAX.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """The JAX primitives that sparse solves and their derivatives consist of.
 
 solve, product (with a matrix) and pairs (of two vectors, on A's pattern) are closed under derivatives of any order
-(gradients.py has the mathematics; JAX transposes without conjugating). Each is one callback, batches too: what vmap
-adds becomes right-hand sides of one factor where the matrix is the same for all, and systems of one native batch where
-it is not.
+(gradients.py has the mathematics; JAX transposes without conjugating). Each is one callback, batches too: vmap adds
+right-hand sides of one factor if the matrix is the same for all, else systems of one native batch.
 
-Operands are what `host` takes: ``first, *index, second``, where `index` is empty if the parameter `structure` has the
-pattern, which then costs nothing per call, and the traced index arrays otherwise. Compiled programs come back by
-`foreign`: on a CPU to `host`, on a GPU to `device`, but for product and pairs, which XLA does there by itself
+Operands are those of `host`: ``first, *index, second``, where `index` is empty if the parameter `structure` has the
+pattern, which then costs nothing per call, and else the traced index arrays. Compiled programs call back through
+`foreign`: on a CPU to `host`, on a GPU to `device`, except product and pairs, which XLA executes there itself
 (`entries`).
 """
 

@@ -1,15 +1,14 @@
-"""Factors of the values that callbacks saw, found again by what these values are.
+"""Cache of the factors of callbacks, with the values of the matrices as keys.
 
-Under a transformation a factor cannot go from one callback to another: what JAX carries are arrays, and it may evaluate
-twice, drop, batch or select among them. So every callback has the values, and the factor is found by them: by a sum of
-their bits at first, and then entry by entry. One that is not there any more is made again, so answers never depend on
-what is remembered.
+Under a transformation a callback cannot pass a factor to another: JAX carries arrays, and it may evaluate twice, drop,
+batch or select among them. So every callback gets the values, and they identify the factor: by a sum of their bits
+first, and then entry by entry. A dropped factor is made again, so solutions never depend on the cache.
 
-A solve that is going to be differentiated keeps its factor until the adjoint has used it. Other factors, and those that
-an adjoint has used, give their memory to the next values of the pattern: a loop over new values refactors one factor.
-Factors that nothing waits for any more are freed, but for one of each pattern, as soon as no object holds them. Those
-that wait for an adjoint, which may never come, and those that adjoints have used, as many of which the next sweep
-through a loop needs, are bounded in bytes (`cache_limit`) and in number (`MOST`).
+A solve that will be differentiated keeps its factor until the adjoint has used it. The memory of other factors, and of
+those that an adjoint has used, is reused for the next values of the pattern: a loop over new values refactors one
+factor. Factors that no later call is expected to use are freed, except one of each pattern, as soon as no object holds
+them. Factors that wait for an adjoint, which may never come, and factors that adjoints have used, which the next sweep
+through a loop needs in the same number, are bounded in bytes (`cache_limit`) and in number (`MOST`).
 """
 
 from __future__ import annotations

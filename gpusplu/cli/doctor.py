@@ -103,7 +103,7 @@ def machine() -> list[tuple[str, str]]:
 
 
 def processors() -> int:
-    """Those that this process may use, where the system tells."""
+    """Processors that this process may use, if the system reports them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -51,7 +51,7 @@ def read(path: Path, kinds: tuple[str, ...]) -> Any:
 
 
 def read_apart(path: Path) -> Any:
-    """Read a Matrix Market file in a process of its own."""
+    """Read a Matrix Market file in a separate process."""
     path.stat()
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "matrix.npz"

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class CommandError(Exception):
-    """The command cannot do what was asked; its message is one line for the user."""
+    """The command failed; the message is one line for the user."""
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def print_json(found: Mapping[str, Any]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """As JSON can have it: null for what is not finite, complex numbers as pairs."""
+    """A value for JSON: null for non-finite numbers, complex numbers as pairs."""
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):

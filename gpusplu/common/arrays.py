@@ -45,7 +45,7 @@ def is_compressed_on_device(A: Any) -> bool:
 class ForeignColumns(sp.csc_array):  # type: ignore[misc]
     """Compressed columns of another library's array."""
 
-    on_device = False  # its library has it on a device
+    on_device = False  # whether its library has it on a device
 
 
 class ForeignRows(sp.csr_array):  # type: ignore[misc]
@@ -99,7 +99,7 @@ def in_stream(device: int, address: int) -> Iterator[None]:
     Raises
     ------
     ImportError
-        CuPy is not there.
+        CuPy is not installed.
     """
     cupy = cupy_for_others()
     with cupy.cuda.Device(device), cupy.cuda.Stream.from_external(StreamOfOthers(address)):
@@ -204,7 +204,7 @@ class Torch:
         Raises
         ------
         ImportError
-            CuPy is not there for a tensor on a device.
+            CuPy is not installed, and the tensor is on a device.
         """
         return NO_STREAM if tensor.device.type == "cpu" else self._in_stream(tensor)
 
@@ -313,12 +313,12 @@ class Jax:
         return result
 
     def working(self, x: Any) -> AbstractContextManager[Any]:
-        """On the device of an array. JAX does not tell its stream: DLPack orders what is done before and after.
+        """Context with the device of an array. JAX does not expose its stream: DLPack orders earlier and later work.
 
         Raises
         ------
         ImportError
-            CuPy is not there for an array on a device.
+            CuPy is not installed, and the array is on a device.
         """
         device = next(iter(self.leaves(x)[0].devices()))
         if device.platform == "cpu":

@@ -195,8 +195,8 @@ def values_on(pattern: Pattern, A: Any) -> np.ndarray:
 
 
 def in_floating_point(pattern: Pattern, values: np.ndarray) -> np.ndarray:
-    """The caller's values, shape (..., size). Sums of duplicates are those of their own type, as SciPy's are: of
-    booleans or, of integers modulo some power of 2. The first of them then has the sum."""
+    """The caller's values, shape (..., size). Duplicates are summed in their own type, as in SciPy:
+    booleans by or, integers modulo a power of 2. The first duplicate then has the sum."""
     starts = pattern.core.source_ptr
     if values.dtype.kind in "biu" and starts.size and pattern.size:
         places = np.where((source := pattern.core.source) < 0, ~source, source)

@@ -63,7 +63,7 @@ def copied(x: Any, out: Any) -> Any:
 def like(rhs: ndarray, x: ndarray) -> ndarray:
     """`x` as the subclass of ndarray that `rhs` is."""
     out = np.array(rhs, dtype=x.dtype, order="F", subok=True)
-    out.view(np.ndarray)[...] = x  # a mask stays, as SciPy has it
+    out.view(np.ndarray)[...] = x  # a mask stays, as in SciPy
     return out
 
 
@@ -117,7 +117,7 @@ def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: in
     """Solve for the caller's array: ``solve(b, trans)`` takes arrays of `dtype` with `n` rows."""
     xp, op = check_array(rhs), check_trans(trans)
     if not 0 < rhs.ndim < 3:
-        check_rhs(rhs, n)  # before it is cast, as SciPy has it
+        check_rhs(rhs, n)  # before it is cast, as in SciPy
     plain = np.asarray(rhs) if xp is np else rhs
     if plain.dtype.kind == "c" and dtype.kind == "f":
         parts = cast(plain, complex_dtype(dtype))

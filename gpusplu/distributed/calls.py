@@ -44,7 +44,7 @@ def splu(A: Any, comm: Any, *, engine: str = "mumps", memory: int | None = None)
     TypeError
         A is complex and PETSc built for real numbers, or `comm` no communicator.
     EngineUnavailableError
-        petsc4py or the solver is not there.
+        petsc4py or the solver is not installed.
     HostMemoryError
         A rank has too little memory, as far as the solver knows.
     """
@@ -70,7 +70,7 @@ def cholesky(A: Any, comm: Any, *, memory: int | None = None) -> DistributedChol
     Raises
     ------
     NotPositiveDefiniteError
-        Without the column, which MUMPS does not tell.
+        Without the column, which MUMPS does not report.
     NotHermitianError
         Both triangles are there and they differ.
     ValueError, TypeError, EngineUnavailableError, HostMemoryError

@@ -166,7 +166,7 @@ class DistributedFactor:
         Raises
         ------
         EngineUnavailableError
-            SuperLU_DIST does not tell it.
+            SuperLU_DIST does not provide it.
         """
         self._require_open()
         mantissa, exponent = self._solver.determinant()

@@ -17,7 +17,7 @@ def load() -> Any:
     Raises
     ------
     EngineUnavailableError
-        It is not there, or cannot be loaded.
+        It is not installed, or cannot be loaded.
     """
     try:
         if find_spec("dolfinx_solver"):

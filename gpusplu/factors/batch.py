@@ -122,7 +122,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
     def slogdet(self) -> SlogDet[NDArray[np.float64]]:
         """Sign (or phase) and logarithm of the modulus of each determinant, both of shape (nbatch,).
 
-        As NumPy has it, 0 and minus infinity for singular systems; NaN where there is no factor for another reason.
+        As in NumPy, 0 and minus infinity for singular systems; NaN if there is no factor for another reason.
 
         See Also
         --------

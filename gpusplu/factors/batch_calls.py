@@ -146,7 +146,7 @@ class BatchCalls(DeferredBatch):
         Returns
         -------
         x : ndarray, shape (nbatch, n) or (nbatch, n, k)
-            On the device if `rhs` is there. NaN for systems that have no factor (`status`).
+            On the device if `rhs` is. NaN for systems that have no factor (`status`).
 
         Raises
         ------

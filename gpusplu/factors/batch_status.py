@@ -46,7 +46,7 @@ class BatchStatus(IntEnum):
 
     RIGHT = 0
     REFINED = 1  # right after refinement of its last solution
-    REPIVOTED = 2  # right with pivots of its own
+    REPIVOTED = 2  # right with separate pivots
     SINGULAR = 3
     NOT_DEFINITE = 4
     NOT_FINITE = 5

@@ -13,7 +13,7 @@ class BlockPivots:
     Parameters
     ----------
     d, e : ndarray, shape (n,)
-        Diagonal, and what is below: zero but for the first column of a block of order 2.
+        Diagonal and subdiagonal; the latter is zero except in the first column of a block of order 2.
     hermitian : bool
         Else D is symmetric.
 

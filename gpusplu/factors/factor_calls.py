@@ -88,7 +88,7 @@ class Calls(Triangles):
         Returns
         -------
         x : ndarray, shape of `rhs`, Fortran-contiguous
-            On the device if `rhs` is there.
+            On the device if `rhs` is.
 
         Raises
         ------

@@ -381,7 +381,7 @@ class SchurSymbolic(Generic[FactorT]):
         return SchurFactor(self, values)
 
     def partial_factor(self, dtype: np.dtype) -> Any:
-        """Memory for the fronts that compute the complement; None without them."""
+        """Memory for the fronts that compute the complement; None if fronts are not used."""
         if self.whole is None:
             return None
         problem, engine = self.interior.parts()[0], registry.named(self.interior.engine)
@@ -395,7 +395,7 @@ class SchurSymbolic(Generic[FactorT]):
 
     @property
     def size(self) -> int:
-        """Values of ``A.data``."""
+        """Number of values of ``A.data``."""
         return int(self._pattern.size)
 
     @property

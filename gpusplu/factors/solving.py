@@ -68,7 +68,7 @@ def spsolve(
     -------
     x : ndarray or sparse
         Shape (n,) where `b` is one column, else the shape of `b`; sparse, in A's class, where `b` is and has not
-        exactly one column. On the device if `A` or `b` is there.
+        exactly one column. On the device if `A` or `b` is.
 
     Raises
     ------

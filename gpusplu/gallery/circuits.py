@@ -83,7 +83,7 @@ def rlc_lines(rows: int, cols: int, sections: int, *, step: float = 1e-11, seed:
     -------
     csc_array
         Symmetric in pattern, not in values; ``rows * cols`` rows, ``2 * sections - 1`` more for each branch of the mesh
-        and one for each corner. Three entries a row but for the nodes of the mesh.
+        and one for each corner. Three entries per row except for the nodes of the mesh.
 
     Examples
     --------

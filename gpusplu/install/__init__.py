@@ -227,7 +227,7 @@ def _restore_free() -> None:
 
 
 def _lazy(name: str) -> Callable[..., Any]:
-    """Our function for one of CuPy's, from a module that imports CuPy: not before it is called."""
+    """gpusplu's function for one of CuPy's. Its module imports CuPy, so it is imported at the first call."""
 
     def gpusplu_function(*args: Any, **kwargs: Any) -> Any:
         from . import compat_cupyx

@@ -20,7 +20,7 @@ def import_pyplot() -> Any:
 
 
 def new_axes(size: tuple[float, float] = (7.2, 4.4)) -> Any:
-    """Axes of a figure of their own [inches]."""
+    """Axes of a new figure of this size [inches]."""
     figure = import_pyplot().figure(figsize=size, layout="constrained")
     return figure.subplots()
 

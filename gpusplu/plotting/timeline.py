@@ -25,7 +25,7 @@ class Timeline:
         Of the phases [s], the last call of each.
     thread, front : ndarray, shape (m,), int32
         Of every piece of work; a front that several threads factor together is one of each of them. None where the
-        engine does not tell: where columns are eliminated without fronts, and on a device.
+        engine does not report them: where columns are eliminated without fronts, and on a device.
     begin, end : ndarray, shape (m,), float64
         Since the factorization began [s].
 

@@ -164,7 +164,7 @@ def shared_coordinates(where: Tensor, batch: torch.Size) -> Tensor:
     Raises
     ------
     ValueError
-        There are no matrices, or they have patterns of their own.
+        There are no matrices, or their patterns differ.
     """
     count = batch.numel()
     if not count:

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_output(path: Path) -> None:
-    """Refuse what cannot be written, before any work is done."""
+    """Refuse a path that cannot be written, before any work is done."""
     if path.suffix.lower() not in PICTURES:
         raise CommandError(f"{path}: the extension is not one of {', '.join(PICTURES)}")
     if not path.parent.is_dir():

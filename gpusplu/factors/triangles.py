@@ -90,7 +90,7 @@ class Triangles:
 
 
 class LUTriangles(Triangles):
-    """``Pr A Pc = L U``, so ``solve(b)`` is ``apply_Pc(solve_U(solve_L(apply_Pr(b))))`` except refinement."""
+    """``Pr A Pc = L U``, so ``solve(b)`` is ``apply_Pc(solve_U(solve_L(apply_Pr(b))))`` up to refinement."""
 
     __slots__ = ()
 
@@ -310,7 +310,7 @@ class SymmetricTriangle(Triangles):
 
 
 class LDLTriangle(SymmetricTriangle):
-    """``A[perm][:, perm] = L D L^H``, so ``solve(b)`` is ``apply_Pt(solve_Lt(solve_D(solve_L(apply_P(b)))))`` except
+    """``A[perm][:, perm] = L D L^H``, so ``solve(b)`` is ``apply_Pt(solve_Lt(solve_D(solve_L(apply_P(b)))))`` up to
     refinement."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""What the pictures of column LU are drawn from: the permuted pattern and the pattern of L + U."""
+"""Data of the pictures of column LU: the permuted pattern and the pattern of L + U."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def strict(factor: Any, lower: bool) -> sp.csc_array:
 
 
 def grid(n: int, first: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut rows ``first`` to n into at most `cells` cells of the same size, to one.
+    """Cut rows ``first`` to n into at most `cells` cells with sizes that differ by at most one.
 
     Returns
     -------

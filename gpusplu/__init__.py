@@ -101,7 +101,7 @@ __all__ = [
     "uninstall",
 ]
 
-# Where the names come from that need NumPy or SciPy, which take longer to import than all of gpusplu.
+# Modules of the names that need NumPy or SciPy, which take longer to import than all of gpusplu.
 LAZY = {
     "AccuracyError": "errors",
     "BatchError": "errors",
@@ -153,13 +153,13 @@ LAZY = {
 register_with_threadpoolctl()
 
 
-if not TYPE_CHECKING:  # else every name would be one
+if not TYPE_CHECKING:  # else type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
         if name not in LAZY:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        # A handler that uses what it interrupts the import of would find half of it, and one that raises would leave
-        # NumPy behind such that it cannot be imported again.
+        # A signal handler that uses a module during its import would find it incomplete, and a handler that raises
+        # would leave NumPy in a state in which it cannot be imported again.
         module = uninterrupted(import_module, f".{LAZY[name]}", __name__)
         value = module if name == LAZY[name] else getattr(module, name)
         globals()[name] = value
@@ -167,5 +167,5 @@ if not TYPE_CHECKING:  # else every name would be one
 
 
 def __dir__() -> list[str]:
-    """What is public; what is private can be imported all the same."""
+    """Public names."""
     return sorted([*__all__, "__version__"])

@@ -26,7 +26,7 @@ __all__ = [
     "SolverError",
 ]
 
-#: How to ask for the engine that needs no device, for messages.
+#: Argument that selects the engine without a device, for messages.
 ON_HOST = f"engine={get_args(BuiltIn)[0]!r}"
 
 
@@ -49,9 +49,9 @@ class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
     Attributes
     ----------
     column : int
-        Column of A, in the caller's numbering; -1 where a solver of others does not tell.
+        Column of A, in the caller's numbering; -1 if an external solver does not report it.
     pivot : float
-        The pivot found there; NaN where a solver of others does not tell.
+        The pivot found there; NaN if an external solver does not report it.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class NotHermitianError(GpuspluError, ValueError):
 
 
 class NoSymmetricFactorError(GpuspluError, RuntimeError):
-    """The factor of ldlt has no L and D: its pivots were chosen anew by LU, which solves go by.
+    """The factor of ldlt has no L and D: LU had to choose the pivots again, and solves use its factor.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class PatternMismatchError(GpuspluError, ValueError):
 
 
 class AccuracyError(GpuspluError, RuntimeError):
-    """Solutions that nobody waited for, ``check="later"``, cannot be trusted.
+    """Solutions of deferred calls, ``check="later"``, cannot be trusted.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class AccuracyError(GpuspluError, RuntimeError):
 
 
 class EngineUnavailableError(GpuspluError, RuntimeError):
-    """The engine asked for by name cannot run here.
+    """The named engine is unavailable.
 
     Examples
     --------
@@ -165,9 +165,9 @@ class DeviceMemoryError(GpuspluError, MemoryError):
     Attributes
     ----------
     needed, free : int
-        Device memory, of several devices together [bytes].
+        Device memory, the sum over several devices [bytes].
     short : list of (int, int, int)
-        Of several: the devices that have too little, what each needs and has [bytes].
+        With several devices: those with too little memory, the needed and the free memory of each [bytes].
 
     Examples
     --------
@@ -196,7 +196,7 @@ class DeviceFailedError(GpuspluError, RuntimeError):
     Attributes
     ----------
     devices : list of int
-        That were used together.
+        Devices that were used together.
 
     Examples
     --------
@@ -220,7 +220,7 @@ class HostMemoryError(GpuspluError, MemoryError):
     Attributes
     ----------
     needed, free : int
-        Memory of the rank that needs most, 0 where its solver does not tell, and of the one that has least [bytes].
+        Memory of the rank that needs most, 0 if the solver does not report it, and of the rank with least [bytes].
 
     Examples
     --------
@@ -242,13 +242,13 @@ class HostMemoryError(GpuspluError, MemoryError):
 
 
 class SolverError(GpuspluError, RuntimeError):
-    """A solver of others, which distributed factorizations go by, stopped for a reason that has no class here.
+    """An external solver of a distributed factorization stopped for a reason without a separate class.
 
     Attributes
     ----------
     engine : str
     code, detail : int
-        As that solver reports them; of MUMPS INFOG(1) and INFOG(2), else PETSc's reason.
+        As that solver reports them: INFOG(1) and INFOG(2) of MUMPS, else PETSc's reason.
 
     Examples
     --------
@@ -271,7 +271,7 @@ class IllConditionedUpdateError(GpuspluError, np.linalg.LinAlgError):
     Attributes
     ----------
     rcond : float
-        Of the capacitance matrix ``I + V^H A^-1 U``.
+        Reciprocal condition number of the capacitance matrix ``I + V^H A^-1 U``.
 
     Examples
     --------
@@ -295,14 +295,14 @@ class IllConditionedUpdateError(GpuspluError, np.linalg.LinAlgError):
 
 
 class BatchError(GpuspluError, RuntimeError):
-    """Systems of a batch have no factor, or solutions that nobody waited for and that cannot be trusted.
+    """Systems of a batch have no factor, or solutions of deferred calls that cannot be trusted.
 
     Attributes
     ----------
     indices : ndarray of int
-        Which systems.
+        Numbers of the systems.
     status : list of BatchStatus
-        What is wrong with each of them.
+        Status of each of them.
 
     Examples
     --------
@@ -328,19 +328,19 @@ class BatchError(GpuspluError, RuntimeError):
 
 
 def is_singular(error: RuntimeError) -> bool:
-    """Whether an error is SciPy's of a matrix that is singular."""
+    """Whether an error is SciPy's error for a singular matrix."""
     return str(error) == "Factor is exactly singular"
 
 
 def shorten(numbers: Any) -> str:
-    """A list of numbers, the first few of them where there are many."""
+    """Text of a list of numbers, truncated if it is long."""
     few = 8
     shown = ", ".join(str(int(number)) for number in numbers[:few])
     return f"{shown} and {len(numbers) - few} more" if len(numbers) > few else shown
 
 
 def require(holds: bool, what: str) -> None:
-    """Refuse a pickle of which something does not hold.
+    """Refuse a damaged pickle unless a condition holds.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""scipy.sparse.linalg with our direct solvers: splu, factorized, spsolve, cholesky and ldlt; the rest is SciPy's."""
+"""scipy.sparse.linalg with gpusplu's splu, factorized, spsolve, cholesky and ldlt; the rest is SciPy's."""
 
 from __future__ import annotations
 
@@ -52,46 +52,46 @@ def splu(
         "NATURAL" keeps the columns in order; the others leave the choice to `ordering`.
     diag_pivot_thresh : float, optional
         A diagonal entry is an acceptable pivot if it is at least this fraction of the largest of its column. Up to 0.1
-        the diagonal is trusted and matching turned off. A larger one holds where pivots are sought by columns, as
-        SuperLU does it, with ``pivoting="partial"``; 1 and more is SuperLU's default. Either leaves pivots to us
-        otherwise.
+        the diagonal is trusted and matching turned off. A larger value applies with ``pivoting="partial"``, which seeks
+        pivots by columns as SuperLU does; 1 and more is SuperLU's default. Otherwise gpusplu chooses the pivots.
     relax, panel_size : int, optional
-        SuperLU's; no effect.
+        As in SuperLU; no effect.
     options : dict, optional
-        SuperLU's; ColPerm, DiagPivotThresh, SymmetricMode and IterRefine count, the others have no effect. Ours is
-        ``{"symbolic": "device"}``: sflu finds the pattern of L + U on the device.
+        As in SuperLU; ColPerm, DiagPivotThresh, SymmetricMode and IterRefine are used, the others have no effect.
+        gpusplu adds ``{"symbolic": "device"}``: sflu computes the pattern of L + U on the device.
     engine : {"auto", "cpu", "glu", "sflu", "crisscross", "supernodal"}, optional
-        One asked for by name runs or raises.
+        A named engine raises if it is unavailable.
     device : int, cupy.cuda.Device, list of these or {"all", "cpu"}, optional
-        For a GPU engine; CuPy's current one unless given. Given, "auto" takes the GPU; "cpu" keeps to the processor.
-        Several, or "all", share the work of the supernodal engine.
+        Device of a GPU engine, by default CuPy's current device. With a device, "auto" uses the GPU; "cpu" selects the
+        processor. Several devices, or "all", share the work of the supernodal engine.
     device_memory : int, optional
-        Memory of each device that may be used [bytes]; what is free unless given. A supernodal factor that needs more
-        streams through it, if it is one, with the same bits.
+        Memory of each device that may be used [bytes]; by default the free memory. A supernodal factor on a single
+        device that needs more is streamed through it, with the same bits.
     expected_refactors : float, optional
-        How often the factor will be refactored and solved with: few of them make the analysis count, many the rest.
-        Engine, method and ordering are chosen by it where the caller leaves them open.
+        Expected number of refactorizations and solves with the factor. With few of them the time of the analysis
+        matters, with many the time of the rest. Engine, method and ordering are chosen by it unless the caller sets
+        them.
     ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
         A permutation is the column order, gather.
     pivoting : {"auto", "static", "partial"}, optional
         "static" keeps the analysed pivot order as long as it gives numbers, "partial" is threshold partial pivoting
-        from the start, "auto" is whatever is found to be accurate.
+        from the start, "auto" selects a method that is accurate.
     refine : {"auto", "always", "never"}, optional
         Iterative refinement in solve.
     precision : {"double", "mixed", "auto"}, optional
-        Of the factor of a matrix in double precision. "mixed" is a factor in single precision, of half the memory,
-        whose answers are refined to double precision; where they cannot be, the factor is made in double precision
-        after all. "auto" is that on devices whose double precision is slow, or memory short.
+        Precision of the factor of a matrix in double precision. "mixed" makes a factor in single precision, with half
+        the memory, and refines solutions to double precision; if refinement fails, the factor is made in double
+        precision. "auto" means "mixed" on devices with slow double precision, or if memory is short.
     deterministic : bool, optional
-        The same calls give the same bits, whatever the process did before: no remembered analysis is used, and a factor
-        does not move to another engine.
+        The same calls give the same bits, whatever the process did before: no cached analysis is used, and a factor
+        does not migrate to another engine.
     verbose : {0, 1, 2}, optional
-        1 prints a line a phase with what it took and what was predicted, choices, and what had to be mended; 2 one for
-        every refactorization and solve, too. The logger "gpusplu" has the same, at levels INFO and DEBUG.
+        1 prints one line per phase with measured and predicted time, choices, and repairs; 2 also one line for every
+        refactorization and solve. The logger "gpusplu" gets the same lines, at levels INFO and DEBUG.
     progress : bool or callable, optional
-        Whether there is a bar on standard error, or a function that is called as ``progress(phase, done, total)`` while
-        this call, and later refactorizations and solves by the factor, last; what it raises stops them. Unless given,
-        terminals have a bar in calls of more than two seconds.
+        Whether to show a bar on standard error, or a function that is called as ``progress(phase, done, total)`` during
+        this call and later refactorizations and solves by the factor; an exception from it stops them. By default
+        terminals show a bar in calls of more than two seconds.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def splu(
     ValueError
         A is not square, not finite (`NonFiniteError`), or an option is unknown.
     EngineUnavailableError
-        The engine asked for cannot run here.
+        The named engine is unavailable.
     DeviceMemoryError
         The factor does not fit into the memory of the device.
 
@@ -118,14 +118,14 @@ def splu(
     spsolve : one solve.
     cholesky, ldlt : half the work for Hermitian and symmetric matrices.
     splu_batch : many matrices with one pattern.
-    analyze : the analysis by itself.
+    analyze : only the analysis.
 
     Notes
     -----
     Rows are matched and scaled so that large entries lie on the diagonal [1]_. Matrices with little fill are then
     factored column by column [2]_, others by dense fronts up the elimination tree [3]_, and symmetric ones by LDL^T
-    where that is predicted to be faster. The bound of a factor says how many of its solutions are measured; what is
-    inaccurate is refined, or gets other pivots, before it is returned.
+    where that is predicted to be faster. The error bound of a factor determines how many of its solutions are checked;
+    inaccurate solutions are refined, or solved with other pivots, before they are returned.
 
     References
     ----------
@@ -223,11 +223,11 @@ def cholesky(
     NotPositiveDefiniteError
         With the column, in A's numbering, where the factorization stopped.
     NotHermitianError
-        Both triangles are there and they differ.
+        Both triangles are stored and they differ.
     ValueError
         A is not square or not finite (`NonFiniteError`), or an option is unknown.
     EngineUnavailableError
-        The engine asked for cannot run here.
+        The named engine is unavailable.
     DeviceMemoryError
         The factor does not fit into the memory of the device.
 
@@ -273,7 +273,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Our functions and what is public in SciPy's module."""
+    """gpusplu's functions and the public names of SciPy's module."""
     import scipy.sparse.linalg
 
     public = (name for name in dir(scipy.sparse.linalg) if not name.startswith("_"))

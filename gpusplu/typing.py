@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 BuiltIn: TypeAlias = Literal["cpu", "glu", "sflu", "crisscross", "supernodal"]
 #: ``engine=``
 Engine: TypeAlias = Literal["auto"] | BuiltIn
-#: ``permc_spec=``, SciPy's.
+#: ``permc_spec=``, as in SciPy.
 PermcSpec: TypeAlias = Literal["NATURAL", "MMD_ATA", "MMD_AT_PLUS_A", "COLAMD"]
-#: Orderings that have a name.
+#: Named orderings.
 OrderingName: TypeAlias = Literal["auto", "amd", "nd", "natural"]
 #: ``ordering=``
 Ordering: TypeAlias = OrderingName | NDArray[np.integer[Any]] | Sequence[int]
@@ -45,14 +45,14 @@ Check: TypeAlias = Now | Later
 InversePattern: TypeAlias = Literal["A.T", "A", "LU"]
 #: ``verbose=``
 Verbose: TypeAlias = Literal[0, 1, 2] | bool
-#: ``progress=``: whether there is a bar, or who is told phase, work done and work in all; None for one on terminals.
+#: ``progress=``: whether to show a bar, or a function of phase, work done and total work; None for a bar on terminals.
 Progress: TypeAlias = bool | Callable[[str, float, float], object] | None
-#: Of factorizations.
+#: Kinds of factorization.
 Kind: TypeAlias = Literal["lu", "cholesky", "ldlt"]
 
 
 class Visible(TypedDict, total=False):
-    """Keywords that say how much is seen of a call."""
+    """Keywords for logs and progress of a call."""
 
     verbose: Verbose
     progress: Progress
@@ -87,15 +87,15 @@ if TYPE_CHECKING:
     BatchT = WithDefault("BatchT", covariant=True, default=Any)
 else:
     FactorT, BatchT = TypeVar("FactorT", covariant=True), TypeVar("BatchT", covariant=True)
-#: What arrays pass for whose shape a type checker does not know, in an overload before those of other dimensions.
+#: Arrays of a shape unknown to the type checker match this type, in an overload before those of other dimensions.
 OfUnknownShape: TypeAlias = np.ndarray[tuple[int, int, int], np.dtype[Any]]
-#: Values of one matrix, and of several, a row each.
+#: Values of one matrix, and of several matrices, one per row.
 Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[Any]]
 Rows: TypeAlias = np.ndarray[tuple[int, int], np.dtype[Any]]
 
 
 class Solve(Protocol):
-    """What `factorized` returns: ``LUFactor.solve``."""
+    """Result of `factorized`: ``LUFactor.solve``."""
 
     @overload
     def __call__(self, rhs: NDArray[Any], /, trans: Trans = "N") -> NDArray[Any]: ...

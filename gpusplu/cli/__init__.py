@@ -1,4 +1,4 @@
-"""The command line: one module a command, each with ``add_parser`` and ``run``."""
+"""The command line: one module per command, each with ``add_parser`` and ``run``."""
 
 import argparse
 import logging
@@ -42,14 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     chosen = parser.parse_args(arguments)
-    if sys.stdout is None:  # closed by whoever called us: as if it were written to a device that takes nothing
+    if sys.stdout is None:  # closed by the calling process: treated as a failed write
         return fail(chosen.command, "cannot write the output: standard output is closed")
     never_fail_to_encode(sys.stdout)
     try:
         with log_on_stderr(getattr(chosen, "verbose", 0)):
             code: int = chosen.run(chosen)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         discard_output()
         return 128 + signal.SIGPIPE
     except CommandError as error:
@@ -65,13 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def own_name() -> str:
-    """How this was called, for lines about usage."""
+    """Name of the program in usage lines."""
     return "python -m gpusplu" if sys.argv[0].endswith(os.path.join("gpusplu", "__main__.py")) else "gpusplu"
 
 
 @contextmanager
 def log_on_stderr(verbose: int) -> Iterator[None]:
-    """The log on standard error, where it is asked for: standard output has results alone."""
+    """Log to standard error if requested; standard output has only results."""
     if not verbose:
         yield
         return
@@ -92,11 +92,11 @@ def fail(command: str, message: str) -> int:
 
 
 def never_fail_to_encode(stream: Any) -> None:
-    """File names may hold what no encoding has."""
+    """Escape characters that the encoding of a stream does not have; file names may contain them."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")
 
 
 def discard_output() -> None:
-    """Have the interpreter's end not try again to write what could not be written."""
+    """Discard unwritten output, so that the interpreter does not try to write it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -16,21 +16,21 @@ def add_matrix(parser: Any) -> None:
 
 
 def add_kind(parser: Any) -> None:
-    """Which factorization: LU unless said."""
+    """Kind of factorization, LU by default."""
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--cholesky", action="store_true", help="A is Hermitian positive definite")
     kinds.add_argument("--ldlt", action="store_true", help="A is Hermitian or symmetric, definite or not")
 
 
 def add_choices(parser: Any) -> None:
-    """What is left to us unless it is said."""
+    """Choices that gpusplu makes by default."""
     parser.add_argument("--engine", default="auto", metavar="NAME", help="auto (default) or a name that doctor lists")
     parser.add_argument("--ordering", default="auto", metavar="NAME", help="auto (default), nd, amd or natural")
     add_refactors(parser)
 
 
 def add_refactors(parser: Any, of: str = "how often the factor will be refactored and solved with") -> None:
-    """What choices are made for."""
+    """Expected use, which choices depend on."""
     parser.add_argument(
         "--expected-refactors",
         type=float,
@@ -41,7 +41,7 @@ def add_refactors(parser: Any, of: str = "how often the factor will be refactore
 
 
 def add_output(parser: Any) -> None:
-    """How findings are printed."""
+    """Output format."""
     parser.add_argument("--json", action="store_true", help="print one object of JSON, numbers in SI units")
     parser.add_argument(
         "-v", "--verbose", action="count", default=0, help="say on standard error what is done; twice: every solve too"
@@ -49,5 +49,5 @@ def add_output(parser: Any) -> None:
 
 
 def kind_of(arguments: argparse.Namespace) -> str:
-    """Of the factorization that was asked for."""
+    """Keywords of the requested factorization."""
     return "ldlt" if arguments.ldlt else "cholesky" if arguments.cholesky else "lu"

@@ -1,4 +1,4 @@
-"""``bench``: what the engines take on a matrix, measured and predicted; ``--calibrate``: constants of this machine."""
+"""``bench``: measured and predicted times of engines on a matrix; ``--calibrate``: constants of this machine."""
 
 import argparse
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a table a matrix, or fit and keep constants."""
+    """Print one table per matrix, or fit and save constants."""
     if not 0 < arguments.budget < 3600:
         raise CommandError(f"--budget {arguments.budget}: must be positive")
     if arguments.calibrate:
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def which_engines(names: str | None, on_device: bool) -> list[str]:
-    """Those asked for, else those that can run here; `on_device`: with values that lie there."""
+    """The requested engines, else all available ones; `on_device`: with values on the device."""
     missing = no_device() if names is None or on_device else ""
     if on_device and missing:
         raise CommandError(f"--on-device: {missing}")
@@ -106,7 +106,7 @@ def matrices(arguments: argparse.Namespace) -> Iterator[tuple[str, sp.csc_array,
 
 
 def compare(name: str, A: sp.csc_array, cholesky: bool, engines: list[str], arguments: argparse.Namespace) -> Row:
-    """What was measured of a matrix, a row an engine; seconds [s]."""
+    """Measurements of a matrix, one row per engine; times in seconds."""
     rows: list[Row] = []
     with Progress(name, len(engines) + 1) as progress, refusing(name):
         for engine in engines:
@@ -120,7 +120,7 @@ def compare(name: str, A: sp.csc_array, cholesky: bool, engines: list[str], argu
             measured = isinstance(found, Measured)
             rows.append(measured_row(engine, found, on_device) if measured else {"engine": engine, "note": found})
             progress.advance("SciPy")
-        able = any("step" in row for row in rows)  # else SciPy may crash on it
+        able = any("step" in row for row in rows)  # else SciPy may crash
         scipys = scipy_row(A, cholesky) if able and not arguments.no_scipy else None
         auto = chosen(A, cholesky)
     for row in rows:
@@ -137,7 +137,7 @@ def compare(name: str, A: sp.csc_array, cholesky: bool, engines: list[str], argu
 
 
 def measured_row(engine: str, found: Any, on_device: bool) -> Row:
-    """Of one of our engines."""
+    """Row of one of gpusplu's engines."""
     symbolic = found.factor_object.symbolic
     predictions = {p.engine: p for p in predictions_of(symbolic)}
     prediction = predictions.get(symbolic.engine)
@@ -152,7 +152,7 @@ def measured_row(engine: str, found: Any, on_device: bool) -> Row:
 
 
 def scipy_row(A: sp.csc_array, cholesky: bool) -> Row | None:
-    """Of SciPy's splu; None where that takes long."""
+    """Row of SciPy's splu; None if that takes too long."""
     if analyze(A, engine=registry.DEFAULT, cholesky=cholesky).flops * (2 if cholesky else 1) > SCIPY_FLOPS:
         return None
     scaled = other_values(A, cholesky)
@@ -165,7 +165,7 @@ def scipy_row(A: sp.csc_array, cholesky: bool) -> Row | None:
 
 
 def chosen(A: sp.csc_array, cholesky: bool) -> Row:
-    """What auto would take, and for 0, 5 and 1000 refactorizations."""
+    """Choice of auto by default, and for 0, 5 and 1000 refactorizations."""
     symbolic = analyze(A, cholesky=cholesky)
     predictions = predictions_of(symbolic)
     by_count = {str(count): fastest(predictions, count).engine for count in (0, 5, 1000)} if predictions else {}
@@ -173,7 +173,7 @@ def chosen(A: sp.csc_array, cholesky: bool) -> Row:
 
 
 def text_of(found: Row) -> str:
-    """A table of the same, a unit a column."""
+    """A table of the measurements, one unit per column."""
     rows = [row for row in found["engines"] if "step" in row]
     rows += [found["scipy"]] if found["scipy"] else []
     columns = [["", *(row["engine"] for row in rows)]]

@@ -1,4 +1,4 @@
-"""``bench --calibrate``: fits the constants that engines are chosen by to this machine, and keeps them."""
+"""``bench --calibrate``: fits the constants of the choice of an engine to this machine and saves them."""
 
 from time import perf_counter
 
@@ -30,12 +30,12 @@ DEVICE_CASES = cases(
     "rlc:12x12 rlc:20x20 circuit:30x30 rlc:35x35 rlc:60x60 power:100x100 convdiff:12 rlc:200x200 convdiff:25",
     definite="poisson:300x300 elast:8x8x8 elast:16x16x16 poisson:30x30x30",
 )
-#: Measured before anything counts: kernels are loaded.
+#: Warm-up cases, which load the kernels.
 FIRST_CASES = (("rlc:10x10", False), ("elast:6x6x6", True))
 
 
 def run(budget: float) -> int:
-    """Measure, fit, print and keep."""
+    """Measure, fit, print and save."""
     start = perf_counter()
     subject = processor_name()
     found = collect("processor", PROCESSOR_CASES, False, budget / 4, costs_of())
@@ -72,7 +72,7 @@ def collect(
 
 
 def observe(name: str, cholesky: bool, on_device: bool, budget: float, costs: Costs) -> Observations:
-    """What all engines of a device, or of the processor, take on a matrix of the gallery."""
+    """Times of all engines of a device, or of the processor, on a matrix of the gallery."""
     A = gallery.named(name)
 
     def measured(engine: str, arrays_on_device: bool) -> Measured | str:

@@ -27,7 +27,7 @@ CONVERGED = 1e-6  # largest update of a node voltage in the last Newton step [V]
 
 @dataclass
 class Side:
-    """What one solver took and how right it was."""
+    """Times and accuracy of one solver."""
 
     first: float = 0.0  # factorization with its analysis [s]
     steps: list[float] = field(default_factory=list)  # each later system [s]
@@ -70,7 +70,7 @@ The demo took {time.perf_counter() - start:.0f} s.""")
 
 
 def compare(name: str, n: int, unit: str, own: Side, scipys: Side, count: int) -> dict[str, Any]:
-    """What both solvers took for one problem [s], and how right they were."""
+    """Times of both solvers for one problem [s], and their backward errors."""
     return {
         "name": name,
         "unknowns": n,
@@ -84,7 +84,7 @@ def compare(name: str, n: int, unit: str, own: Side, scipys: Side, count: int) -
 
 
 def rows_of(one: dict[str, Any]) -> list[list[str]]:
-    """Of the table: a unit a row."""
+    """Rows of the table, one unit per row."""
     unit, errors = one["unit"], one["backward_error"].values()
     rows = [[f"{one['name']}, {show(one['unknowns'])} unknowns", "", "", ""]]
     for title, key in (
@@ -99,7 +99,7 @@ def rows_of(one: dict[str, Any]) -> list[list[str]]:
 
 
 def transient(circuit: gallery.Circuit, newton_steps: int, every: int) -> tuple[Side, Side, int]:
-    """Integrate the circuit until `newton_steps` Newton steps are done, solving every so many of them with SciPy too.
+    """Integrate the circuit for `newton_steps` Newton steps; SciPy solves some of them too, at a fixed interval.
 
     Returns
     -------

@@ -58,10 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def tested(name: str, test: Callable[[], tuple[float, float]]) -> dict[str, Any]:
-    """What became of a self-test."""
+    """Result of a self-test."""
     try:
         error, limit = test()
-    except Exception as failure:  # whatever it is, the other tests are still worth running
+    except Exception as failure:  # on any error the other tests still run
         text = f"{type(failure).__name__}: {describe(failure)}"
         return {"name": name, "passed": False, "backward_error": None, "failure": text}
     return {"name": name, "passed": bool(error <= limit), "backward_error": error, "failure": ""}
@@ -103,7 +103,7 @@ def machine() -> list[tuple[str, str]]:
 
 
 def processors() -> int:
-    """Those that this process may use, where the system tells."""
+    """Number of processors that this process may use, else of the machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -120,7 +120,7 @@ def devices() -> str:
 
 
 def engines() -> list[tuple[str, str]]:
-    """Each engine, and why it cannot run where it cannot."""
+    """Each engine, with the reason if it is unavailable."""
     found = []
     for name in engine_names():
         try:
@@ -193,5 +193,5 @@ def check_ldlt(dtype: np.dtype[Any], engine: Any = registry.DEFAULT) -> tuple[fl
 
 
 def limit(dtype: np.dtype[Any]) -> float:
-    """The backward error that counts as right."""
+    """The largest accepted backward error."""
     return 100 * float(np.finfo(dtype).eps)

@@ -1,4 +1,4 @@
-"""``explain MATRIX``: what would be done with a matrix, and why."""
+"""``explain MATRIX``: the choices for a matrix, and their reasons."""
 
 import argparse
 from typing import Any

@@ -22,7 +22,7 @@ MATRICES = (".mtx", ".mtx.gz", ".npz")
 
 
 def kind(path: Path) -> str:
-    """The extension, with ``.gz`` and what comes before it taken together."""
+    """The extension; ``.gz`` is combined with the extension before it."""
     suffixes = path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]
     return "".join(suffixes).lower()
 
@@ -46,12 +46,12 @@ def read(path: Path, kinds: tuple[str, ...]) -> Any:
             return A
     except FileNotFoundError:
         raise CommandError(f"{path}: no such file") from None
-    except Exception as error:  # readers raise whatever their parsing of a damaged file runs into
+    except Exception as error:  # readers raise any exception for damaged files
         raise CommandError(f"{path}: not a readable {kind(path)} file: {describe(error)}") from None
 
 
 def read_apart(path: Path) -> Any:
-    """Read a Matrix Market file in a process of its own."""
+    """Read a Matrix Market file in a separate process."""
     path.stat()
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "matrix.npz"
@@ -69,13 +69,13 @@ def read_apart(path: Path) -> Any:
 
 
 def require_memory(path: Path, shape: tuple[int, ...], nbytes: int) -> None:
-    """Refuse what would take more memory than the machine has, before the system ends the process for it."""
+    """Refuse arrays that need more memory than the machine has, before the system kills the process."""
     if nbytes > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
         raise CommandError(f"{path}: {' x '.join(map(str, shape))} is too large for the memory of this machine")
 
 
 def require_numbers(path: Path, dtype: np.dtype) -> None:
-    """Refuse what is none of the number types of solvers, nor becomes one."""
+    """Refuse dtypes that solvers do not have and that cannot be converted to one of theirs."""
     if dtype.kind not in "biufc":
         raise CommandError(f"{path}: the entries are not numbers but {dtype}")
     try:
@@ -90,7 +90,7 @@ def read_matrix(path: Path) -> sp.csc_array:
     require_numbers(path, A.dtype)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise CommandError(f"{path}: the matrix is not square: {' x '.join(map(str, A.shape))}")
-    require_memory(path, A.shape, 16 * A.shape[0])  # of pointers to columns alone
+    require_memory(path, A.shape, 16 * A.shape[0])  # of column pointers
     A = sp.csc_array(A)
     if not np.all(np.isfinite(A.data)):
         A.sum_duplicates()
@@ -101,7 +101,7 @@ def read_matrix(path: Path) -> sp.csc_array:
 
 
 def matrix_of(name: str) -> sp.csc_array:
-    """The matrix in a file, or that of the gallery with this name; of floating-point numbers."""
+    """The matrix in a file, or of the gallery with this name, in floating point."""
     path = Path(name)
     if ":" in name and not path.exists() and kind(path) not in MATRICES:
         try:
@@ -127,7 +127,7 @@ def read_rhs(path: Path, n: int) -> np.ndarray:
 
 
 def check_solution_path(path: Path) -> None:
-    """Refuse what :func:`write_solution` cannot write, before any work is done."""
+    """Refuse paths that :func:`write_solution` cannot write, before any work is done."""
     if kind(path) not in SOLUTIONS:
         raise CommandError(f"{path}: the extension is not one of {', '.join(SOLUTIONS)}")
     if not path.parent.is_dir():
@@ -140,7 +140,7 @@ def write_solution(path: Path, x: np.ndarray) -> None:
         if kind(path) == ".npy":
             np.save(path, x)
         else:
-            with open(path, "wb") as file:  # by itself it takes names in UTF-8 only
+            with open(path, "wb") as file:  # NumPy itself accepts only names in UTF-8
                 scipy.io.mmwrite(file, x if x.ndim == 2 else x[:, None], precision=17)
     except OSError as error:
         raise CommandError(f"{path}: cannot be written: {describe(error)}") from None

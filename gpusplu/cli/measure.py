@@ -60,7 +60,7 @@ def measure(
 
 
 def failure(measuring: Callable[[], Measured]) -> Measured | str:
-    """What was measured, or why nothing was."""
+    """The measurements, or the reason why there are none."""
     try:
         return measuring()
     except (GpuspluError, RuntimeError, ValueError, MemoryError) as error:

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_output(path: Path) -> None:
-    """Refuse what cannot be written, before any work is done."""
+    """Refuse a path that cannot be written, before any work is done."""
     if path.suffix.lower() not in PICTURES:
         raise CommandError(f"{path}: the extension is not one of {', '.join(PICTURES)}")
     if not path.parent.is_dir():
@@ -101,7 +101,7 @@ def draw(A: Any, arguments: argparse.Namespace) -> Any:
 
 
 def factored(A: Any, arguments: argparse.Namespace) -> Any:
-    """A factor whose phases were all called, the last of them warm."""
+    """A factor after calls of all phases, the last of them warm."""
     factor = cholesky if arguments.cholesky else splu
     how = {"ordering": arguments.ordering, "expected_refactors": arguments.expected_refactors}
     made = factor(A, engine=arguments.engine, **how)

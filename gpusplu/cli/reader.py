@@ -1,4 +1,4 @@
-"""``python reader.py SOURCE TARGET``: a Matrix Market file as arrays in an .npz file, in a process of its own.
+"""``python reader.py SOURCE TARGET``: a Matrix Market file as arrays in an .npz file, in a separate process.
 
 SciPy's reader can crash on a damaged file; here that ends nothing else. Run as a script and without gpusplu, to start
 quickly. What is wrong with the file is the last line of standard error.

@@ -1,4 +1,4 @@
-"""What commands print with: errors in one line, tables, JSON, a progress bar; and the number that they all print."""
+"""Output of commands: errors in one line, tables, JSON, a progress bar; and the number that all of them print."""
 
 import json
 import sys
@@ -26,12 +26,12 @@ __all__ = [
 
 
 class CommandError(Exception):
-    """The command cannot do what was asked; its message is one line for the user."""
+    """The command failed; the message is one line for the user."""
 
 
 @contextmanager
 def refusing(name: str) -> Iterator[None]:
-    """What solvers raise of a matrix as an error of the command."""
+    """Convert exceptions of solvers about a matrix to an error of the command."""
     try:
         yield
     except (RuntimeError, ValueError, ArithmeticError, MemoryError) as error:
@@ -45,7 +45,7 @@ def describe(error: BaseException) -> str:
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
-    """A line each: what, and what it is."""
+    """One line per name and value."""
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
 
@@ -61,12 +61,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def print_json(found: Mapping[str, Any]) -> None:
-    """One object, for programs."""
+    """One JSON object, for programs."""
     print(json.dumps(plain(found), indent=2, allow_nan=False))
 
 
 def plain(value: Any) -> Any:
-    """As JSON can have it: null for what is not finite, complex numbers as pairs."""
+    """A value for JSON: null for non-finite numbers, complex numbers as pairs."""
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
@@ -79,7 +79,7 @@ def plain(value: Any) -> Any:
 
 
 class Progress:
-    """A bar on standard error while a loop runs; nothing where that is not a terminal."""
+    """A bar on standard error while a loop runs; nothing if that is not a terminal."""
 
     def __init__(self, title: str, total: int) -> None:
         self.total, self.done, self.line = total, 0, Line(title)
@@ -93,7 +93,7 @@ class Progress:
         self.line.close()
 
     def advance(self, note: str = "") -> None:
-        """One more of the total is done."""
+        """Count one more step of the total."""
         self.done += 1
         self.show(note)
 

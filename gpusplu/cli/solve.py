@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Factor, solve, write, and print what was done and how right it is."""
+    """Factor, solve, write, and print a summary with the backward error."""
     if arguments.output is not None:
         check_solution_path(arguments.output)
     A = matrix_of(arguments.matrix)
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 def findings(
     arguments: argparse.Namespace, A: Any, b: np.ndarray, factor: Any, x: np.ndarray, took: float
 ) -> dict[str, Any]:
-    """Of the system and its solution; norms are those of the largest row sum and of the largest entry."""
+    """Facts of the system and its solution; norms are the largest row sum and the largest entry."""
     residual = b - A @ x
     stats = factor.stats
     return {
@@ -88,12 +88,12 @@ def findings(
 
 
 def largest(x: np.ndarray) -> float:
-    """Modulus of the largest entry; NaN if one is that."""
+    """Modulus of the largest entry; NaN if an entry is NaN."""
     return float(abs(x).max(initial=0.0))
 
 
 def text_of(found: dict[str, Any]) -> str:
-    """The same to be read."""
+    """The same as text."""
     matrix, norms, columns = found["matrix"], found["norms"], found["right_hand_side"]["columns"]
     phases = {phase: value for phase, value in found["seconds"].items() if value}
     title, *cells = column("seconds", list(phases.values()))

@@ -1,7 +1,7 @@
-"""Which library an array is of, and the way of other libraries' arrays to NumPy's, SciPy's and CuPy's and back.
+"""Conversion of other libraries' arrays to arrays of NumPy, SciPy and CuPy and back.
 
-Nothing is imported to find out: whoever has such an array has imported its library. Arrays are lent, not copied: on the
-host as they are, on a device by DLPack, and what is done with them is queued in the stream that their library uses.
+No library is imported for the check: a caller with such an array has imported it. Arrays share memory and are not
+copied, on a device by DLPack. Work on them is queued in the stream that their library uses.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_compressed_on_device(A: Any) -> bool:
 class ForeignColumns(sp.csc_array):  # type: ignore[misc]
     """Compressed columns of another library's array."""
 
-    on_device = False  # its library has it on a device
+    on_device = False  # whether its library has it on a device
 
 
 class ForeignRows(sp.csr_array):  # type: ignore[misc]
@@ -64,7 +64,7 @@ FOREIGN = (ForeignColumns, ForeignRows, ForeignEntries)
 
 
 def compressed(kind: Any, arrays: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> Any:
-    """A matrix of a class of `FOREIGN` around values, indices and pointers as they are: who reads it checks them."""
+    """A matrix of a class of `FOREIGN` with these values, indices and pointers, which are not checked here."""
     made = kind.__new__(kind)
     made.__dict__.update(_without_arrays(kind, shape))
     made.data, made.indices, made.indptr = arrays
@@ -73,12 +73,12 @@ def compressed(kind: Any, arrays: tuple[np.ndarray, ...], shape: tuple[int, ...]
 
 @lru_cache(64)
 def _without_arrays(kind: Any, shape: tuple[int, ...]) -> dict[str, Any]:
-    """What SciPy's matrices of a shape have besides."""
+    """Attributes of SciPy's matrices of a shape that are not arrays."""
     return {name: value for name, value in vars(kind(shape)).items() if not isinstance(value, np.ndarray)}
 
 
 def is_on_device(A: Any) -> bool:
-    """Whether the caller has the matrix `A` on a CUDA device."""
+    """Whether the caller's matrix `A` is on a CUDA device."""
     return is_cupy(A) or (isinstance(A, FOREIGN) and A.on_device)
 
 
@@ -94,12 +94,12 @@ class StreamOfOthers:
 
 @contextmanager
 def in_stream(device: int, address: int) -> Iterator[None]:
-    """On a device and in a stream of another library.
+    """Context with a device and a stream of another library.
 
     Raises
     ------
     ImportError
-        CuPy is not there.
+        CuPy is not installed.
     """
     cupy = cupy_for_others()
     with cupy.cuda.Device(device), cupy.cuda.Stream.from_external(StreamOfOthers(address)):
@@ -133,7 +133,7 @@ class Torch:
         return bool(one.device == other.device)
 
     def check(self, name: str, tensor: Any) -> None:
-        """Refuse tensors whose numbers or gradients would be lost.
+        """Refuse tensors if their numbers or gradients would be lost.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class Torch:
         Raises
         ------
         ImportError
-            CuPy is not there for a tensor on a device.
+            CuPy is not installed, and the tensor is on a device.
         """
         return NO_STREAM if tensor.device.type == "cpu" else self._in_stream(tensor)
 
@@ -233,7 +233,7 @@ class Jax:
         return jax.tree.leaves(x) if names is None else [getattr(x, name) for name in names]
 
     def devices(self, x: Any) -> set[Any]:
-        """That the arrays of an array or a matrix are on."""
+        """Devices of the arrays of an array or a matrix."""
         return {device for array in self.leaves(x) for device in array.devices()}
 
     def place(self, x: Any) -> str:
@@ -313,12 +313,12 @@ class Jax:
         return result
 
     def working(self, x: Any) -> AbstractContextManager[Any]:
-        """On the device of an array. JAX does not tell its stream: DLPack orders what is done before and after.
+        """Context with the device of an array. JAX does not expose its stream: DLPack orders earlier and later work.
 
         Raises
         ------
         ImportError
-            CuPy is not there for an array on a device.
+            CuPy is not installed, and the array is on a device.
         """
         device = next(iter(self.leaves(x)[0].devices()))
         if device.platform == "cpu":
@@ -328,12 +328,12 @@ class Jax:
 
 
 LIBRARIES = (Torch(), Jax())
-#: What most arguments are that are of none: these need not be asked. symbolic.py enters its class.
+#: Common types of arguments that belong to no other library and need no check. symbolic.py adds its class.
 PLAIN = {type(None), bool, int, float, str, np.ndarray, sp.csc_array, sp.csr_array, sp.csc_matrix, sp.csr_matrix}
 
 
 def library_of(x: Any) -> Any:
-    """The library, beside NumPy, SciPy and CuPy, that `x` is an array of; None for anything else."""
+    """The library of the array `x` other than NumPy, SciPy and CuPy; None for anything else."""
     if type(x) in PLAIN:
         return None
     for library in LIBRARIES:
@@ -343,7 +343,7 @@ def library_of(x: Any) -> Any:
 
 
 def takes_arrays(function: Callable[P, R]) -> Callable[P, R]:
-    """Have a function that knows NumPy, SciPy and CuPy take the arrays of other libraries, and return its result so."""
+    """Decorator: a function for NumPy, SciPy and CuPy also accepts and returns arrays of other libraries."""
 
     @wraps(function)
     def takes_all(*arguments: P.args, **options: P.kwargs) -> R:
@@ -365,7 +365,7 @@ def call_with_foreign(function: Callable[..., Any], *arguments: Any, **options: 
     ValueError
         Arrays on two devices.
     RuntimeError
-        An array whose gradient would be lost.
+        The gradient of an array would be lost.
     """
     name, everything = function.__name__, (*arguments, *options.values())
     first = next(filter(library_of, everything))

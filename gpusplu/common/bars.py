@@ -1,19 +1,19 @@
-"""Bars on standard error: tqdm's, and a line of our own."""
+"""Progress bars on standard error: tqdm's, and a text line without tqdm."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-WIDTH = 30  # of our own bar [characters]
+WIDTH = 30  # of the bar in a `Line` [characters]
 MEASURED, UNMEASURED = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}", "{desc} {elapsed}"
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether somebody sees lines that are drawn over."""
+    """Whether the stream is a terminal, where a line can be overwritten."""
     try:
         return bool(stream.isatty())
-    except (AttributeError, ValueError):  # there is none, or it has been closed
+    except (AttributeError, ValueError):  # no stream, or a closed one
         return False
 
 
@@ -27,7 +27,7 @@ def of_tqdm() -> Any:
 
 
 class TqdmBar:
-    """One of tqdm's, of work in percent; `measured`: how much there is to do is known."""
+    """A tqdm bar in percent; `measured`: the total work is known."""
 
     def __init__(self, made_by: Any, title: str, seconds: float, measured: bool):
         form = MEASURED if measured else UNMEASURED
@@ -35,12 +35,12 @@ class TqdmBar:
         self._bar.start_t -= seconds
 
     def show(self, share: float | None, seconds: float) -> None:
-        """So much is done, after so many seconds."""
+        """Show the share of the work that is done, and the seconds."""
         self._bar.n = 100 * (share or 0.0)
         self._bar.refresh()
 
     def erase(self) -> None:
-        """Make way for a line."""
+        """Clear the bar for a log line."""
         self._bar.clear()
 
     def close(self) -> None:
@@ -48,21 +48,21 @@ class TqdmBar:
 
 
 class Line:
-    """One line, drawn over on a terminal; elsewhere a line for every tenth that is done."""
+    """One line, overwritten on a terminal; elsewhere one line per tenth of the work."""
 
     def __init__(self, title: str):
         self._title, self._drawn, self._tenths = title, False, -1
         self._over = is_terminal(sys.stderr)
 
     def show(self, share: float | None, seconds: float) -> None:
-        """So much is done, after so many seconds."""
+        """Show the share of the work that is done, and the seconds."""
         if share is None:
             return self.draw(f"{seconds:.0f} s")
         left = f" of about {seconds / share:.0f} s" if share > 0 else ""
         self.draw(f"{drawn(share)} {share:4.0%}  {seconds:.0f} s{left}", int(10 * share))
 
     def draw(self, text: str, tenths: int = 0) -> None:
-        """This text after the title."""
+        """Draw a text after the title."""
         if self._over:
             sys.stderr.write(f"\r\x1b[K{self._title} {text}")
         elif tenths > self._tenths:
@@ -71,7 +71,7 @@ class Line:
         sys.stderr.flush()
 
     def erase(self) -> None:
-        """Make way for a line."""
+        """Clear the bar for a log line."""
         if self._over and self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -81,6 +81,6 @@ class Line:
 
 
 def drawn(share: float) -> str:
-    """A bar of which a share is filled."""
+    """A bar with a share of it filled."""
     filled = int(WIDTH * min(max(share, 0.0), 1.0))
     return "[" + "#" * filled + "." * (WIDTH - filled) + "]"

@@ -1,4 +1,4 @@
-"""How many matrices were factored: for tests that hold that something is factored once."""
+"""Number of matrices that were factored, for tests that check that a matrix is factored once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Count:
         self.reset()
 
     def reset(self) -> None:
-        """Begin with a lock that nobody holds: in a forked child."""
+        """Make a new, free lock; also called in a forked child."""
         self._lock = Lock()
 
     def add(self, number: int = 1) -> None:
@@ -24,7 +24,7 @@ class Count:
             self.value += number
 
 
-#: Of the process.
+#: Count of the process.
 FACTORIZATIONS = Count()
 os.register_at_fork(after_in_child=FACTORIZATIONS.reset)
 
@@ -32,8 +32,8 @@ os.register_at_fork(after_in_child=FACTORIZATIONS.reset)
 def factorization_count() -> int:
     """Matrices that this process has factored.
 
-    Factors that were made, refactorizations, and each system of a batch. Pivots chosen anew and moves to another engine
-    belong to the call that they serve and do not count by themselves.
+    Counts new factors, refactorizations, and each system of a batch. Repeated pivoting and migrations to another engine
+    belong to the call that causes them and are not counted separately.
 
     Returns
     -------

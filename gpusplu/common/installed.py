@@ -1,4 +1,4 @@
-"""How this gpusplu was installed, for texts that say what to install beside it."""
+"""How this gpusplu was installed, for texts that name further packages to install."""
 
 import re
 from importlib import metadata
@@ -8,7 +8,7 @@ __all__ = ["install_hint"]
 
 
 def install_hint(*extras: str) -> str:
-    """What brings the packages of one of these extras.
+    """Command that installs the packages of one of these extras.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def install_hint(*extras: str) -> str:
     -------
     str
         ``pip install 'gpusplu[plot]'`` where pip took gpusplu from an index. For a checkout, a wheel or a URL pip would
-        find none there, or build gpusplu again: the packages themselves then, ``pip install 'matplotlib>=3.9'``.
+        not find it there, or would build gpusplu again; then the packages by name, ``pip install 'matplotlib>=3.9'``.
     """
     needed = {} if from_index() else {extra: packages_of(extra) for extra in extras}
     wanted = [" ".join(f"'{name}'" for name in needed.get(extra, ())) or f"'gpusplu[{extra}]'" for extra in extras]
@@ -27,7 +27,7 @@ def install_hint(*extras: str) -> str:
 
 
 def from_index() -> bool:
-    """Whether pip chose this copy by its name; a package that is only imported from its folder was not."""
+    """Whether pip installed this copy from an index; False for a package that is imported from its folder."""
     try:
         distribution = metadata.distribution("gpusplu")
     except metadata.PackageNotFoundError:
@@ -37,7 +37,7 @@ def from_index() -> bool:
 
 
 def packages_of(extra: str) -> list[str]:
-    """Requirements of an extra, without their conditions; none where nothing says them."""
+    """Requirements of an extra, without their conditions; none without metadata."""
     try:
         lines = metadata.requires("gpusplu") or []
     except metadata.PackageNotFoundError:
@@ -47,7 +47,7 @@ def packages_of(extra: str) -> list[str]:
 
 
 def in_checkout(extra: str) -> list[str]:
-    """The same of a checkout that was never installed."""
+    """The same for a checkout that was never installed."""
     import tomllib
 
     try:

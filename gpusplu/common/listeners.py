@@ -1,6 +1,6 @@
-"""Who is told what is being done: handlers of the logger "gpusplu", and callers who asked by ``verbose=``.
+"""Log output: to handlers of the logger "gpusplu", and to standard output for callers that pass ``verbose=``.
 
-As a rule nobody listens, and then a phase costs one question, `log_enabled`; words are made only after it.
+Usually logs are disabled. Then a phase costs one call of `log_enabled`; texts are formatted only after it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ..typing import Progress
 LOG = logging.getLogger("gpusplu")
 LOG.addHandler(logging.NullHandler())
 
-#: Levels of what is told once a factor, once a refactorization or solve, and of what is not as it was asked for.
+#: Log levels: once per factor, once per refactorization or solve, and deviations from the request.
 SUMMARY, EACH, UNASKED = logging.INFO, logging.DEBUG, logging.WARNING
-#: Least level by ``verbose=``.
+#: Least log level by ``verbose=``.
 LEVELS = (logging.CRITICAL + 1, SUMMARY, EACH)
 
 
 class Caller(NamedTuple):
-    """What a caller wants to see.
+    """Log level and progress that a caller requests.
 
     Attributes
     ----------
     level : int
-        Least level of what is printed.
+        Least log level that is printed.
     progress : Progress
     """
 
@@ -60,7 +60,7 @@ def read_caller(verbose: Any, progress: Any) -> Caller:
 
 @contextmanager
 def log_context(one: Caller) -> Iterator[None]:
-    """What is told inside, in this thread, is told this caller."""
+    """Log for this caller inside the block, in this thread."""
     token = _caller.set(one)
     try:
         yield
@@ -69,14 +69,14 @@ def log_context(one: Caller) -> Iterator[None]:
 
 
 def log_enabled(level: int = SUMMARY) -> bool:
-    """Whether anybody wants to know."""
+    """Whether logs of this level are enabled."""
     return level >= _caller.get().level or LOG.isEnabledFor(level)
 
 
 def tell(
     text: str, level: int = SUMMARY, *, phase: str = "", seconds: float | None = None, predicted: Any = None
 ) -> None:
-    """A line for those who listen; records of the logger have the numbers as attributes."""
+    """Log a line; records of the logger have the numbers as attributes."""
     if level >= _caller.get().level:
         print(f"gpusplu: {text}", flush=True)
     if LOG.isEnabledFor(level):

@@ -1,4 +1,4 @@
-"""Any matrix a caller may pass -> canonical CSC, and the map that takes the caller's values there.
+"""Conversion of a caller's matrix to canonical CSC, and the map from the caller's values to canonical ones.
 
 Canonical means sorted rows without duplicates, int64 column pointers, int32 row indices and one of the four dtypes that
 the core knows. The caller's matrix is never modified.
@@ -26,7 +26,7 @@ EPS = {dtype: float(np.finfo(dtype).eps) for dtype in FLOATS}
 
 
 class Columns:
-    """A matrix in compressed columns whose arrays come from another library: what SciPy's would be, at less cost.
+    """A matrix in compressed columns with arrays of another library; cheaper to make than SciPy's matrices.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Columns:
 
 
 def is_sparse(A: Any) -> bool:
-    """Whether `A` is one of SciPy's sparse matrices, or ours."""
+    """Whether `A` is a sparse matrix of SciPy or a `Columns`."""
     return isinstance(A, Columns) or sp.issparse(A)
 
 
@@ -143,7 +143,7 @@ class Pattern:
 
 
 def read_matrix(A: Any) -> Any:
-    """Return `A` as a square SciPy matrix in CSC, CSR or COO format whose ``data`` is what refactor(values) refers to.
+    """Return `A` as a square SciPy matrix in CSC, CSR or COO format with the ``data`` that refactor(values) refers to.
 
     Raises
     ------
@@ -167,12 +167,12 @@ def read_matrix(A: Any) -> Any:
 def canonicalize(A: Any, indices: tuple[np.ndarray, np.ndarray] | None = None) -> tuple[Pattern, np.ndarray]:
     """Canonical pattern of `A` (from `read_matrix`) and the caller's values in floating point, in the caller's order.
 
-    `indices`: its `index_arrays`, where they are at hand.
+    `indices`: its `index_arrays`, if the caller has them.
 
     Raises
     ------
     ValueError
-        Indices outside the matrix, pointers that fall, or arrays of a shape or length that no matrix has.
+        Indices outside the matrix, decreasing pointers, or arrays with an invalid shape or length.
     """
     n = A.shape[0]
     first, second = indices or index_arrays(A)
@@ -187,7 +187,7 @@ def canonicalize(A: Any, indices: tuple[np.ndarray, np.ndarray] | None = None) -
 
 
 def values_on(pattern: Pattern, A: Any) -> np.ndarray:
-    """Those values of `A` that its pattern has places for, in floating point, in the caller's order."""
+    """The values of `A` that belong to its pattern, in floating point, in the caller's order."""
     values = one_dimensional(A, "data")
     if values.size < pattern.size:
         raise ValueError(f"A.data has {values.size} entries, but A has indices of {pattern.size}")
@@ -195,8 +195,8 @@ def values_on(pattern: Pattern, A: Any) -> np.ndarray:
 
 
 def in_floating_point(pattern: Pattern, values: np.ndarray) -> np.ndarray:
-    """The caller's values, shape (..., size). Sums of duplicates are those of their own type, as SciPy's are: of
-    booleans or, of integers modulo some power of 2. The first of them then has the sum."""
+    """The caller's values, shape (..., size). Duplicates are summed in their own type, as in SciPy:
+    booleans by or, integers modulo a power of 2. The first duplicate then has the sum."""
     starts = pattern.core.source_ptr
     if values.dtype.kind in "biu" and starts.size and pattern.size:
         places = np.where((source := pattern.core.source) < 0, ~source, source)
@@ -208,7 +208,7 @@ def in_floating_point(pattern: Pattern, values: np.ndarray) -> np.ndarray:
 
 
 def one_dimensional(A: Any, name: str) -> np.ndarray:
-    """The array `name` of `A`, which callers may have put there themselves."""
+    """The array `name` of `A`; checked because callers may have replaced it."""
     array: np.ndarray = getattr(A, name)
     if array.ndim != 1:
         raise ValueError(f"A.{name} must be one-dimensional, got an array of shape {array.shape}")
@@ -253,7 +253,7 @@ def is_symmetric(pattern: Pattern, canonical: np.ndarray, hermitian: bool) -> bo
 
 
 def check_symmetry(pattern: Pattern, canonical: np.ndarray, kind: str, hermitian: bool = True) -> None:
-    """Refuse canonical values, both triangles of them, that `kind` is not for. Says nothing about NaN and Inf.
+    """Refuse canonical values, both triangles of them, that `kind` does not accept. Ignores NaN and Inf.
 
     Raises
     ------
@@ -264,8 +264,8 @@ def check_symmetry(pattern: Pattern, canonical: np.ndarray, kind: str, hermitian
 
 
 def check_new_values(pattern: Pattern, canonical: np.ndarray, kind: str, hermitian: bool = True) -> None:
-    """`check_symmetry` of values that are not a matrix, on the pattern that was analysed for `kind`; quick when it is
-    done again. Says nothing about NaN and Inf.
+    """`check_symmetry` of values that are not a matrix, on the pattern that was analysed for `kind`; fast if repeated.
+    NaN and Inf are ignored.
 
     Raises
     ------

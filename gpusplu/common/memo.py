@@ -1,4 +1,4 @@
-"""What is made once and kept, from whichever thread it is asked for first."""
+"""Memo: values that are made once, in the first thread that requests them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Memo:
-    """Values by key, each made by the first who asks; others wait for it. Some may be there to begin with."""
+    """Values by key. The first thread that requests a value makes it and others wait. `found`: initial values."""
 
     __slots__ = ("_found",)
 
@@ -18,24 +18,24 @@ class Memo:
 
     def __call__(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self._found:
-            # One lock a process: a thread that a forked child does not have may hold its parent's.
+            # One lock per process: in a forked child the parent's lock may stay held by a thread that does not exist.
             with self._found.setdefault((Memo, os.getpid()), RLock()):
                 if key not in self._found:
                     self._found[key] = make()
         return self._found[key]
 
     def get(self, key: Hashable) -> Any:
-        """The value, None if nobody has asked for it."""
+        """The value, None if it has not been requested."""
         return self._found.get(key)
 
     def values(self) -> list[Any]:
-        """All that was made or kept."""
+        """All values."""
         return [value for key, value in self.items() if not (isinstance(key, tuple) and key[0] is Memo)]
 
     def items(self) -> list[tuple[Hashable, Any]]:
-        """With their keys, and the lock; others may add to them meanwhile."""
+        """Values with their keys, locks included; a snapshot, as other threads may add values."""
         return list(self._found.items())
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep a value that was made elsewhere, if there is none."""
+        """Store a value that was made elsewhere, unless the key has one."""
         self._found.setdefault(key, value)

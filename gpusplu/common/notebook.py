@@ -1,4 +1,4 @@
-"""HTML of what notebooks show: plain tables in the colours of the page, light or dark."""
+"""HTML tables for notebooks, in the colours of the page, light or dark."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What analysis and factorization need to know besides the matrix.
+    """Options of analysis and factorization.
 
     Attributes
     ----------
@@ -47,14 +47,14 @@ class Options:
     matching : bool
         Permute large entries to the diagonal first.
     symbolic : {"host", "device"}
-        Where the pattern of the factors is found.
+        Where the pattern of the factors is computed.
     hermitian : bool
-        What is factored from one triangle equals its conjugate transpose, else its transpose.
+        A matrix that is factored from one triangle equals its conjugate transpose, else its transpose.
     precision : {"double", "mixed", "auto"}
-        Of the factor of a matrix in double precision: "mixed" is single. "auto" until an engine on a device is chosen,
-        and on the processor, where it is double.
+        Precision of the factor of a matrix in double precision: "mixed" is single. "auto" until a device engine is
+        chosen, and on the processor, where it means double.
     symmetric : bool
-        LU may be by LDL^T where A is symmetric or Hermitian: nothing says how LU has to go about it.
+        LU may use LDL^T if A is symmetric or Hermitian, because no option prescribes how LU works.
     """
 
     ordering: str = "auto"
@@ -69,12 +69,12 @@ class Options:
     symmetric: bool = False
 
 
-# What lu_options takes after the order of the matrix, where the caller says nothing, and what it makes of that.
+# Default arguments of lu_options after the order of the matrix, and their result.
 DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
 DEFAULT_OPTIONS = Options(symmetric=True)
-#: SuperLU's orderings by its names and numbers, all but the natural one: which it is has always been ours to say.
+#: SuperLU's orderings by its names and numbers, except the natural one. gpusplu chooses its own ordering for them.
 ORDERINGS_OF_SUPERLU = frozenset(("COLAMD", "MMD_ATA", "MMD_AT_PLUS_A", 1, 2, 3))
-#: Of an analysis that is for any values and batches.
+#: Options of an analysis for any values and for batches.
 OF_ANY_VALUES = Options()
 
 
@@ -102,8 +102,8 @@ def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
 
 
 def without_usual(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`arguments` of lu_options after the first, with None for those that ask for nothing: SuperLU's own defaults, and
-    what has no effect. Many programs pass them with every matrix."""
+    """`arguments` of lu_options after the first, with None for SuperLU's defaults and for values without effect. Many
+    programs pass them with every matrix."""
     permc_spec, threshold, relax, panel_size, *others = arguments
     if permc_spec is threshold is relax is panel_size is None:
         return arguments
@@ -127,14 +127,14 @@ def lu_options(
     refine: Any,
     precision: Any,
 ) -> Options:
-    """Read SciPy's arguments of splu and ours.
+    """Read the arguments of splu, those of SciPy and those that gpusplu adds.
 
-    ``permc_spec="NATURAL"`` keeps the columns where they are; SuperLU's other orderings leave the choice to `ordering`.
-    A threshold of 0.1 at most says that the diagonal is to be trusted: no matching beforehand. ``SymmetricMode`` says
-    so too. A larger one asks for less than SuperLU's default, 1, which leaves pivots to us: it counts where pivots are
-    sought by columns, and with ``pivoting="partial"`` they are, as SuperLU does it. `relax`, `panel_size` and the
-    options that tune SuperLU itself are checked and have no effect. The option ``symbolic`` is ours, for engines that
-    find the pattern of L + U on the device if asked to. `without_usual` says which arguments ask for nothing at all.
+    ``permc_spec="NATURAL"`` keeps the order of the columns; SuperLU's other orderings leave the choice to `ordering`.
+    A threshold of at most 0.1, or ``SymmetricMode``, trusts the diagonal: there is no matching. SuperLU's default, 1,
+    leaves the choice of pivots to gpusplu. A threshold between the two applies where pivots are sought by columns, as
+    ``pivoting="partial"`` does like SuperLU. `relax`, `panel_size` and the options that tune SuperLU itself are checked
+    and have no effect. The option ``symbolic`` is gpusplu's, for engines that can compute the pattern of L + U on the
+    device. `without_usual` removes arguments without effect.
     """
     given = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
     if all(map(is_, given, DEFAULTS)):
@@ -171,7 +171,7 @@ def lu_options(
 
 
 def without_size(size: Any) -> Any:
-    """None for a size that SuperLU takes: here it has no effect, there any might."""
+    """None for a size that SuperLU accepts, because it has no effect here; else the size, for SciPy to refuse."""
     try:
         index(size)
     except TypeError:
@@ -187,14 +187,14 @@ def cholesky_options(n: int, ordering: Any, refine: str, precision: str = "doubl
 
 
 def ldlt_options(n: int, ordering: Any, refine: str, hermitian: bool, precision: str = "double") -> Options:
-    """Read the arguments of ldlt, of which `hermitian` has been settled."""
+    """Read the arguments of ldlt; `hermitian` is resolved."""
     name, perm = read_ordering(ordering, n)
     one_of("refine", refine, REFINEMENTS)
     return Options(name, perm, refine=refine, hermitian=hermitian, precision=read_precision(precision, refine))
 
 
 def read_precision(precision: Any, refine: str) -> str:
-    """Check ``precision=``, which is nothing without refinement."""
+    """Check ``precision=``, which has no effect without refinement."""
     one_of("precision", precision, PRECISIONS)
     if precision == "mixed" and refine == "never":
         raise ValueError("precision='mixed' is refinement, and contradicts refine='never'; pass one of the two")
@@ -202,7 +202,7 @@ def read_precision(precision: Any, refine: str) -> str:
 
 
 def kind_of(cholesky: bool, ldlt: bool) -> str:
-    """Of the factorization that flags ask for."""
+    """Kind of the factorization that the flags request."""
     if cholesky and ldlt:
         raise ValueError("an analysis is for cholesky or for ldlt, not for both")
     return "ldlt" if ldlt else "cholesky" if cholesky else "lu"

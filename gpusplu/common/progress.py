@@ -1,7 +1,7 @@
-"""How far long calls have come: told a caller's function, shown as a bar, and said now and then in the log.
+"""Progress of long calls: passed to a caller's function, shown as a bar, and logged now and then.
 
-The core looks around every 50 ms while it works, and calls `tick` in the thread that called it; short calls never do.
-What `tick` raises stops the call, so a caller's function can.
+While it works, the core calls `tick` every 50 ms in the thread of the call; short calls never do. An exception from
+`tick` stops the call, so a caller's function can stop it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ..typing import Progress
 from .bars import Line, TqdmBar, is_terminal, of_tqdm
 from .listeners import NOBODY, Caller, caller, log_context, log_enabled, read_caller, tell
 
-INTERVAL = 0.05  # between looks of the core [s]
-LONG = 2.0  # what phases are expected to take that have a bar unasked [s]
-RELIABLE_AFTER = 0.5  # after which the work done says how long it all takes [s]
+INTERVAL = 0.05  # between calls of `tick` [s]
+LONG = 2.0  # expected duration from which on a phase has a bar without a request [s]
+RELIABLE_AFTER = 0.5  # after which the work done predicts the total time [s]
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Phase(threading.local):
-    """What a thread is at."""
+    """Current phase of a thread."""
 
     name = ""
     done = start = 0.0
@@ -35,7 +35,7 @@ class Phase(threading.local):
     bar: Any = None
 
     def begin(self, name: str) -> None:
-        """Go on to another one; "" for none."""
+        """Start the phase `name`; "" for none."""
         if self.bar is not None:
             self.bar.close()
         self.start = perf_counter() - (0 if self.name else INTERVAL)
@@ -46,7 +46,7 @@ _phase = Phase()
 
 
 def tick(name: str, done: float, total: float) -> None:
-    """A phase has come so far; `total` 0 where that is not known, `name` "" once the call is over."""
+    """Report the progress of a phase; `total` is 0 if it is not known, `name` is "" at the end of the call."""
     if name != _phase.name or done < _phase.done:
         _phase.begin(name)
     if not name:
@@ -70,7 +70,7 @@ def tick(name: str, done: float, total: float) -> None:
 
 
 def deserves_bar(who: Caller, seconds: float, share: float | None) -> bool:
-    """Whether a phase is expected to take long, and somebody sees it; or one was asked for."""
+    """Whether a bar was requested, or the phase is expected to take long and standard error is a terminal."""
     if who.progress:
         return True
     if seconds < RELIABLE_AFTER or (seconds / share if share else seconds) < LONG:
@@ -79,13 +79,13 @@ def deserves_bar(who: Caller, seconds: float, share: float | None) -> bool:
 
 
 def bar_for(name: str, seconds: float, measured: bool) -> TqdmBar | Line:
-    """Of tqdm where that is installed, else one of our own."""
+    """A tqdm bar if tqdm is installed, else a `Line`."""
     bars = of_tqdm()
     return Line(name) if bars is None else TqdmBar(bars, name, seconds, measured)
 
 
 def seen(work: Callable[P, R], verbose: int, progress: Progress) -> Callable[P, R]:
-    """`work` as the keyword arguments say that it is seen; as a rule itself."""
+    """`work` with the logs and progress that the keyword arguments request; usually `work` itself."""
     if not verbose and progress is None:
         return work
     one = read_caller(verbose, progress)
@@ -98,8 +98,8 @@ def seen(work: Callable[P, R], verbose: int, progress: Progress) -> Callable[P, 
 
 
 def shown_to(one: Caller) -> AbstractContextManager[None]:
-    """Calls inside are shown to a caller as the keyword arguments of an earlier call said; where that had none, this
-    does nothing."""
+    """Context that applies the keyword arguments of an earlier call to the calls inside; does nothing if there were
+    none."""
     return _NOTHING if one is NOBODY else _shown(one)
 
 

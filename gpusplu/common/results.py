@@ -1,4 +1,4 @@
-"""What methods of factors return beside arrays."""
+"""Results of methods of factors that are not arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SlogDet(NamedTuple, Generic[Logarithm]):
 
 
 class Inertia(NamedTuple):
-    """Numbers of eigenvalues, as inertia counts them.
+    """Numbers of positive, negative and zero eigenvalues; returned by inertia.
 
     See Also
     --------

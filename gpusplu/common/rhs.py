@@ -1,4 +1,4 @@
-"""Right-hand sides as callers have them: what SciPy says about them, and what engines take."""
+"""Right-hand sides: checks with SciPy's errors, and conversion to the arrays that engines take."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def type_name(value: object) -> str:
-    """As CPython's own argument errors name it."""
+    """Name of a type as in CPython's argument errors."""
     return "None" if value is None else type(value).__name__
 
 
@@ -63,7 +63,7 @@ def copied(x: Any, out: Any) -> Any:
 def like(rhs: ndarray, x: ndarray) -> ndarray:
     """`x` as the subclass of ndarray that `rhs` is."""
     out = np.array(rhs, dtype=x.dtype, order="F", subok=True)
-    out.view(np.ndarray)[...] = x  # a mask stays, as SciPy has it
+    out.view(np.ndarray)[...] = x  # a mask stays, as in SciPy
     return out
 
 
@@ -79,7 +79,7 @@ def check_trans(trans: Any) -> int:
 
 
 def check_array(rhs: Any) -> Any:
-    """SciPy's error about what is no array; the module of its kind of arrays."""
+    """Raise SciPy's error if `rhs` is no array; return NumPy or CuPy, the module of the array."""
     if type(rhs) is ndarray:
         return np
     if not (isinstance(rhs, np.ndarray) or is_cupy(rhs)):
@@ -114,10 +114,10 @@ def solve_batch_as_given(
 
 
 def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: int, dtype: np.dtype) -> Any:
-    """Solve for whatever array the caller gave: ``solve(b, trans)`` takes arrays of `dtype` with `n` rows."""
+    """Solve for the caller's array: ``solve(b, trans)`` takes arrays of `dtype` with `n` rows."""
     xp, op = check_array(rhs), check_trans(trans)
     if not 0 < rhs.ndim < 3:
-        check_rhs(rhs, n)  # before it is cast, as SciPy has it
+        check_rhs(rhs, n)  # before it is cast, as in SciPy
     plain = np.asarray(rhs) if xp is np else rhs
     if plain.dtype.kind == "c" and dtype.kind == "f":
         parts = cast(plain, complex_dtype(dtype))

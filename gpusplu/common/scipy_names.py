@@ -1,4 +1,4 @@
-"""Functions of others as they made them, whether or not install() gave them other bodies; warnings like SciPy's."""
+"""Original functions of SciPy and CuPy, whether or not install() has replaced their bodies; warnings like SciPy's."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from types import FunctionType
 from typing import Any
 
 NAMES = ("splu", "spsolve", "factorized")
-#: Copies of functions as they were made.
+#: Copies of the original functions.
 _originals: dict[FunctionType, FunctionType] = {}
-# Of all our code, the bodies that install() puts into functions of others included.
+# Folder of gpusplu's code, which includes the bodies that install() puts into functions of SciPy and CuPy.
 FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 def function(name: str) -> FunctionType:
-    """scipy.sparse.linalg's `name`, with the body that it has now, under whatever somebody has wrapped around it.
+    """The function `name` of scipy.sparse.linalg with its current body, without wrappers of other code.
 
-    The one that we have seen, where somebody has put another function in its place that does not say what it wraps.
+    If other code has replaced it by a function without ``__wrapped__``, the function seen before.
     """
     from inspect import unwrap
 
@@ -34,24 +34,24 @@ def function(name: str) -> FunctionType:
 
 
 def original(name: str) -> FunctionType:
-    """scipy.sparse.linalg's `name` as SciPy made it, always."""
+    """The original function `name` of scipy.sparse.linalg."""
     return original_of(function(name))
 
 
 def functions() -> dict[str, FunctionType]:
-    """All of them by name, with the bodies that they have now."""
+    """All functions by name, with their current bodies."""
     return {name: function(name) for name in NAMES}
 
 
 def original_of(made: FunctionType) -> FunctionType:
-    """A function as it was made, always."""
-    if made not in _originals:  # before anybody gives it another body
+    """The original of a function."""
+    if made not in _originals:  # before its body is replaced
         _originals.setdefault(made, copied(made))
     return _originals[made]
 
 
 def copied(made: FunctionType) -> FunctionType:
-    """A function of its own, found by pickle in this module."""
+    """A copy of a function, which pickle finds in this module."""
     copy = FunctionType(made.__code__, made.__globals__, made.__name__, made.__defaults__, made.__closure__)
     copy.__kwdefaults__, copy.__annotations__ = made.__kwdefaults__, made.__annotations__
     copy.__doc__, copy.__qualname__, copy.__module__ = made.__doc__, made.__qualname__, __name__
@@ -66,8 +66,8 @@ def __getattr__(name: str) -> Any:
 
 
 def umfpack_is_demanded() -> bool:
-    """Whether use_solver(useUmfpack=True) was called although UMFPACK is not there: in this thread, or with SciPy 1.13,
-    whose setting is one for all threads, in any."""
+    """Whether use_solver(useUmfpack=True) was called although UMFPACK is not installed: in this thread, or with SciPy
+    1.13, which has one setting for all threads, in any."""
     linsolve = sys.modules.get("scipy.sparse.linalg._dsolve.linsolve")
     setting = getattr(linsolve, "useUmfpack", False)
     chosen = setting if isinstance(setting, bool) else getattr(setting, "u", False)

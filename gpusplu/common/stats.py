@@ -1,4 +1,4 @@
-"""What lu.stats and lu.explain() return."""
+"""Results of lu.stats and lu.explain()."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
 class Stats(Mapping[str, Any]):
-    """Read-only mapping whose entries are attributes too: ``lu.stats["flops"]`` is ``lu.stats.flops``.
+    """Read-only mapping with its entries as attributes: ``lu.stats["flops"]`` is ``lu.stats.flops``.
 
     See Also
     --------
@@ -86,11 +86,11 @@ class Explanation(str):
     Parameters
     ----------
     rows : list of (str, str)
-        What was found, by name.
+        Names and texts.
     heading : str, optional
-        Of the table below.
+        Heading of the table.
     table : list of lists of str, optional
-        Its header, then a row each; one of two cells is a name and a note.
+        The header, then the rows; a row of two cells is a name and a note.
 
     See Also
     --------
@@ -130,8 +130,8 @@ def table_row(cells: Sequence[str]) -> str:
 
 
 def stats_of(factor: Any, core: Any, analysis: str) -> Stats:
-    """Of a `Factor` and the engine's; `analysis`: whose it has."""
-    symbolic = core.symbolic  # not the one this factor began with if it had to be analysed again
+    """Stats of a `Factor` with the engine's factor `core`; `analysis`: text about the origin of its analysis."""
+    symbolic = core.symbolic  # differs from the factor's first analysis if it was analysed again
     entries = dict(core.stats())
     seconds = dict(factor.symbolic.seconds)
     for phase in ("factor", "refactor", "solve"):
@@ -158,7 +158,7 @@ def stats_of(factor: Any, core: Any, analysis: str) -> Stats:
 
 
 def show(value: Any) -> str:
-    """Numbers short enough to read."""
+    """A value as text, numbers with few digits."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, int):
@@ -167,7 +167,7 @@ def show(value: Any) -> str:
 
 
 def duration(value: float) -> str:
-    """Seconds with a unit; a dash for none."""
+    """Seconds with a unit; a dash for 0."""
     if not value:
         return "-"
     scale, unit = next((one for one in UNITS if value >= one[0]), UNITS[-1])
@@ -179,7 +179,7 @@ def durations(seconds: Mapping[str, float]) -> str:
 
 
 def column(title: str, seconds: Sequence[float | None]) -> list[str]:
-    """Title and cells of a column of a table, all in the unit that suits the largest; a dash for none."""
+    """Title and cells of a column of a table, all in the unit of the largest value; a dash for none."""
     largest = max((value for value in seconds if value is not None), default=0.0)
     scale, unit = next((one for one in UNITS if largest >= one[0]), UNITS[-1])
     return [
@@ -189,5 +189,5 @@ def column(title: str, seconds: Sequence[float | None]) -> list[str]:
 
 
 def three_digits(value: float) -> str:
-    """Three digits, or all before the point."""
+    """Three significant digits, or all digits before the point."""
     return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"

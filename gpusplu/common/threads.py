@@ -1,4 +1,4 @@
-"""Lets threadpoolctl see and limit the core's threads, as it does those of BLAS and OpenMP."""
+"""Registration of the core's threads with threadpoolctl, which can limit them like those of BLAS and OpenMP."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from os.path import basename
 
 
 def register_with_threadpoolctl() -> None:
-    """Tell threadpoolctl about the core, where it is installed."""
+    """Register the core with threadpoolctl, if that is installed."""
     try:
         import threadpoolctl
     except ImportError:
         return
-    from .. import _core  # loaded by now, for threadpoolctl looks at libraries that are there
+    from .. import _core  # must be loaded: threadpoolctl searches loaded libraries
 
     class GpuspluController(threadpoolctl.LibController):  # type: ignore[misc]
         user_api = "gpusplu"

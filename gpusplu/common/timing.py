@@ -1,4 +1,4 @@
-"""Timing of calls, matrices to time them on, and the error of what they return."""
+"""Timing of calls, values to time them with, and backward errors of solutions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-MOST, LEAST = 200, 3  # calls of what is repeated
+MOST, LEAST = 200, 3  # number of repeated calls
 
 
 class Measured(NamedTuple):
@@ -20,9 +20,9 @@ class Measured(NamedTuple):
     Attributes
     ----------
     step : float
-        Of `refactor_solve`.
+        Time of `refactor_solve`.
     factor_object : Factor
-        Of other values than the first.
+        Factor of values other than the first ones.
     """
 
     analyze: float
@@ -35,7 +35,7 @@ class Measured(NamedTuple):
 
 
 def other_values(A: sp.csc_array, cholesky: bool) -> sp.csc_array:
-    """A with its rows and columns scaled a little, both alike for `cholesky`."""
+    """A with slightly scaled rows and columns; for `cholesky` with the same scales."""
     rng = np.random.default_rng(0)
     left = rng.uniform(0.95, 1.05, A.shape[0])
     right = left if cholesky else rng.uniform(0.95, 1.05, A.shape[1])
@@ -64,11 +64,11 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def nothing() -> None:
-    """What a call on the host has to wait for."""
+    """Synchronization of calls on the host: none."""
 
 
 def synchronizer() -> Callable[[], None]:
-    """Waits for CuPy's current stream."""
+    """A function that waits for CuPy's current stream."""
     import cupy
 
     finish: Callable[[], None] = cupy.cuda.get_current_stream().synchronize
@@ -76,7 +76,7 @@ def synchronizer() -> Callable[[], None]:
 
 
 def repeated(function: Callable[[], Any], budget: float, finish: Callable[[], None] = nothing) -> float:
-    """Median seconds of calls, each waited for, for `budget` seconds after a third of it to warm up."""
+    """Median seconds of synchronized calls during `budget` seconds, after a warm-up of a third of that."""
 
     def call() -> float:
         start = perf_counter()

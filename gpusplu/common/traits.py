@@ -1,4 +1,4 @@
-"""What the choice of an engine looks at: traits of a matrix, and of what an analysis found for it."""
+"""Inputs of the choice of an engine: traits of a matrix and of its analysis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .matrix import Pattern
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Of a square sparse matrix.
+    """Traits of a square sparse matrix.
 
     Attributes
     ----------
@@ -23,11 +23,11 @@ class Traits:
     density : float
         Share of the entries that are stored; 0 of an empty matrix.
     pattern_symmetry : float
-        Share of the off-diagonal entries whose partner across the diagonal is stored too.
+        Share of the off-diagonal entries of which the transposed entry is stored too.
     hermitian : bool
         Up to rounding.
     definite_likely : bool
-        Hermitian with a positive diagonal. What a Cholesky factorization would settle is not tried.
+        Hermitian with a positive diagonal. Not verified by a Cholesky factorization.
     diagonally_dominant : bool
         By columns.
     diagonal : int
@@ -47,7 +47,7 @@ class Traits:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Of the factors that an analysis predicts.
+    """Structure of the factors that an analysis predicts.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ def matrix_traits(pattern: Pattern, canonical: np.ndarray) -> Traits:
 
 
 def structure_of(symbolic: Any, nnz: int, itemsize: int) -> Structure:
-    """What a `_core.Symbolic` says about the factors of a matrix with `nnz` entries. Cost: O(supernodes)."""
+    """Structure of the factors of a matrix with `nnz` entries, from a `_core.Symbolic`. Cost: O(supernodes)."""
     super_ptr = np.asarray(symbolic.super_ptr)
     return Structure(
         n=int(symbolic.n),

@@ -1,4 +1,4 @@
-"""What a device needs to know of a matrix, made beside the caller: by threads with a pool of their own."""
+"""Analyses for devices, made in background threads that have their own thread pool."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ from .request import AUTO
 from .selection import is_likely, predicted
 
 THREAD = "gpusplu-moving"
-#: Processors at least, to begin before there is use.
+#: Least number of processors at which the analysis starts before the factor is used.
 LEAST_PROCESSORS = 4
-#: How long a thread that prepares a move may keep the interpreter from the caller [s]: Python's 5e-3 are many steps.
+#: Longest time that a thread that prepares a migration may hold the interpreter [s]. Python's default, 5e-3, is as long
+#: as many steps of the caller.
 SWITCH_INTERVAL = 5e-5
 
 
 class BackgroundAnalysis:
-    """The analyses that devices need, made beside the processor's own where they are going to be asked for.
+    """Analyses for devices, made concurrently with the processor's analysis where they will be needed.
 
-    They take as long as the processor's or longer, so that who only begins when that is over is late by all of it.
+    They take as long as the processor's analysis or longer. Started after it, they would be late by all of their time.
 
     Parameters
     ----------
     problem : Problem
-        Gets what was made.
+        Its memo receives the results.
     """
 
     def __init__(self, problem: Problem):
         self._memo = problem.memo
         self._memo.put("ahead", self)
         request = problem.request._replace(may_migrate=False)
-        values = problem.values.copy()  # the caller's, who may write into them before this is over
+        values = problem.values.copy()  # the caller may overwrite its array before the thread ends
         own = Problem(problem.pattern, values, problem.kind, problem.options, request)
         self._thread = start_background(partial(self._analyze, own))
 
     def _analyze(self, own: Problem) -> None:
-        with suppress(Exception):  # whoever needs it does it himself, and says what is wrong
+        with suppress(Exception):  # errors are ignored here; the caller repeats the work and reports them
             engines = engines_for(own)
             if presence.no_device() or all(engine.first_use(engine.device(own), own) for engine in engines):
                 return
@@ -60,17 +61,17 @@ class BackgroundAnalysis:
 
 
 def start_background_analysis(problem: Problem) -> None:
-    """Begin with what devices need, if a factor of this may move soon and there are processors for it."""
+    """Start the analyses for devices if the factor may migrate soon and enough processors are available."""
     request = problem.request
     may_migrate = request.may_migrate and request.engine == AUTO and problem.options.precision == "double"
     able = may_migrate and presence.is_loaded() and processors() >= LEAST_PROCESSORS
-    # From there on the processor's analysis tries dissection too, which a device goes on with.
+    # From that size on the processor's analysis tries nested dissection too, and a device can use its result.
     if able and problem.n < _core.BOTH_ORDERINGS_FROM and not is_likely(problem):
         BackgroundAnalysis(problem)
 
 
 def start_background(work: Callable[[], None]) -> Thread | None:
-    """Have `work` done by a thread with a pool of its own; None where the interpreter ends."""
+    """Run `work` in a thread that has its own thread pool; None if the interpreter is shutting down."""
 
     def run_background() -> None:
         _core.work_apart(True)
@@ -89,7 +90,7 @@ def start_background(work: Callable[[], None]) -> Thread | None:
 
 @contextmanager
 def quick_switches() -> Iterator[None]:
-    """Have this thread give way to others soon, unless somebody else sets how soon."""
+    """Shorten the interpreter's switch interval; it is restored unless other code has changed it meanwhile."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(min(before, SWITCH_INTERVAL))
     interval = sys.getswitchinterval()
@@ -101,15 +102,15 @@ def quick_switches() -> Iterator[None]:
 
 
 def engines_for(problem: Problem) -> list[Any]:
-    """Those on a device that can take the matrix."""
+    """Device engines that support the matrix."""
     return [engine for engine in registry.engines(True) if not engine.unsupported(problem)]
 
 
 def has_idle_processor() -> bool:
-    """Whether something can be done beside the caller."""
+    """Whether a background thread has a processor to run on."""
     return processors() > 1
 
 
 def processors() -> int:
-    """That may be used."""
+    """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0))

@@ -1,8 +1,8 @@
-"""Matrices of CuPy whose factor is on a device: their index arrays are recognised there, and nothing goes to the host.
+"""Device pattern cache: index arrays of CuPy's matrices are compared on the device and not copied to the host.
 
-Of a pattern whose factor was used on a device there are its index arrays on the host, by which it is remembered
-(patterns.py), and a copy of them on the device. The arrays of a matrix are compared with that bit by bit, and the host
-reads the answer: an array that was edited in place is another one, whatever object it is.
+For a pattern with a factor on a device the cache holds the index arrays on the host, which are the key of the pattern
+cache (patterns.py), and a copy on the device. A kernel compares the arrays of a matrix with the copy bit by bit and the
+host reads the result. So an array that was edited in place does not match, whatever its object identity.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from . import patterns
 
 
 class DeviceColumns(Columns):
-    """Compressed columns whose values are on a device: they come to the host when `data` is asked for.
+    """Compressed columns with values on a device. The first access to `data` copies them to the host.
 
     Attributes
     ----------
     on_device : cupy.ndarray
         C-contiguous.
     device : int
-        That they are on.
+        Index of their device.
     """
 
     __slots__ = ("_host_data", "device", "on_device")
@@ -62,7 +62,7 @@ class DevicePattern:
     key : tuple
         `key_of` a matrix.
     on_host : tuple of ndarray
-        Indices and pointers, which nobody writes into.
+        Indices and pointers; never modified.
     """
 
     __slots__ = ("device", "key", "nbytes", "on_device", "on_host", "written")
@@ -78,27 +78,27 @@ class DevicePattern:
         return not Difference(self.device, self.written, *zip((A.indices, A.indptr), self.on_device, strict=True))
 
 
-# The last used first. Threads put another tuple in its place: who is late forgets what others found, and no more.
+# Most recently used first. Threads replace the tuple without a lock: a race loses entries of the cache, nothing else.
 _device_patterns: tuple[DevicePattern, ...] = ()
 
 
 def forget() -> None:
-    """Forget all, with the patterns."""
+    """Clear the cache, together with the pattern cache."""
     global _device_patterns
     _device_patterns = ()
 
 
 patterns.FORGET_ALSO.append(forget)
-atexit.register(forget)  # while there is CUDA
+atexit.register(forget)  # before CUDA is shut down
 
 
 def key_of(A: Any) -> tuple[Any, ...]:
-    """What is told of a matrix without a look at its arrays."""
+    """Shapes and dtypes of a matrix, known without reading its arrays."""
     return A.shape, A.data.shape, A.indices.dtype, A.indices.shape, A.indptr.dtype, A.indptr.shape
 
 
 def columns_of(A: Any) -> Any:
-    """A matrix of CuPy in compressed columns; of one in compressed rows, the transpose.
+    """A CuPy matrix in compressed columns; for one in compressed rows, its transpose.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def columns_of(A: Any) -> Any:
     Returns
     -------
     Columns
-        `DeviceColumns` where the pattern is recognised; else on the host.
+        `DeviceColumns` if the pattern is in the cache, else a copy on the host.
     """
     found = recognise(A)
     if found is not None:
@@ -117,7 +117,7 @@ def columns_of(A: Any) -> Any:
 
 
 def recognise(A: Any) -> DevicePattern | None:
-    """What has the index arrays of a matrix, if that is known."""
+    """The cached pattern with the index arrays of a matrix, None if there is none."""
     if not _device_patterns:
         return None
     key = key_of(A)
@@ -134,16 +134,15 @@ def recognise(A: Any) -> DevicePattern | None:
 
 
 def can_be(device: Any, A: Any) -> bool:
-    """Whether a device takes the arrays of a matrix as they are."""
+    """Whether a device can read the arrays of a matrix without conversion."""
     whole = type(A.data) is device.array_class and A.data.flags.c_contiguous
     return bool(whole and all(map(device.can_read, (A.data, A.indices, A.indptr))))
 
 
 def learn(A: Any, columns: Any) -> None:
-    """Recognise a matrix from now on, which `columns` are of, and whose factor is on the current device.
+    """Cache the pattern of a matrix with a factor on the current device; `columns` is the same matrix on the host.
 
-    Not if SciPy has its arrays otherwise: without what lies behind the last entry, or in another type. Nor if there is
-    no memory for them.
+    Does nothing if SciPy's arrays differ (truncated after the last entry, or of another dtype) or if memory is short.
     """
     device = current_device()
     if can_be(device, A) and key_of(A) == key_of(columns):
@@ -158,7 +157,7 @@ def current_device() -> Any:
 
 
 def put_first(known: DevicePattern) -> None:
-    """Within the bounds of remembered patterns, by number and by bytes."""
+    """Move a pattern to the front; entries beyond the limits of the pattern cache (number and bytes) are dropped."""
     global _device_patterns
     kept: list[DevicePattern] = []
     left = patterns.STORE.max_bytes

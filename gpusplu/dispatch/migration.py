@@ -1,16 +1,16 @@
-"""Factors that `auto` left to the processor go over to a device once the use that was seen pays for that.
+"""Migration: a factor that `auto` placed on the processor moves to a device once its measured use pays for that.
 
-How often a factor is going to be used nobody says beforehand: a ski rental. Rent is what refactorizations and solves
-took on the processor beyond what they are predicted to take on the device; the price is the predicted analysis and
-first factorization there. Whoever buys when the rent has reached the price pays at most twice what was best (Karlin,
-Manasse, Rudolph and Sleator, Competitive snoopy caching, Algorithmica 3, 1988, section 2); we buy at a part of the
-price, `SHARE`, because a thread of its own does it on another processor while the caller goes on: it costs him nothing
-but memory and, should he stop before, work in vain.
+How often a factor will be used is not known beforehand, so this is a ski-rental problem. The rent is the time that
+refactorizations and solves took on the processor beyond their predicted time on the device; the price is the predicted
+analysis and first factorization there. Buying when the rent has reached the price costs at most twice the optimum
+(Karlin, Manasse, Rudolph and Sleator, Competitive snoopy caching, Algorithmica 3, 1988, section 2). gpusplu buys at a
+part of the price, `SHARE`, because a background thread does the work on another processor while the caller goes on: the
+caller loses only memory and, if the factor is not used again, the background work.
 
-What there is to buy is found in the same way: to look at devices costs an analysis, and is done when a part of its
-price has been spent. CuPy that is not there yet is paid in full: its import keeps the interpreter from the caller.
-Where somebody helps, the first factorization is use too, and the thread begins when it is over.
-Use adds up over all factors of an analysis, remembered ones too, and factors that are made after the move begin on the
+The same rule decides when devices are evaluated: an evaluation costs an analysis and runs when a part of its price has
+been spent. The import of CuPy, if it is still needed, is paid in full because it blocks the interpreter.
+With a second processor the first factorization counts as use too, and the thread starts after it.
+Use is summed over all factors of an analysis, cached analyses included. Factors made after the migration start on the
 device. A factor changes its engine once, between two calls, and never back.
 """
 
@@ -39,28 +39,28 @@ from .background import THREAD, engines_for, has_idle_processor, start_backgroun
 from .request import AUTO
 from .selection import MARGIN, Choice, predicted, resolve_precision
 
-#: Of a price that has to be spent before it is paid: with a processor for it, and without.
+#: Share of a price that has to be spent before it is paid: with an idle processor, and without one.
 SHARE, SHARE_ONE_PROCESSOR = 0.1, 1.0
-#: Seconds of use below which nothing is asked: prices are not looked up for factors that are used a few times.
+#: Seconds of use below which nothing is predicted: factors that are used a few times only cost no predictions.
 FIRST = 2e-3
-#: Entries of A below which the processor is done before a kernel is launched.
+#: Entries of A below which the processor finishes before a kernel would be launched.
 LEAST = 3_000
-#: The use, in times of that at the last comparison, after which a factor that stayed is compared again.
+#: A factor that stayed is compared again when the use has grown by this factor since the last comparison.
 AGAIN = 2.0
-#: Steps at least that are assumed to follow.
+#: Least number of steps that are assumed to follow.
 FOLLOWING = 100
 NEVER = float("inf")
 
 
 class Use:
-    """What was done on the processor with the factors of one analysis, and what follows from it.
+    """Use of the factors of one analysis on the processor, and the decisions that follow from it.
 
     Attributes
     ----------
     migrated : Symbolic or None
-        What factors that are made from now on begin with.
+        Analysis that later factors start with.
     reason : str
-        Why nothing moves, once that is decided.
+        Why there is no migration, once that is decided.
     """
 
     def __init__(self) -> None:
@@ -68,12 +68,12 @@ class Use:
         self.on_device = self.begun = False
         self.migrated: Any = None
         self.reason = self._failure = ""
-        self._next: Callable[[Migration], None] | None = self._price  # what is done when so much is spent
+        self._next: Callable[[Migration], None] | None = self._price  # called when `spent` reaches `_due`
         self.reset(FIRST)
         _all.add(self)
 
     def reset(self, due: float = NEVER) -> None:
-        """Begin with a lock that nobody holds: in a forked child, whose parent alone has a device."""
+        """Start with a free lock and without a device: also in a forked child, which has no access to the device."""
         self._lock, self._due, self.migrated = Lock(), due, None
 
     def count(self, migration: Migration, seconds: float, made: int = 0, refactored: int = 0, solved: int = 0) -> None:
@@ -85,7 +85,7 @@ class Use:
             self._take_stock(migration)
 
     def fail(self, failure: str) -> None:
-        """Stay: the next call warns."""
+        """Stay on the processor; the next call warns."""
         self.stay_on_host(failure, failed=True)
         with self._lock:
             self._failure, self._next, self._due = failure, None, 0.0
@@ -105,10 +105,10 @@ class Use:
             step(migration)
 
     def _price(self, migration: Migration) -> None:
-        """Find out what a look at devices costs, and wait until a part of that is spent."""
+        """Predict the cost of evaluating devices, and wait until a part of it is spent."""
         problem, _ = migration.host_symbolic.parts()
         load = loading(costs_of())
-        if self.spent < SHARE_ONE_PROCESSOR * load and registry.is_not_imported():  # nobody else needs their modules
+        if self.spent < SHARE_ONE_PROCESSOR * load and registry.is_not_imported():  # do not import device modules yet
             self._next, self._due = self._price, SHARE_ONE_PROCESSOR * load
             return
         engines = engines_for(problem)
@@ -117,13 +117,13 @@ class Use:
             self._begin(self._evaluate_devices, migration, SHARE_ONE_PROCESSOR * load + share() * (least - load))
 
     def _begin(self, work: Callable[[Migration], None], migration: Migration, due: float) -> None:
-        """Have `work` done once that much is spent: beside the caller where there is a processor for it."""
+        """Run `work` once `due` seconds are spent, in a background thread if a processor is idle."""
 
         def attempt(migration: Migration) -> None:
             with log_context(migration.caller):
                 try:
                     work(migration)
-                except Exception as error:  # whatever a device may say: the factor stays where it is
+                except Exception as error:  # on any error of a device the factor stays on the processor
                     self.fail(describe(error))
 
         def start(migration: Migration) -> None:
@@ -138,7 +138,7 @@ class Use:
             self._take_stock(migration)
 
     def _evaluate_devices(self, migration: Migration) -> None:
-        """Analyse for devices, and see what they promise."""
+        """Analyse for devices and compare their predicted times."""
         if missing := presence.no_device():
             return self.stay_on_host(missing)
         known, _ = migration.host_symbolic.parts()
@@ -160,7 +160,7 @@ class Use:
         host_so_far, device_so_far = self.host_seconds(migration), self.on(best)
         if device_so_far > MARGIN * host_so_far:
             self.stay_on_host(f"{show(host_so_far)} s so far, {show(device_so_far)} s are predicted with {best.engine}")
-            # More refactorizations for each new factor may change that: compared again when the use has doubled.
+            # More refactorizations per factor may change the result: compare again when the use has doubled.
             return self._begin(self._evaluate_devices, migration, AGAIN * self.spent)
         left = share() * best.total(0) - (host_so_far - device_so_far)
         due = self.spent + max(0.0, left) * host_so_far / (host_so_far - device_so_far)
@@ -171,11 +171,11 @@ class Use:
         return max(self.made + self.refactored, self.solved, 1)
 
     def host_seconds(self, migration: Migration) -> float:
-        """Seconds of all that was done, with the moving of what is on a device."""
+        """Seconds of all use so far, including transfers of vectors that are on a device."""
         return self.spent + self.steps * migration.detour(self.on_device)
 
     def on(self, p: Prediction) -> float:
-        """Predicted seconds of the same, without analysis and first factorization."""
+        """Predicted seconds of the same use on the device, without analysis and first factorization."""
         done = self.made * p.factor + self.refactored * p.refactor + self.solved * p.solve
         return done + self.steps * p.moving
 
@@ -195,7 +195,7 @@ class Use:
             problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem)
         )
         made = symbolic.make(values)
-        if get_ready := getattr(made, "get_ready", None):  # values of the first step there come from the host
+        if get_ready := getattr(made, "get_ready", None):  # the values of its first step come from the host
             get_ready(self.on_device or problem.request.on_device)
         core = phases.logged(made, symbolic)
         symbolic.seconds["move"] = perf_counter() - start
@@ -204,30 +204,30 @@ class Use:
 
 
 class Migration:
-    """A processor's factor whose use is counted: what its `Factor` holds until it has moved.
+    """Wraps a processor's factor and counts its use; a `Factor` holds it until it migrates.
 
-    Has the surface of engines' factors (engines/interface.py). May be used from several threads.
+    Has the interface of engines' factors (engines/interface.py). May be used from several threads.
 
     Parameters
     ----------
     factor : Factor
-        Is told when it has moved: `factor.replace_core(core, symbolic)`.
+        The migration calls `factor.replace_core(core, symbolic)`.
     core : EngineFactor
     symbolic : Symbolic
-        That `core` was made by.
+        Analysis that made `core`.
     use : Use
-        Of all factors of this analysis.
+        Use of all factors of this analysis.
     """
 
     def __init__(self, factor: Any, core: Any, symbolic: Any, use: Use):
         self._factor, self.held, self.host_symbolic, self._use = ref(factor), core, symbolic, use
-        self.version, self.caller = 0, caller()  # of the values; who hears of it
+        self.version, self.caller = 0, caller()  # version of the values; log context
         self.reset()
         _all.add(self)
 
     def reset(self) -> None:
-        """Begin with a lock that nobody holds, and nothing bought."""
-        self._changing = Lock()  # of the values and the engine
+        """Start with a free lock and no pending factor."""
+        self._changing = Lock()  # guards the values and the engine
         self._pending: tuple[Any, Any, int] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -253,20 +253,20 @@ class Migration:
     def refactor(self, values: Any, source: Any = None, *checked: bool) -> int:
         with self._changing:
             pending, failure = self._pending, ""
-            if pending:  # its values may be older than those held: it has to take the new ones first
+            if pending:  # its values may be older than those of `held`: refactor it first
                 try:
                     if pending[0].refactor(values, source, *checked) < 0:
                         self._go(pending)
                         return -1
                 except Exception as error:
                     failure = describe(error)
-                except BaseException:  # Ctrl-C: nobody knows which values it holds
+                except BaseException:  # Ctrl-C: the values that it holds are unknown
                     self._pending = None
                     raise
             start = perf_counter()
             bad: int = self.held.refactor(values, source, *checked)
             self.version += 1
-            if failure:  # not by the values: the processor took them
+            if failure:  # not caused by the values: the processor accepted them
                 self._pending = None
                 with log_context(self.caller):
                     self._use.fail(failure)
@@ -274,27 +274,27 @@ class Migration:
         return bad
 
     def update(self, *change: Any) -> bool:
-        """Columns of a Cholesky factor: what is offered has none of this, and takes it by the next refactorization."""
+        """Update of a Cholesky factor. A pending factor does not have it and gets it by the next refactorization."""
         with self._changing:
             done: bool = self.held.update(*change)
             self.version += done
         return done
 
     def came_from_device(self) -> None:
-        """The caller's vectors are on a device: each call moves them here and back."""
+        """The caller's vectors are on a device: each call copies them to the host and back."""
         self._use.on_device = True
 
     def detour(self, from_device: bool) -> float:
-        """Predicted seconds that a step takes for that."""
+        """Predicted seconds per step of those transfers."""
         problem, analysis = self.host_symbolic.parts()
         return moving(costs_of(), problem.structure(analysis.core), from_device, False)
 
     def offer(self, core: Any, symbolic: Any, version: int) -> None:
-        """Go over to this factor of values of this version, when the caller comes again."""
+        """Migrate to this factor, made of values of this version, at the caller's next call."""
         self._pending = core, symbolic, version
 
     def _go(self, pending: tuple[Any, Any, int]) -> None:
-        self.held, self._pending = pending[0], None  # others may still call this object
+        self.held, self._pending = pending[0], None  # other threads may still call this object
         with log_context(self.caller):
             phases.migrated(pending[1])
         factor = self._factor()
@@ -306,7 +306,7 @@ _all: WeakSet[Use | Migration] = WeakSet()
 
 
 def _forked() -> None:
-    """Devices do not survive a fork, nor do the threads that prepare a move."""
+    """Devices and the threads that prepare migrations do not survive a fork."""
     for each in list(_all):
         each.reset()
 
@@ -315,12 +315,12 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def tracked(factor: Any, core: Any, symbolic: Any) -> Any:
-    """The engine's factor; watched, if it may move."""
+    """The engine's factor, tracked if it may migrate."""
     if symbolic.nnz < LEAST:
         return core
     use: Use = symbolic.parts()[0].memo("moving", Use)
     watch = Migration(factor, core, symbolic, use)
-    if use.begun or has_idle_processor():  # to whom nobody helps the first factorization is what auto decided by
+    if use.begun or has_idle_processor():  # else `auto` has already counted the first factorization
         stats = core.stats()
         borrowed = stats["n_refactor"] > 0
         seconds = stats["refactor_seconds" if borrowed else "factor_seconds"]
@@ -330,7 +330,7 @@ def tracked(factor: Any, core: Any, symbolic: Any) -> Any:
 
 
 def resolved(symbolic: Any) -> Any:
-    """What the use of an analysis has led to: another one, or itself."""
+    """The analysis after a migration of its factors; itself if there was none."""
     use: Use | None = symbolic.parts()[0].memo.get("moving")
     return symbolic if use is None or use.migrated is None else symbolic.migrated_to(use.migrated)
 

@@ -1,7 +1,7 @@
-"""Patterns that were analysed, remembered by their content: what cache_info, cache_clear and cache_limit are about.
+"""Pattern cache: analyses by the content of their patterns, controlled by cache_info, cache_clear and cache_limit.
 
-A pattern is recognised by what was asked of it and by the arrays of its indices: by a hash at first, and then entry by
-entry (core/bind/patterns.hpp). Its values are never remembered: they are read anew by every call.
+The key of a pattern consists of the options and the index arrays. They are compared by a hash first and then entry by
+entry (core/bind/patterns.hpp). Values are never cached: every call reads them again.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ..common.options import Options
 
 #: All patterns of the process.
 STORE = _core.Patterns()
-#: What else of this process is forgotten with them.
+#: Functions that clear the other caches of this process.
 FORGET_ALSO: list[Callable[[], None]] = []
-#: What else is counted, in bytes.
+#: Functions that return the bytes of other caches.
 COUNT_ALSO: list[Callable[[], int]] = []
-# Memory that remembered patterns hold at most, unless the caller says otherwise [bytes].
+# Default limit of the memory of cached patterns [bytes], and the share of the machine's memory (1/16).
 MOST_BYTES, SHARE_OF_MEMORY = 512 << 20, 16
 STORE.set_limits(bytes=min(MOST_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE_OF_MEMORY))
-atexit.register(STORE.clear)  # while the devices are there that analyses may be on
+atexit.register(STORE.clear)  # before devices that hold analyses are shut down
 
-# Modules of the objects that analyses consist of; others, devices for example, are not theirs alone.
+# Modules of the objects that belong to analyses; others, devices for example, are shared.
 OWN_MODULES = ("gpusplu.engines.", "gpusplu.common.matrix")
-# Options that an analysis depends on: by the threshold pivots are chosen among values, anew by every call.
+# Options that an analysis depends on. The threshold is not one: every call chooses pivots among its values again.
 ANALYSED_BY = attrgetter(*(name for name in Options.__slots__ if name not in ("perm", "pivot_threshold")))
 
 
 class CacheInfo(NamedTuple):
-    """Result of :func:`gpusplu.cache_info`: as functools has it, and bytes."""
+    """Result of :func:`gpusplu.cache_info`: the fields of functools' cache_info, and bytes."""
 
     hits: int
     misses: int
@@ -47,7 +47,7 @@ class CacheInfo(NamedTuple):
 
 
 def cache_info() -> CacheInfo:
-    """What was remembered, how often that was of use, and how much of it there may be.
+    """Hits, misses, size and limits of the pattern cache.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def cache_info() -> CacheInfo:
 
 
 def cache_clear() -> None:
-    """Forget all patterns, and count from zero. Factors and analyses that callers hold stay what they are.
+    """Clear the pattern cache and reset its counters. Factors and analyses that callers hold stay valid.
 
     See Also
     --------
@@ -92,16 +92,16 @@ def cache_clear() -> None:
 
 
 def cache_limit(entries: int | None = None, bytes: int | None = None) -> None:
-    """Set how much is remembered; what is too much is forgotten at once, the least recently used first.
+    """Set the limits of the pattern cache; entries beyond them are dropped at once, the least recently used first.
 
     Parameters
     ----------
     entries : int, optional
-        Patterns, 64 unless set; 0 for none: every call then analyses its matrix.
+        Number of patterns, 64 by default. With 0 every call analyses its matrix.
     bytes : int, optional
-        Memory that they hold; 512 MiB or a sixteenth of the machine's memory, whichever is less, unless set. A pattern
-        that is larger by itself is not remembered. Factors of ``gpusplu.jax`` that adjoints of solves need have a limit
-        of the same size of their own, on the host and on devices each; there are at most 1,024 of them.
+        Memory of the patterns; the default is the smaller of 512 MiB and a sixteenth of the machine's memory. A larger
+        pattern is not cached. Factors of ``gpusplu.jax`` that adjoints of solves need have separate limits of the same
+        size, one on the host and one on devices; there are at most 1,024 of them.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def cache_limit(entries: int | None = None, bytes: int | None = None) -> None:
 
 
 class PatternKey(NamedTuple):
-    """What a matrix is recognised by."""
+    """Key of a matrix in the pattern cache."""
 
     tag: tuple[Any, ...]
     n: int
@@ -136,9 +136,9 @@ class PatternKey(NamedTuple):
 
 
 def pattern_key_of(A: Any, kind: str, options: Any, request: Any) -> PatternKey | None:
-    """Of a matrix from `matrix.read_matrix`; None where its analysis must not be used again.
+    """Key of a matrix from `matrix.read_matrix`; None if its analysis must not be reused.
 
-    That is where nobody watches what became of pivots that were chosen for other values, or the caller says so.
+    An analysis is not reused if the caller forbids it, or if pivots chosen for other values would not be checked.
     """
     if not request.remembered or (kind != "cholesky" and (options.pivoting == "static" or options.refine == "never")):
         return None
@@ -148,7 +148,7 @@ def pattern_key_of(A: Any, kind: str, options: Any, request: Any) -> PatternKey 
 
 
 def keep(key: PatternKey, symbolic: Any) -> None:
-    """Remember an analysis."""
+    """Cache an analysis."""
     problem, analysis = symbolic.parts()
     size = _core.bytes_of(problem.pattern.core) + _core.bytes_of(analysis.core)
     others = [thing for thing in (analysis.plan, *problem.memo.values()) if thing not in (None, analysis.core)]
@@ -156,7 +156,7 @@ def keep(key: PatternKey, symbolic: Any) -> None:
 
 
 def give(known: Any, factor: Any) -> None:
-    """Leave a factor that nobody sees any more to the next call, if it still has the pattern's analysis."""
+    """Let the next call borrow a factor that no caller holds, if it still has the pattern's analysis."""
     engines, _ = factor.parts()
     core = known.value[1] if isinstance(known.value, tuple) else known.value.parts()[1].core
     if engines.symbolic is core:
@@ -165,7 +165,7 @@ def give(known: Any, factor: Any) -> None:
 
 
 def drop() -> bool:
-    """Free the memory of all patterns, and what the core keeps of freed arrays; whether there were patterns."""
+    """Free the memory of all patterns and the core's pool of freed arrays; returns whether there were patterns."""
     held = len(STORE) > 0
     for forget in (STORE.clear, *FORGET_ALSO):
         forget()
@@ -174,7 +174,7 @@ def drop() -> bool:
 
 
 def held_bytes(thing: Any, seen: set[int] | None = None) -> int:
-    """About what an object of ours and those it refers to hold, in the memory of the host and of devices [bytes]."""
+    """Approximate host and device memory of a gpusplu object and all objects that it refers to [bytes]."""
     seen = set() if seen is None else seen
     if id(thing) in seen:
         return 0
@@ -187,13 +187,13 @@ def held_bytes(thing: Any, seen: set[int] | None = None) -> int:
 
 
 def own_bytes(thing: Any) -> int:
-    """Of what it has on a device [bytes]."""
+    """Device memory of the object itself [bytes]."""
     size = getattr(thing, "nbytes", 0) if type(thing).__module__.startswith(OWN_MODULES) else 0
     return size if isinstance(size, int) else 0
 
 
 def parts_of(thing: Any) -> list[Any]:
-    """What an object of ours, or a collection of such, refers to."""
+    """Objects that a gpusplu object or a collection refers to."""
     if isinstance(thing, dict):
         return list(thing.values())
     if isinstance(thing, (list, tuple)):

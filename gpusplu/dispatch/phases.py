@@ -1,5 +1,5 @@
-"""What is told of a factor: its analysis and the choices in it, seconds of every phase beside what was predicted, and
-what had to be mended."""
+"""Log lines about a factor: its analysis and the choices in it, measured and predicted seconds of every phase, and
+repairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .report import entries_text, events_of, method_text, ordering_text, predict
 
 
 def took(phase: str, seconds: float, text: str = "", predicted: float | None = None, level: int | None = None) -> None:
-    """A line about a phase that is over."""
+    """Log a finished phase."""
     prediction = f", {duration(predicted)} predicted" if predicted else ""
     line = f"{phase} took {duration(seconds)}{prediction}" + (f": {text}" if text else "")
     kept = {"phase": phase, "seconds": seconds, "predicted": predicted}
@@ -26,14 +26,14 @@ def took(phase: str, seconds: float, text: str = "", predicted: float | None = N
 
 
 def canonicalized(problem: Any) -> None:
-    """The matrix has been read."""
+    """Log that the matrix has been read."""
     if log_enabled():
         text = f"{show(problem.n)} x {show(problem.n)}, {show(problem.nnz)} entries, {problem.values.dtype}"
         took("canonicalize", problem.seconds["canonicalize"], text)
 
 
 def analyzed(symbolic: Any) -> None:
-    """An analysis has been made for this matrix."""
+    """Log a new analysis."""
     if not log_enabled():
         return
     _, analysis = symbolic.parts()
@@ -46,14 +46,14 @@ def analyzed(symbolic: Any) -> None:
 
 
 def chosen(symbolic: Any) -> None:
-    """The engine, why it, and what is expected of it."""
+    """Log the engine, the reason for it, and its predictions."""
     tell(f"engine {symbolic.engine}: {symbolic.choice.reason}")
     entries = entries_text(symbolic.lnz, symbolic.n, symbolic.parts()[1].core.kind != "lu")
     tell(f"predicted {entries}, {show(symbolic.flops)} flop" + expectations(symbolic))
 
 
 def expectations(symbolic: Any) -> str:
-    """Predicted seconds of what is to come."""
+    """Predicted seconds of the phases that follow."""
     prediction = prediction_of(symbolic)
     if prediction is None:
         return ""
@@ -62,31 +62,31 @@ def expectations(symbolic: Any) -> str:
 
 
 def prediction_of(symbolic: Any) -> Prediction | None:
-    """Of the engine that runs, if there is one."""
+    """The prediction for the engine that runs, None without one."""
     return {p.engine: p for p in predictions_of(symbolic)}.get(symbolic.engine)
 
 
 def reused(symbolic: Any) -> None:
-    """An analysis that was remembered is used."""
+    """Log that a cached analysis is used."""
     if log_enabled():
         tell(f"analysis of call {symbolic.call} reused, found in {duration(symbolic.seconds['canonicalize'])}")
         chosen(symbolic)
 
 
 def dropped(call: int, why: str) -> None:
-    """An analysis that was remembered is not used."""
+    """Log that a cached analysis is not used."""
     if log_enabled():
         tell(f"analysis of call {call} dropped: {why}")
 
 
 def short_of_memory() -> None:
-    """A call is made again."""
+    """Log that the pattern cache is cleared and the call repeated."""
     if log_enabled(UNASKED):
         tell("memory is short: what was remembered of patterns is dropped, and the call made again", UNASKED)
 
 
 def log_fused(symbolic: Any) -> None:
-    """Analysed and factored by one call, which is over."""
+    """Log a fused analysis and factorization."""
     if symbolic.call:
         return reused(symbolic)
     canonicalized(symbolic.parts()[0])
@@ -94,12 +94,11 @@ def log_fused(symbolic: Any) -> None:
 
 
 def logged(core: Any, symbolic: Any) -> Any:
-    """The engine's factor, of which has been told; where somebody listens or asked for progress, one that goes on
-    telling."""
+    """Log the factorization. Returns the engine's factor, wrapped in `LoggedFactor` if logs or progress are enabled."""
     if not log_enabled():
         return core if caller().progress is None else LoggedFactor(core, symbolic, None)
     stats, expected = core.stats(), prediction_of(symbolic)
-    phase = "refactor" if stats["n_refactor"] else "factor"  # one that was left by somebody else
+    phase = "refactor" if stats["n_refactor"] else "factor"  # a borrowed factor is refactored
     text = f"{stored_text(core.nnz, core.method)}, {size(stats['bytes'])}"
     took(phase, stats[f"{phase}_seconds"], text, getattr(expected, phase, None))
     following = LoggedFactor(core, symbolic, expected)
@@ -109,7 +108,7 @@ def logged(core: Any, symbolic: Any) -> Any:
 
 
 def repaired(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """What a factorization had to do besides, by the counts before and after it."""
+    """Log the repairs of a factorization, from the counts before and after it."""
     counts = {name: count - before.get(name, 0) for name, count in after.items() if isinstance(count, int)}
     counts["n_perturbed"] = after.get("n_perturbed", 0)  # not added up
     events = events_of({name: count for name, count in counts.items() if name != "n_refinement"})
@@ -120,20 +119,20 @@ def repaired(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping
 
 
 class LoggedFactor:
-    """An engine's factor whose refactorizations and solves are told of, to whom listened when it was made, and whose
-    progress is shown to whom asked for that then.
+    """Wraps an engine's factor, logs its refactorizations and solves and shows their progress, in the log context in
+    which it was made.
 
     Parameters
     ----------
     core : EngineFactor
     symbolic : Symbolic
-        That it was made by.
+        Analysis that made it.
     expected : Prediction, optional
     """
 
     def __init__(self, core: Any, symbolic: Any, expected: Prediction | None):
         self.held, self._symbolic, self._expected, self._caller = core, symbolic, expected, caller()
-        # what a device has to be asked for may not be there yet, and whoever asks waits; it tells by itself
+        # Reading counts from a device would wait for it; device engines log repairs themselves.
         self.counted = not registry.named(symbolic.engine).on_device
 
     def __getattr__(self, name: str) -> Any:
@@ -171,18 +170,18 @@ class LoggedFactor:
 
 
 def batch_factored(count: int, side_by_side: bool, seconds: float) -> None:
-    """Systems of one pattern have been factored, or are under way on a device."""
+    """Log that systems of one pattern were factored, or were queued on a device."""
     if log_enabled():
         took("factor", seconds, f"{show(count)} systems {'side by side' if side_by_side else 'one by one'}")
 
 
 def migrated(symbolic: Any) -> None:
-    """A factor has gone over to another engine."""
+    """Log that a factor has migrated to another engine."""
     if log_enabled():
         tell(f"moved to engine {symbolic.engine}: {symbolic.choice.reason}")
 
 
 def stays(reason: str, failed: bool = False) -> None:
-    """A factor does not go over; `failed` where it would have."""
+    """Log that a factor does not migrate; `failed`: because a device failed."""
     if log_enabled(UNASKED):
         tell(reason, UNASKED) if failed else tell(reason)

@@ -1,4 +1,4 @@
-"""Text of explain(): what was found about a matrix, what was chosen for it and why."""
+"""Text of explain(): properties of a matrix, the choices made for it and their reasons."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..cost.model import Prediction
 from ..cost.scale import DEVICE_BYTES, advice, needs_of, size
 from ..engines import registry
 
-#: Of a prediction, as the table of explain() has them.
+#: Fields of a prediction in the table of explain().
 PHASES = ("analyze", "factor", "refactor", "solve", "moving")
 SINGULAR = "by its pattern alone the matrix is exactly singular"
 
 
 def explain_factor(symbolic: Any, stats: Mapping[str, Any], reason: str = "") -> Explanation:
-    """About a factorization that was made; `reason` of a factor that might have gone to a device."""
+    """Explain a factorization; `reason`: why the factor did or did not migrate to a device."""
     error, seconds = stats["backward_error"], stats["seconds"]
     if error is not None:
         accuracy = f"backward error {error:.1e}"
@@ -47,7 +47,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], reason: str = "") ->
 
 
 def events_of(stats: Mapping[str, Any]) -> list[str]:
-    """What had to be done besides factoring and solving, by the counts of a factor."""
+    """Work besides factoring and solving, from the counts of a factor."""
     events = {
         "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
         "updates and downdates": stats.get("n_updated", 0),
@@ -62,7 +62,7 @@ def events_of(stats: Mapping[str, Any]) -> list[str]:
 
 
 def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
-    """About a matrix and what its analysis chose, which is nothing where no values make it regular."""
+    """Explain a matrix and the choices of its analysis; there are none if the matrix is structurally singular."""
     (problem, analysis), engine = symbolic.parts(), registry.named(symbolic.engine)
     traits, structure = matrix_traits(problem.pattern, canonical), problem.structure(analysis.core)
     symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
@@ -94,7 +94,7 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
 
 
 def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
-    """What `explain_matrix` says, for programs: seconds [s]."""
+    """The content of `explain_matrix` as a dict, times in seconds."""
     (problem, analysis), request = symbolic.parts(), symbolic.choice.request
     traits = asdict(matrix_traits(problem.pattern, canonical))
     matrix = {**traits, "structural_rank": symbolic.structural_rank}
@@ -131,7 +131,7 @@ def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
 
 
 def scale_text(request: Any, structure: Any) -> str:
-    """What the factors need: one GPU, several or a cluster."""
+    """Hardware that the factors need: one GPU, several or a cluster."""
     device_bytes, requested = request.device_memory or DEVICE_BYTES, request.devices or (request.device,)
     if request.device is not None and request.device_memory is None:
         from ..cuda import devices
@@ -141,7 +141,7 @@ def scale_text(request: Any, structure: Any) -> str:
 
 
 def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:
-    """Heading, and predicted seconds beyond this analysis, a row an engine; no rows where nothing can be predicted."""
+    """Heading, and predicted seconds beyond this analysis, one row per engine; no rows without predictions."""
     predictions, many = predictions_of(symbolic), symbolic.choice.request.uses
     if not predictions:
         return "", []
@@ -154,7 +154,7 @@ def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:
 
 
 def predictions_of(symbolic: Any) -> tuple[Prediction, ...]:
-    """What an engine was chosen by; of one that was asked for by name what can be said of it."""
+    """Predictions that the engine was chosen by; for a named engine its own prediction, if there is one."""
     predictions: tuple[Prediction, ...] = symbolic.choice.predictions
     if predictions:
         return predictions
@@ -164,9 +164,9 @@ def predictions_of(symbolic: Any) -> tuple[Prediction, ...]:
 
 
 def ordering_text(symbolic: Any, ordering: str) -> str:
-    """The ordering, and the predicted seconds that it was chosen by if it was compared with others.
+    """The ordering, and the predicted seconds by which it was chosen if it was compared with others.
 
-    Of the processor: of all that is expected of a factor, by ordering and method; of a device: what its engine says.
+    On the processor: seconds of the expected use of a factor, by ordering and method. On a device: from the engine.
     """
     _, analysis = symbolic.parts()
     by = {"column": "columns", "front": "fronts", "ldlt": "LDL^T"}
@@ -187,22 +187,22 @@ def method_text(method: str, symmetric: bool) -> str:
 
 
 def entries_text(fill: int, n: int, one_triangle: bool) -> str:
-    """Entries of the factors by those of L, the diagonal counted once."""
+    """Entries of the factors from the entries of L, the diagonal counted once."""
     return f"{show(fill)} entries of L" if one_triangle else f"{show(2 * fill - n)} entries of L + U"
 
 
 def stored_text(nnz: int, method: str) -> str:
-    """What a factor holds; fronts of several columns hold what is zero in some of them."""
+    """Stored entries of a factor; fronts of several columns store explicit zeros."""
     return f"{show(nnz)} entries stored" + (" with the zeros of fronts" if method == "front" else "")
 
 
 def precision_text(stats: Mapping[str, Any]) -> str:
-    """Of a factor that mixed precision was asked for."""
+    """Precision of a factor for which mixed precision was requested."""
     if stats["precision"] == "mixed":
         return "mixed: the factor is single precision, answers are refined to double"
     return f"double, after mixed precision was given up: {stats['why_double']}"
 
 
 def analysis_text(call: int) -> str:
-    """Of a factor: whose analysis it has, counted as cache_info counts calls."""
+    """Call that made the analysis of a factor, counted as cache_info counts calls."""
     return f"analysis of call {call} reused" if call else "made for this matrix"

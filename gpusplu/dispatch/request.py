@@ -19,7 +19,7 @@ BY_NAME = Request(registry.DEFAULT, "asked for by name")
 
 
 def engine_names() -> tuple[str, ...]:
-    """What ``engine=`` may be."""
+    """Values that ``engine=`` accepts."""
     return (AUTO, *registry.names())
 
 
@@ -37,7 +37,7 @@ def read_request(
     ValueError
         `engine` is none of `engine_names`, `device_memory` is no number of bytes, or `expected_refactors` is negative.
     EngineUnavailableError
-        A GPU engine or a device was asked for by name and cannot be had. Only ``"auto"`` may fall back.
+        A named GPU engine or device is unavailable. Only ``"auto"`` may fall back.
     """
     if deterministic:
         return fixed(read_request(engine, device, device_memory, expected_refactors))
@@ -58,7 +58,7 @@ def read_request(
 
 
 def name_engine(engine: str, device: Any) -> Request:
-    """The engine, as far as it can be told without a matrix."""
+    """Resolve the engine as far as possible without a matrix."""
     if device == registry.DEFAULT or (engine != AUTO and not registry.named(engine).on_device):
         if engine == AUTO:
             return BY_NAME
@@ -86,12 +86,12 @@ def name_engine(engine: str, device: Any) -> Request:
 
 @cache
 def fixed(request: Request) -> Request:
-    """What ``deterministic=True`` makes of it."""
+    """The request with ``deterministic=True``."""
     return request._replace(may_migrate=False, remembered=False)
 
 
 def automatic() -> Request:
-    """What ``engine="auto"`` means on this machine, as far as can be told before the driver is asked."""
+    """Resolve ``engine="auto"`` on this machine as far as possible without a call of the driver."""
     return _automatic(presence.no_driver(), registry.hosts())
 
 
@@ -101,7 +101,7 @@ def _automatic(missing: str, hosts: tuple[str, ...]) -> Request:
 
 
 def without_small(request: Request, nnz: int) -> Request:
-    """Decide "auto" where no look at the matrix is needed."""
+    """Resolve "auto" for matrices that are too small for a GPU."""
     often = max(request.refactorizations, REFACTORIZATIONS)
     if request.device is None and not request.reason and nnz * often < SMALLEST * REFACTORIZATIONS:
         request = request._replace(reason=f"{nnz:,} entries are too few for a GPU to pay")
@@ -110,7 +110,7 @@ def without_small(request: Request, nnz: int) -> Request:
 
 
 def resolved(request: Request) -> Request:
-    """The engine by name where "auto" has one left: no device is looked at, and there is one for the processor."""
+    """Name the engine if "auto" has one choice left: devices are ruled out and the processor has a single engine."""
     hosts = registry.hosts()
     if request.engine == AUTO and request.reason and len(hosts) == 1:
         return request._replace(engine=hosts[0], reason=f"engine='auto' and {request.reason}")

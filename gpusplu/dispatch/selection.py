@@ -1,4 +1,4 @@
-"""The choice of an engine: from the traits of a matrix, what is asked of it, and what engines predict for it."""
+"""The choice of an engine from the traits of a matrix, the request, and the predictions of engines."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..engines.problem import Problem, Request
 from ..errors import EngineUnavailableError
 from .request import AUTO
 
-MARGIN = 0.9  # of the seconds predicted on the processor that an engine on a device has to stay below
-# Entries of A times refactorizations from which on "auto" mostly ends on a GPU, if CuPy is loaded.
+MARGIN = 0.9  # a device engine has to be faster than this share of the seconds predicted on the processor
+# Entries of A times refactorizations from which on "auto" mostly chooses a GPU, if CuPy is loaded.
 LIKELY = 10_000_000
-# Entries of A from which on finite elements in space mostly end there after one use.
+# Entries of A from which on "auto" mostly chooses a GPU for 3D finite elements after one use.
 LIKELY_IN_SPACE = 400_000
 
 
@@ -30,9 +30,9 @@ class Choice(NamedTuple):
     engine : str
     reason : str
     request : Request
-        What was asked, with the device that was found.
+        The request, with the device that was found.
     predictions : tuple of Prediction
-        What was chosen by; empty where nothing had to be predicted.
+        Basis of the choice; empty where no prediction was needed.
     """
 
     engine: str
@@ -47,7 +47,7 @@ def select(problem: Problem) -> tuple[Choice, Analysis]:
     Raises
     ------
     EngineUnavailableError
-        An engine asked for by name cannot take the matrix.
+        A named engine does not support the matrix.
     """
     request = problem.request
     choice = choose(problem) if request.engine == AUTO else Choice(request.engine, request.reason, request)
@@ -60,7 +60,7 @@ def select(problem: Problem) -> tuple[Choice, Analysis]:
 
 
 def resolve_precision(problem: Problem, engine: Engine) -> str:
-    """What ``precision="auto"`` is with this engine, if it is on a device; why it is mixed, empty if it is not."""
+    """Resolve ``precision="auto"`` for a device engine; returns why it is mixed, "" if it is not."""
     if problem.options.precision != "auto" or not engine.on_device:
         return ""
     reason = engine.prefers_single(problem)
@@ -69,8 +69,8 @@ def resolve_precision(problem: Problem, engine: Engine) -> str:
 
 
 def choose(problem: Problem) -> Choice:
-    """The engine with the least predicted seconds. What is predicted is analysed for, so devices are looked at only
-    where they may pay, and first where they will."""
+    """The engine with the least predicted seconds. A prediction requires an analysis, so devices are evaluated only
+    where they may pay, and first where they are likely to."""
     request = problem.request
     if request.device is not None:
         devices = able(problem, True)
@@ -106,19 +106,19 @@ def choose(problem: Problem) -> Choice:
 
 
 def able(problem: Problem, on_device: bool) -> list[Engine]:
-    """Engines that can take the matrix."""
+    """Engines that support the matrix."""
     return [engine for engine in registry.engines(on_device) if not engine.unsupported(problem)]
 
 
 def is_likely(problem: Problem) -> bool:
-    """Whether to analyse for a device before anything is analysed for the processor."""
+    """Whether to analyse for a device before the processor."""
     often = problem.nnz * problem.request.uses > LIKELY
     in_space = problem.nnz > max(LIKELY_IN_SPACE, _core.NEIGHBOURS_IN_SPACE * problem.n)
     return (often or in_space) and presence.is_loaded()
 
 
 def predicted(problem: Problem, engines: list[Engine]) -> tuple[Prediction, ...]:
-    """What each predicts, those that analyse for others first."""
+    """The predictions of `engines`. Engines with an analysis that others reuse predict first."""
     if any(engine.on_device for engine in engines):
         problem.catch_up()
     each = {engine.name: engine.predict(problem) for engine in reversed(engines)}
@@ -136,12 +136,12 @@ def choose_host(problem: Problem, hosts: list[Engine], reason: str, known: tuple
 
 
 def with_batches(engines: list[Engine]) -> list[Engine]:
-    """Those that factor many systems side by side, if there are such."""
+    """Engines that factor many systems side by side; all if there are none."""
     return [engine for engine in engines if engine.batches] or engines
 
 
 def choose_on_device(problem: Problem, engines: list[Engine]) -> Choice:
-    """Among the engines of a device that was asked for; where none has enough memory, one that is going to say so."""
+    """Choose among the engines of a requested device; if none has enough memory, one that will raise the error."""
     request = problem.request
     predictions = predicted(problem, engines)
     requested = list(request.devices) if request.devices else request.device
@@ -168,7 +168,7 @@ def decide(request: Request, predictions: tuple[Prediction, ...]) -> Choice:
 
 
 def reason_for(best: Prediction, predictions: tuple[Prediction, ...], many: float) -> str:
-    """What was compared."""
+    """Text of the comparison."""
     second = [p for p in predictions if not p.note and p is not best]
     reason = f"predicted {best.total(many):.2g} s"
     if second:

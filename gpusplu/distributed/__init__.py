@@ -1,4 +1,4 @@
-"""Factors whose matrix is spread over the ranks of an MPI communicator, by MUMPS or SuperLU_DIST through petsc4py.
+"""Factors of matrices that are spread over the ranks of an MPI communicator, by MUMPS or SuperLU_DIST with petsc4py.
 
 >>> import gpusplu.distributed as gd
 >>> lu = gd.splu(rows, MPI.COMM_WORLD)  # rows: those of this rank, SciPy CSR, columns of the whole matrix

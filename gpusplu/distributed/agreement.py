@@ -1,4 +1,4 @@
-"""Ranks that do the same, or raise the same: an error of one must not leave the others waiting."""
+"""Agreement of ranks: all ranks continue or all raise, because an error of one must not leave the others waiting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def check_communicator(comm: Any) -> None:
-    """Refuse what ranks cannot meet by.
+    """Refuse an invalid communicator.
 
     Raises
     ------
@@ -22,7 +22,7 @@ def check_communicator(comm: Any) -> None:
 
 
 def agreed(comm: Any, call: tuple[Any, ...], work: Callable[[], tuple[Any, T]]) -> T:
-    """What `work` makes here, once it has succeeded on all ranks.
+    """The result of `work` on this rank, once it has succeeded on all ranks.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def agreed(comm: Any, call: tuple[Any, ...], work: Callable[[], tuple[Any, T]]) 
 
 
 def known_class(error: Exception) -> Any:
-    """The nearest class of an exception that every rank has, and that is made of a message."""
+    """The nearest base class of an exception that exists on every rank and is constructed from a message."""
     return next(kind for kind in type(error).__mro__ if kind.__module__ in ("builtins", errors.__name__))
 
 

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=DistributedFactor)
 
 
 def splu(A: Any, comm: Any, *, engine: str = "mumps", memory: int | None = None) -> DistributedLUFactor:
-    """Factor a square matrix whose rows are spread over ranks; collective.
+    """Factor a square matrix with rows spread over ranks; collective.
 
     Parameters
     ----------
@@ -44,16 +44,16 @@ def splu(A: Any, comm: Any, *, engine: str = "mumps", memory: int | None = None)
     TypeError
         A is complex and PETSc built for real numbers, or `comm` no communicator.
     EngineUnavailableError
-        petsc4py or the solver is not there.
+        petsc4py or the solver is not installed.
     HostMemoryError
-        A rank has too little memory, as far as the solver is told.
+        A rank has too little memory, as far as the solver knows.
     """
     rows, parts, _ = begun(A, comm, "lu", engine, memory, True)
     return finished(parts, lambda: DistributedLUFactor(rows, parts))
 
 
 def cholesky(A: Any, comm: Any, *, memory: int | None = None) -> DistributedCholeskyFactor:
-    """Factor a symmetric positive definite matrix whose rows are spread over ranks, by MUMPS; collective.
+    """Factor a symmetric positive definite matrix with rows spread over ranks, by MUMPS; collective.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def cholesky(A: Any, comm: Any, *, memory: int | None = None) -> DistributedChol
     Raises
     ------
     NotPositiveDefiniteError
-        Without the column, which MUMPS does not tell.
+        Without the column, which MUMPS does not report.
     NotHermitianError
         Both triangles are there and they differ.
     ValueError, TypeError, EngineUnavailableError, HostMemoryError
@@ -81,7 +81,7 @@ def cholesky(A: Any, comm: Any, *, memory: int | None = None) -> DistributedChol
 
 
 def ldlt(A: Any, comm: Any, *, memory: int | None = None) -> DistributedLDLFactor:
-    """Factor a symmetric matrix, definite or not, whose rows are spread over ranks, by MUMPS; collective.
+    """Factor a symmetric matrix, definite or not, with rows spread over ranks, by MUMPS; collective.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def begun(A: Any, comm: Any, kind: str, engine: str, memory: int | None, hermiti
 
 
 def checked_library(kind: str, engine: str, memory: int | None) -> Any:
-    """PETSc, with the solver that was asked for."""
+    """PETSc, with the requested solver."""
     if engine not in SOLVERS:
         raise ValueError(f"engine={engine!r} is not one of {', '.join(map(repr, SOLVERS))}")
     if memory is not None and (isinstance(memory, bool) or int(memory) <= 0):
@@ -137,7 +137,7 @@ def checked_library(kind: str, engine: str, memory: int | None) -> Any:
 
 
 def finished(parts: Parts, make: Callable[[], F]) -> F:
-    """The factor; where there is none, its memory is given back at once."""
+    """The factor; on failure its memory is freed at once."""
     try:
         return make()
     except Exception:

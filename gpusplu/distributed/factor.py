@@ -1,4 +1,4 @@
-"""What users of distributed factorizations hold."""
+"""Factor objects of distributed factorizations."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .refinement import Certified
 from .rows import Rows
 from .spread import Spread
 
-# Vectors that certify an inertia, and what they may show at most (docs/internals/decisions/0028): as in the core
-# (certify/accuracy_policy.hpp), which need not be there.
+# Number of vectors that certify an inertia, and the largest accepted estimate (docs/internals/decisions/0028): as in
+# the core (certify/accuracy_policy.hpp), which may not be available.
 SAMPLES, CERTAIN = 8, 0.01
 
 
 class DistributedFactor:
-    """What distributed LU, Cholesky and LDL^T factors share.
+    """Common base of distributed LU, Cholesky and LDL^T factors.
 
     All ranks of the communicator call every method, each with its part, and get the same exceptions. One that is
     dropped gives its memory back when the next one is made, or at once by `close` or the end of a ``with`` block.
@@ -51,7 +51,7 @@ class DistributedFactor:
 
     @property
     def rows(self) -> tuple[int, int]:
-        """First row of this rank, and the first one behind."""
+        """First row of this rank, and the first row after its last."""
         return self._rows.first, self._rows.first + self._rows.count
 
     @property
@@ -123,9 +123,9 @@ class DistributedFactor:
             )
 
     def refactor(self, values: Any) -> None:
-        """Factor new values on the same pattern, with the analysis that was made.
+        """Factor new values on the same pattern, reusing the analysis.
 
-        If this raises, the factor still holds the values before.
+        If this raises, the factor still holds the previous values.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class DistributedFactor:
         Raises
         ------
         EngineUnavailableError
-            SuperLU_DIST does not tell it.
+            SuperLU_DIST does not provide it.
         """
         self._require_open()
         mantissa, exponent = self._solver.determinant()
@@ -178,9 +178,9 @@ class DistributedFactor:
 
     @property
     def stats(self) -> Stats:
-        """Seconds per phase, sizes, and what pivoting and refinement had to do; the same on all ranks but for seconds.
+        """Seconds per phase, sizes, and counts of pivoting and refinement; the same on all ranks except seconds.
 
-        Bytes are those of all ranks together.
+        Bytes are the sum over all ranks.
         """
         self._require_open()
         return Stats(
@@ -199,7 +199,7 @@ class DistributedFactor:
         )
 
     def explain(self) -> Explanation:
-        """What was done and what it cost, as a few lines of text."""
+        """The factorization and its costs as a few lines of text."""
         stats = self.stats
         size = f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"
         figures = ("ordering", "nnz_factor", "flops", "bytes", "n_delayed", "n_repivoted", "n_refinement")
@@ -214,7 +214,7 @@ class DistributedFactor:
         return Explanation(rows)
 
     def close(self) -> None:
-        """Give the memory back now; the factor solves no more."""
+        """Free the memory now; the factor cannot solve afterwards."""
         self._parts.destroy()
 
     def __enter__(self) -> Self:
@@ -245,7 +245,7 @@ class DistributedLUFactor(DistributedFactor):
 
 
 class DistributedSymmetricFactor(DistributedFactor):
-    """Of a matrix that was given by both triangles, or by one."""
+    """Factor of a symmetric matrix, passed as both triangles or as one."""
 
     def __init__(self, rows: Rows, parts: Parts, both: bool):
         self._has_both = both
@@ -274,7 +274,7 @@ class DistributedLDLFactor(DistributedSymmetricFactor):
     inertia_doubt = ""  #: Why the last call of `inertia` returned None; empty if it did not.
 
     def inertia(self) -> Inertia | None:
-        """Numbers of positive, negative and zero eigenvalues of A, or None where they are not certain.
+        """Numbers of positive, negative and zero eigenvalues of A, or None if they are not certain.
 
         Certified as by :meth:`gpusplu.LDLFactor.inertia`; costs eight solves.
 

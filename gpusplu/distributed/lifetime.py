@@ -1,4 +1,4 @@
-"""When what belongs to a factor is given back: by all ranks together, though each drops its factor when it likes."""
+"""Release of the memory of factors: collective, although ranks drop their factors at different times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .system import System
 
 
 class Parts:
-    """What a factor has on all ranks. `destroy` is collective."""
+    """Parts of a factor on all ranks. `destroy` is collective."""
 
     def __init__(self, system: System, solver: Solver):
         self.system, self.solver = system, solver
@@ -25,7 +25,7 @@ class Parts:
 
 
 class Dropped:
-    """Of a communicator: how many factors were made, and the parts of those that nobody holds here any more."""
+    """For a communicator: number of factors made, and the parts of factors that are no longer referenced here."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -49,7 +49,7 @@ def dropped(comm: Any) -> Dropped:
 
 
 def watch(factor: Any, comm: Any, parts: Parts) -> None:
-    """Have the parts destroyed by a later `collect` once nobody holds the factor."""
+    """Let a later `collect` destroy the parts once the factor is no longer referenced."""
     kept = dropped(comm)
     kept.made += 1
     weakref.finalize(factor, kept.parts.__setitem__, kept.made, parts).atexit = False

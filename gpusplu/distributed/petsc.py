@@ -1,4 +1,4 @@
-"""petsc4py, wherever it comes from."""
+"""Import of petsc4py from any of its sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def load() -> Any:
     Raises
     ------
     EngineUnavailableError
-        It is not there, or cannot be loaded.
+        It is not installed, or cannot be loaded.
     """
     try:
         if find_spec("dolfinx_solver"):

@@ -1,4 +1,4 @@
-"""Solutions that are measured, refined, and where that is not enough solved with other pivots."""
+"""Solutions that are checked, refined, and if that is not enough solved again with other pivots."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from .solvers import Solver
 from .system import System
 
-# Backward errors in units of the precision: no step of refinement below the first, other pivots above the second
+# Backward errors in units of the precision: no refinement step below the first, other pivots above the second
 # (docs/internals/decisions/0003-certified-answers.md).
 ENOUGH, INACCURATE, MOST_STEPS = 8, 100, 3
 
 
 class Certified:
-    """Solves with a factorization whose backward errors are known.
+    """Solves with a factorization, with known backward errors.
 
     Attributes
     ----------
@@ -50,12 +50,12 @@ class Certified:
         return x.conj() if conjugated else x.copy()
 
     def must_warn(self) -> bool:
-        """Whether a solution of a finite right-hand side was wrong by half of the digits; asks once."""
+        """Whether a solution of a finite right-hand side was wrong by half of the digits; resets the flag."""
         suspect, self._suspect = self._suspect, False
         return suspect
 
     def _refined(self, transposed: bool) -> float:
-        """Solve for what is in b; backward error of what is then in x."""
+        """Solve for the vector b into x; returns the backward error of x."""
         system = self._system
         self._solver.solve(system.b, system.x, transposed)
         error = system.measure(transposed)
@@ -74,7 +74,7 @@ class Certified:
         return error
 
     def distance_of_factors(self, n_samples: int) -> float:
-        """``||I - A M^-1||`` of the matrix M that the factors are of, as random right-hand sides show it."""
+        """Estimate of ``||I - A M^-1||`` by random right-hand sides, where M is the product of the factors."""
         system, squares = self._system, 0.0
         for number in range(1, n_samples + 1):
             system.fill_random(system.b, number)

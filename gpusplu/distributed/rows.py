@@ -1,4 +1,4 @@
-"""The rows of a square matrix that a rank has, checked, and as entries that PETSc takes."""
+"""The rows of a square matrix on a rank, checked, and converted to entries for PETSc."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Rows:
         return np.repeat(np.arange(self.first, self.first + self.count), np.diff(self._indptr))
 
     def mirror_triangle(self) -> bool:
-        """Where all ranks together have one triangle only, take the other one from it; whether both are there."""
+        """If the ranks have one triangle only, mirror it; returns whether both triangles were given."""
         rows = self._rows
         below, above = self.comm.allreduce(np.array([np.any(self._columns < rows), np.any(self._columns > rows)]) * 1)
         if not (below and above):
@@ -55,7 +55,7 @@ class Rows:
         return i.astype(dtype, copy=False), j.astype(dtype, copy=False)
 
     def entries(self, hermitian: bool) -> np.ndarray:
-        """Of this rank's rows, and of the triangle that was not given."""
+        """Values of this rank's rows, and of the mirrored triangle."""
         other = self.values[self._mirrored]
         return np.append(self.values, other.conj() if hermitian else other)
 
@@ -153,7 +153,7 @@ def read_rows(comm: Any, call: tuple[Any, ...], A: Any, integer: type, scalar: t
 
 
 def checked_rows(A: Any, integer: type, scalar: type) -> sp.csr_array:
-    """`A` in compressed rows, of which everything was looked at that PETSc would not survive."""
+    """`A` in compressed rows, checked for everything that would crash PETSc."""
     rows = sp.csr_array(A)  # an object of its own, which check_format may change
     if rows.ndim != 2:
         raise ValueError(f"the rows of a rank are a matrix, not of shape {rows.shape}")

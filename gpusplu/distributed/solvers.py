@@ -1,4 +1,4 @@
-"""The solvers that PETSc brings: how each is asked, what went wrong in it, and what it says of its factors."""
+"""The solvers of PETSc: their settings, their errors, and the data that they report about factors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import EngineUnavailableError, HostMemoryError, NotPositiveDefinit
 from .rows import Rows
 from .system import PREFIX, System
 
-#: MUMPS estimates its memory and asks for this much more [%]; where that is too little, so many times more again.
+#: MUMPS estimates its memory and allocates this much more [%]; if that is too little, this factor more, up to a limit.
 RELAXATION, MORE, MOST = 30, 4, 2000
 # INFOG(1) of MUMPS.
 NO_PIVOT = (-6, -10, -40)  # structurally or numerically singular, or not definite at ScaLAPACK's root
@@ -23,7 +23,7 @@ NO_MEMORY = {-5: 8, -7: 4, -13: 0, -19: 0, -22: 1}  # bytes of what INFOG(2) cou
 MEGABYTE = 1_000_000
 # MUMPS' thresholds of pivots, from its own default to the largest: of LU, and of symmetric pivots.
 LARGEST_THRESHOLD = {"lu": 1.0, "ldlt": 0.5}
-# Of PETSc, why a factorization failed: a pivot of zero, too little memory.
+# PETSc's reasons of failed factorizations: a pivot of zero, too little memory.
 PETSC_ZERO_PIVOT, PETSC_NO_MEMORY = (1, 2), 3
 
 
@@ -32,7 +32,7 @@ def singular() -> RuntimeError:
 
 
 def require_real(petsc: Any, what: str) -> None:
-    """Refuse what MUMPS knows of real numbers only: a PETSc for complex ones makes complex numbers of them.
+    """Refuse features that MUMPS has for real numbers only: a PETSc built for complex numbers converts real ones.
 
     Raises
     ------
@@ -64,7 +64,7 @@ class Solver(ABC):
 
     @abstractmethod
     def factor(self) -> None:
-        """Factor, and analyse before where there is no analysis.
+        """Factor, after an analysis if there is none.
 
         Raises
         ------
@@ -76,16 +76,16 @@ class Solver(ABC):
         """
 
     def factor_if_missing(self) -> None:
-        """Factor where the last attempt left no factor: of values that were fine before."""
+        """Factor if the last attempt left no factor, with values that were factored successfully before."""
         if self._pc is None:
             self.factor()
 
     def harder(self) -> bool:
-        """Choose pivots with more care in factorizations to come; whether that is possible."""
+        """Choose pivots more carefully in later factorizations; returns whether that is possible."""
         return False
 
     def determinant(self) -> tuple[complex, int]:
-        """A number and the power of two that it is to be multiplied with."""
+        """The determinant as a mantissa and a power of two."""
         raise EngineUnavailableError(f"slogdet: {self.name} does not tell determinants; use engine='mumps'")
 
     def negative_pivots(self) -> int:
@@ -104,7 +104,7 @@ class Solver(ABC):
         self._pc = self._factorization_of(self._system)
 
     def _factorization_of(self, system: System) -> Any:
-        """PETSc's object for a factorization of a matrix, with nothing done yet."""
+        """PETSc's object for a factorization of a matrix, not yet analysed."""
         pc = self._petsc.PC().create(comm=system.comm)
         pc.setOptionsPrefix(PREFIX)
         pc.setType("lu" if self.kind == "lu" else "cholesky")
@@ -117,7 +117,7 @@ class Solver(ABC):
         """Without measuring or refining."""
 
     def free_memory(self) -> int:
-        """Of the rank whose machine has least for it, or what the caller allows [bytes]."""
+        """The caller's limit, else the least free memory per rank of all machines [bytes]."""
         if self._memory is not None:
             return self._memory
         comm = self._rows.comm
@@ -157,7 +157,7 @@ class Mumps(Solver):
         self._matrix = self._pc.getFactorMatrix()
         settings = {14: self._relaxation, 33: 1}  # 33: the determinant
         if self.kind == "ldlt":
-            settings[13] = 1  # no root by ScaLAPACK, whose pivots are not counted
+            settings[13] = 1  # no root by ScaLAPACK, because MUMPS does not count the pivots there
         if self._memory is not None:
             settings[23] = max(self._memory // MEGABYTE, 1)
         for number, value in settings.items():
@@ -239,14 +239,14 @@ def in_units(count: int) -> int:
 
 
 class SuperLUDist(Solver):
-    """SuperLU_DIST: LU whose pivots are chosen before, by a matching; faster on devices, with CUDA built in.
+    """SuperLU_DIST: LU with static pivots from a matching; faster on devices, if built with CUDA.
 
-    PETSc's solves with the transpose are wrong with it, so the transpose has a factorization of its own, from the
-    first such solve on.
+    PETSc's solves with the transpose are wrong with it, so the first such solve makes a separate factorization of the
+    transpose.
     """
 
     name = "superlu_dist"
-    needs_rows = True  # else it reads what is not there
+    needs_rows = True  # else it reads out of bounds
     needs_communicator = True  # PETSc keeps its grid of processes there, and two factors on one end in a crash
     advice = "; engine='mumps' chooses pivots while it factors"
     _other: System | None = None  # the transpose

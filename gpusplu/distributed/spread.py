@@ -1,4 +1,4 @@
-"""Right-hand sides that one rank has, to all of them and back."""
+"""Right-hand sides on one rank, scattered to all ranks and gathered again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .rows import Rows
 
 
 class Spread:
-    """Which rows of a vector are where."""
+    """Distribution of the rows of a vector over ranks."""
 
     def __init__(self, rows: Rows):
         self._comm = rows.comm
@@ -36,6 +36,6 @@ class Spread:
         return None if whole is None else np.asfortranarray(whole)
 
     def _numbers(self, kind: tuple[np.dtype, tuple[int, ...]]) -> list[int]:
-        """How many each rank has."""
+        """Number of entries on each rank."""
         columns = int(np.prod(kind[1]))
         return [count * columns for count in self._counts]

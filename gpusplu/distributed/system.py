@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import NotHermitianError
 from .rows import Rows
 
-#: Of options in PETSc's database: those that users give are read with it, and ours do not meet those of others.
+#: Prefix of options in PETSc's database: users can set them, and they do not collide with options of other code.
 PREFIX = "gpusplu_"
 # Of a product with A and one with its transpose, in units of the precision: assembled matrices differ by rounding.
 SYMMETRIC = 1e3
@@ -55,7 +55,7 @@ class System:
         self.fill()
 
     def fill(self) -> None:
-        """Take over the values that the rows have."""
+        """Copy the values of the rows into the matrix."""
         values = self._rows.entries(self._hermitian).astype(self._petsc.ScalarType, copy=False)
         self.matrix.setValuesCOO(values, self._petsc.InsertMode.INSERT_VALUES)
         self._norms.clear()
@@ -87,7 +87,7 @@ class System:
         vector.setArray(random.standard_normal(self._rows.count))
 
     def check_symmetry(self, kind: str) -> None:
-        """Refuse a matrix whose two triangles differ, as a product with random numbers shows.
+        """Refuse a matrix if its triangles differ, which a product with random numbers shows.
 
         Raises
         ------

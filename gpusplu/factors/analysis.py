@@ -1,4 +1,4 @@
-"""analyze and explain: what is found about a matrix before it is factored."""
+"""analyze and explain: analysis of a matrix before it is factored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class HowToAnalyze(Visible, total=False):
-    """Keywords of `analyze` that its result's type does not depend on."""
+    """Keywords of `analyze` that do not affect the type of its result."""
 
     engine: Engine
     device: Any
@@ -109,9 +109,9 @@ def analyze(
     hermitian : bool, optional
         As in :func:`ldlt`.
     schur : array_like of int, or of bool with shape (n,), optional
-        Unknowns to be left out, of which factors then have the Schur complement.
+        Unknowns of the interface, for which factors have the Schur complement.
     verbose, progress : optional
-        As in :func:`splu`, of the analysis.
+        As in :func:`splu`, for the analysis.
 
     Returns
     -------
@@ -119,13 +119,13 @@ def analyze(
 
     See Also
     --------
-    explain : what is found, as text.
-    Symbolic, SchurSymbolic : what is returned.
+    explain : the findings as text.
+    Symbolic, SchurSymbolic : the results.
 
     Notes
     -----
-    Approximate minimum degree [1]_ and nested dissection [2]_ are both computed where either may win, and predicted
-    seconds decide.
+    Approximate minimum degree [1]_ and nested dissection [2]_ are both computed where either may be faster; gpusplu
+    takes the one with less predicted time.
 
     References
     ----------
@@ -175,7 +175,7 @@ def explain(
     expected_refactors: float = REFACTORIZATIONS,
     ordering: Ordering = "auto",
 ) -> Explanation:
-    """What gpusplu finds about `A` and would choose for it, as a few lines of text; `A` is analysed, not factored.
+    """Properties of `A` and gpusplu's choices for it, as a few lines of text; `A` is analysed, not factored.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def explain(
 
 
 def analyzed_as(kind: str, A: Any, request: Request, ordering: Any) -> tuple[Symbolic[Any, Any], np.ndarray]:
-    """The analysis that a factorization of this kind would begin with, and canonical values."""
+    """The first analysis of a factorization of this kind, and canonical values."""
     if kind == "ldlt":
         A, request = read(A, request._replace(may_migrate=False))
 
@@ -222,5 +222,5 @@ def own_lu_options(
     refine: Refine = "auto",
     precision: Precision = "double",
 ) -> Options:
-    """Of LU, where SciPy's arguments are not given."""
+    """Options of LU without SciPy's arguments."""
     return lu_options(n, None, None, None, None, None, ordering, pivoting, refine, precision)

@@ -1,10 +1,9 @@
 """BatchedLUFactor and BatchedCholeskyFactor: factors of many systems with one pattern.
 
-An engine that factors systems side by side does so with the pivots of one analysis for all of them, and says of every
-system what became of it. Systems that those pivots do not suit get an ordinary factor of their own (batch_watch.py),
-with pivots chosen among their own values; so do all of them where the engine has no batches. What counts as safe is
-decided by the rules that hold for single factors (core/certify/accuracy_policy.hpp). batch_later.py: calls that do not
-wait.
+An engine that factors systems side by side uses the pivots of one analysis for all of them and reports the status of
+every system. Systems for which these pivots are unsuitable get a separate ordinary factor (batch_status.py), with
+pivots chosen among their own values; without batches in the engine all systems do. The accuracy policy is that of
+single factors (core/certify/accuracy_policy.hpp). batch_deferred.py has the deferred calls.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ ERRORS: tuple[str, ...] = get_args(Errors)
 
 
 class BatchedFactor(BatchCalls, Generic[FactorT]):
-    """What batches of LU and of Cholesky factors share.
+    """Common base of batches of LU and of Cholesky factors.
 
-    Every system is as accurate as by a factor of its own, and its results do not depend on how many systems there are
-    or on their order. One that cannot be factored is flagged, its solutions are NaN, and the others are not touched.
+    Every system is as accurate as with a separate factor, and its results do not depend on the number or the order of
+    the systems. A system that cannot be factored is flagged and its solutions are NaN; the others are not affected.
     Threads may use a batch one after the other; calls wait for each other.
     """
 
     def __init__(self, symbolic: Symbolic, values: Any, errors: Errors = "flag", canonical: bool = False):
-        """Factor `values`, shape (nbatch, size), each row in the order of ``A.data``, or canonical ones."""
+        """Factor `values`, shape (nbatch, size), each row in the order of ``A.data``, or canonical values."""
         self._errors = one_of("errors", errors, ERRORS)
         self._problem, self._analysis = symbolic.parts()
         if not canonical:
@@ -75,9 +74,9 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         phases.batch_factored(count, systems is not None, self._seconds["refactor"])
 
     def _without_zeros(self, dtype: np.dtype) -> np.ndarray:
-        """Canonical values to analyse instead of those that zeros made singular, the largest on the diagonal.
+        """Canonical values with a large diagonal, to analyse in place of values that zeros made singular.
 
-        Not those of a system: what became of the others would depend on which one that is.
+        Values of a system are not used, because the results of the others would depend on the choice of the system.
         """
         pattern = self._problem.pattern
         columns = np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))
@@ -90,7 +89,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the factors and of the solutions."""
+        """Dtype of the factors and of the solutions."""
         return self._dtype
 
     @property
@@ -103,11 +102,11 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         """The analysis that all systems share."""
         return self._symbolic
 
-    # ---- what is known about the systems
+    # ---- status of the systems
 
     @property
     def status(self) -> np.ndarray:
-        """What became of each system, int8, shape (nbatch,): values of `BatchStatus`."""
+        """Status of each system, int8, shape (nbatch,): values of `BatchStatus`."""
         with self._lock:
             self._poll_deferred()
             self._resolve()
@@ -123,7 +122,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
     def slogdet(self) -> SlogDet[NDArray[np.float64]]:
         """Sign (or phase) and logarithm of the modulus of each determinant, both of shape (nbatch,).
 
-        As NumPy has it, 0 and minus infinity for singular systems; NaN where there is no factor for another reason.
+        As in NumPy, 0 and minus infinity for singular systems; NaN if there is no factor for another reason.
 
         See Also
         --------
@@ -203,7 +202,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
             return values if self._held is None else values.copy()
 
     def __getitem__(self, system: int) -> FactorT:
-        """An ordinary factor of one system, made now; raises what making one raises."""
+        """A new ordinary factor of one system; raises the errors of a factorization."""
         index = range(len(self))[system]
         canonical = self.canonical(index)
         matrix.check_finite(self._problem.pattern, canonical)
@@ -217,7 +216,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
 
     @property
     def stats(self) -> Stats:
-        """Seconds of the last calls, sizes, and how many systems are what."""
+        """Seconds of the last calls, sizes, and number of systems by status."""
         status = self.status
         counts = {kind.name.lower(): int((status == kind).sum()) for kind in BatchStatus}
         return Stats(

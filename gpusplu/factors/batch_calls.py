@@ -1,4 +1,4 @@
-"""Calls of a batch: refactor, solve, and both; as factor_calls.py has them for single factors."""
+"""Calls of a batch: refactor, solve, and both; like factor_calls.py for single factors."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .batch_status import BatchStatus
 class BatchCalls(DeferredBatch):
     """Refactorizations and solves of all systems, for `BatchedFactor` to inherit."""
 
-    _fused: FactorsAndSolves | None  # the engine's batch, if it can
+    _fused: FactorsAndSolves | None  # the engine's batch, if it supports that
     _overlapping: OverlapsHostWork | None  # likewise
-    _caller: Caller  # that the batch was made for
+    _caller: Caller  # log context in which the batch was made
     _waiting: tuple[Any, np.ndarray | None] | None  # values and source, to be factored by a solve
     _seconds: dict[str, float]
 
@@ -91,7 +91,7 @@ class BatchCalls(DeferredBatch):
         return values
 
     def _load(self, values: Any, canonical: bool = False, fused: bool = False) -> None:
-        """Have the caller's values factored, or canonical ones; by the next solve, `fused`, if the engine can."""
+        """Factor the caller's values, or canonical ones; with `fused` in the next solve, if the engine supports it."""
         direct, source = (True, None) if canonical else self._map
         values = values if self._on_device else matrix.to_host(values)
         if self._systems is None or not direct:
@@ -146,7 +146,7 @@ class BatchCalls(DeferredBatch):
         Returns
         -------
         x : ndarray, shape (nbatch, n) or (nbatch, n, k)
-            On the device if `rhs` is there. NaN for systems that have no factor (`status`).
+            On the device if `rhs` is. NaN for systems that have no factor (`status`).
 
         Raises
         ------
@@ -182,10 +182,10 @@ class BatchCalls(DeferredBatch):
         return copied(x, out)
 
     def _solve(self, b: Any, trans: int) -> Any:
-        """For right-hand sides in the dtype of the factors, C-contiguous, shape (nbatch, n) or (nbatch, n, k)."""
+        """Solve for right-hand sides in the dtype of the factors, C-contiguous, shape (nbatch, n) or (nbatch, n, k)."""
         if matrix.is_cupy(b) and not (self._on_device and self._systems):
             return matrix.to_device(self._solve(b.get(), trans))
-        if b.size == 0:  # nothing to measure, but values may wait
+        if b.size == 0:  # nothing to measure, but a refactorization may be pending
             self._factor_those_that_wait()
             self._resolve()
             self._error[...], self._status[...] = np.nan, self._factored
@@ -232,7 +232,7 @@ class BatchCalls(DeferredBatch):
     def refactor_solve(
         self, values: Any, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None
     ) -> Any:
-        """``refactor(values)``, then ``solve(rhs, trans)``, looked at once.
+        """``refactor(values)``, then ``solve(rhs, trans)``, evaluated together.
 
         Parameters
         ----------

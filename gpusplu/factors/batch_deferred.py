@@ -1,10 +1,10 @@
-"""Calls of a batch that nobody waits for, check="later": as deferred.py has it for single factors, system by system.
+"""Deferred calls of a batch, check="later": like deferred.py for single factors, for every system.
 
-A device measures and refines the systems of a batch by itself, so nothing is missing in such a call but what is done
-about systems that the common pivots do not suit. What it says of every system adds up on the device until somebody
-looks: `check`, or the next call that waits. Systems of which some solution was not as good as `check` promises are then
-*doubted*, which `status` says until they have been told and something is asked anew. Values that were factored last are
-treated as ever.
+A device measures and refines the systems of a batch without the host. Such a call only omits the separate treatment of
+systems for which the common pivots are unsuitable. The status of every system accumulates on the device until `check`
+or the next call that waits reads it. Systems with a solution less accurate than `check` promises are then *suspect*:
+`status` shows them until they have been reported and another call is made. The values that were factored last are
+treated as in other calls.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from .batch_status import TrackedSystems
 
 
 class DeferredBatch(TrackedSystems):
-    """What batches have for calls that are not waited for."""
+    """Deferred calls of batches."""
 
     _on_device: bool
-    _map: tuple[bool, np.ndarray | None]  # of canonical values in the caller's: Pattern.direct_map
+    _map: tuple[bool, np.ndarray | None]  # positions of canonical values in the caller's: Pattern.direct_map
     _deferred: AcceptsDeferred | None  # the engine's batch, if it takes such calls
 
     _began_on_host = property(lambda self: not self._on_device)
     _device_array = property(lambda self: self._deferred.device_array if self._deferred else None)
 
     def check(self) -> np.ndarray:
-        """Wait for all calls with ``check="later"``, and look after them; so does any other call that waits.
+        """Wait for all calls with ``check="later"`` and check them; any other call that waits does so too.
 
-        `status` then says what became of each system: ``BatchStatus.UNTRUSTED`` where some solution since the last
-        check cannot be trusted, be it not the last one.
+        Afterwards `status` has the state of each system: ``BatchStatus.UNTRUSTED`` if any solution since the last check
+        cannot be trusted, even if the last one can.
 
         Returns
         -------
         error : ndarray, shape (nbatch,)
-            The largest backward errors of their solutions since the last check; infinite where one was NaN, and NaN
-            where there was none.
+            The largest backward errors of the systems' solutions since the last check; infinite if one was NaN, and NaN
+            if there was none.
 
         Raises
         ------
@@ -67,7 +67,7 @@ class DeferredBatch(TrackedSystems):
             return self._largest.copy()
 
     def _note(self, check: str) -> None:
-        """What is looked after at once is told by `check`, too."""
+        """Include calls that were checked at once in the results of `check`."""
         if check == "later":
             self._largest = np.fmax(self._largest, self._error)
 
@@ -76,7 +76,7 @@ class DeferredBatch(TrackedSystems):
             self._doubted[:], self._largest[:], self._reported = False, np.nan, False
 
     def _poll_deferred(self) -> None:
-        """Look after the calls that nobody waited for.
+        """Check the deferred calls.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class DeferredBatch(TrackedSystems):
         self._raise_flagged()
 
     def _suspects_of(self, accumulated: AccumulatedLaneStatus) -> np.ndarray:
-        """Systems for which a call that waits would have chosen other pivots or raised, or warned of an error."""
+        """Systems for which a call that waits would have chosen other pivots, raised, or warned of an error."""
         doubted = self._incompatible(accumulated.report)
         refined = self._problem.options.refine != "never" and self._policy.may_choose_pivots(0, True)
         if refined and not self._policy.is_accurate(float(accumulated.error.max())):
@@ -107,7 +107,7 @@ class DeferredBatch(TrackedSystems):
     # ---- the calls
 
     def _is_deferred(self, check: Any, out: Any, arrays: dict[str, Any]) -> bool:
-        """As `later.is_deferred` has it."""
+        """As `later.is_deferred`."""
         if check == "later" and self._on_device and self._device_array is None:
             raise TypeError(
                 f"check='later' takes batches whose systems a device factors side by side and all at a time, and "
@@ -116,7 +116,7 @@ class DeferredBatch(TrackedSystems):
         return later.is_deferred(self, check, out, {name: array for name, array in arrays.items() if array is not None})
 
     def _values_deferred(self, values: Any) -> tuple[Any, np.ndarray | None]:
-        """Values of the caller's as the engine takes them, without a copy, and where its own are among them."""
+        """The caller's values for the engine, without a copy, and the positions of canonical values in them."""
         direct, source = self._map
         shape = self._doubted.size, self._problem.pattern.size
         if not direct:

@@ -1,8 +1,8 @@
-"""What became of each system of a batch, and ordinary factors for those that the common pivots do not suit.
+"""Status of each system of a batch, and separate factors for systems for which the common pivots are unsuitable.
 
-Such a system keeps its own factor for as long as it needs one: the next values are refactored with the pivots that it
-has. A device works on all systems while the host does so for the systems that needed their own factors last time;
-whether they need them this time is known afterwards, and decides which solution is returned.
+Such a system keeps its separate factor as long as it needs one: the next values are refactored with its pivots. While a
+device works on all systems, the host works on those that needed separate factors last time. Whether they need them this
+time is known afterwards and decides which solution is returned.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ..engines.problem import Problem
 from ..errors import BatchError, NotPositiveDefiniteError, is_singular
 from .symbolic import Symbolic
 
-MOST_OVERLAPPED = 64  # systems that the host works on while a device does: their values take page-locked memory
+MOST_OVERLAPPED = 64  # systems that the host works on concurrently with a device: their values take page-locked memory
 
 
 class BatchStatus(IntEnum):
-    """What became of a system; those that are singular, not definite, not finite or not Hermitian have no factor, and
-    solutions that are NaN.
+    """Status of a system. Systems that are singular, not definite, not finite or not Hermitian have no factor and NaN
+    as solutions.
 
     Examples
     --------
@@ -46,16 +46,16 @@ class BatchStatus(IntEnum):
 
     RIGHT = 0
     REFINED = 1  # right after refinement of its last solution
-    REPIVOTED = 2  # right with pivots of its own
+    REPIVOTED = 2  # right with separate pivots
     SINGULAR = 3
     NOT_DEFINITE = 4
     NOT_FINITE = 5
-    UNTRUSTED = 6  # has a factor, but not all solutions can be trusted that nobody waited for
-    NOT_HERMITIAN = 7  # of cholesky_batch: both triangles were given, and differ by more than rounding
+    UNTRUSTED = 6  # has a factor, but not all deferred solutions can be trusted
+    NOT_HERMITIAN = 7  # only cholesky_batch: both triangles were given, and they differ by more than rounding
 
 
 class TrackedSystems:
-    """The systems of a batch as its factorizations and solves left them."""
+    """Status of the systems of a batch after its factorizations and solves."""
 
     _symbolic: Symbolic
     _problem: Problem
@@ -66,21 +66,21 @@ class TrackedSystems:
     _policy: _core.AccuracyPolicy
     _systems: EngineBatch | None
     _single_factors: dict[int, Any]  # ordinary factors by system
-    _own: dict[int, BatchStatus]  # what came of those that were asked to factor the values held
-    _held: np.ndarray | None  # canonical values, where the engine holds none
-    _pending: bool  # nobody has looked at the last factorization, or to the end
+    _own: dict[int, BatchStatus]  # status of the separate factors of the values held
+    _held: np.ndarray | None  # canonical values, if the engine holds none
+    _pending: bool  # the last factorization has not been evaluated completely
 
     def _begin(self, count: int) -> None:
-        self._factored = np.zeros(count, np.int8)  # status as the factorization left it
+        self._factored = np.zeros(count, np.int8)  # status after the factorization
         self._status = np.zeros(count, np.int8)
         self._error = np.full(count, np.nan)
         self._single_factors, self._own, self._pending = {}, {}, False
-        self._doubted = np.zeros(count, bool)  # some solution that nobody waited for cannot be trusted
+        self._doubted = np.zeros(count, bool)  # some deferred solution cannot be trusted
         self._largest = np.full(count, np.nan)  # backward errors of such solutions
-        self._reported = False  # the caller knows of both
+        self._reported = False  # both have been reported to the caller
 
     def _resolve(self) -> None:
-        """Look at the last factorization, and factor alone what needs other pivots."""
+        """Evaluate the last factorization, and factor systems that need other pivots separately."""
         if not self._pending:
             return
         incompatible = (
@@ -88,7 +88,7 @@ class TrackedSystems:
         )
         self._factored[...] = BatchStatus.RIGHT
         self._separate(incompatible)
-        self._pending = False  # not before: where Ctrl-C ends this, the next call does it
+        self._pending = False  # only now: after Ctrl-C the next call repeats this
         self._tell()
 
     @property
@@ -101,7 +101,7 @@ class TrackedSystems:
         return self._side_by_side.values(system) if self._held is None else self._held[system]
 
     def _separate(self, which: np.ndarray) -> None:
-        """Give the systems of a mask factors of their own."""
+        """Make separate factors of the systems of a mask."""
         systems = np.flatnonzero(which).tolist()
         missing = {system: self._values(system) for system in systems if system not in self._own}
         self._on_host(lambda system: self._own_factor(system, missing[system]), missing)
@@ -109,9 +109,9 @@ class TrackedSystems:
             self._factored[system] = self._own[system]
 
     def _on_host(self, work: Callable[[int], Any], systems: Iterable[int]) -> list[Any]:
-        """``work(system)`` of each, by several threads where the CPU engine made their factors.
+        """``work(system)`` of each system, by several threads if the CPU engine made their factors.
 
-        Where it raises in such a thread, the next call makes these factors again.
+        If it raises in such a thread, the next call makes these factors again.
         """
         systems = list(systems)
         count = min(len(systems), _core.num_threads()) if self._systems is not None else 1
@@ -129,7 +129,7 @@ class TrackedSystems:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _incompatible(self, report: np.ndarray) -> np.ndarray:
-        """Which systems need pivots of their own, by what the ladder says of each."""
+        """Systems that need separate pivots by the accuracy policy."""
         incompatible: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
         if self._symbolic.cholesky:
             incompatible |= report["not_symmetric"] != 0
@@ -145,7 +145,7 @@ class TrackedSystems:
         return bool(self._policy.is_suspect(_core.PivotReport(max_multiplier=float(multiplier))))
 
     def _own_factor(self, system: int, canonical: np.ndarray) -> BatchStatus:
-        """Give a system an ordinary factor of these values, or refactor the one it has; what came of it."""
+        """Make or refactor the separate factor of a system with these values; returns the status."""
         self._own[system] = found = self._own_factored(system, canonical)
         return found
 
@@ -169,13 +169,13 @@ class TrackedSystems:
         return BatchStatus.RIGHT if self._systems is None else BatchStatus.REPIVOTED
 
     def _ordinary(self, canonical: np.ndarray) -> Any:
-        """An engine's factor of one system: of the default engine where the systems are factored side by side."""
+        """An engine's factor of one system; by the default engine if the systems are factored side by side."""
         if self._systems is None:
             return self._symbolic.compatible_with(canonical).make(canonical)
         return registry.named(registry.DEFAULT).factor(self._problem, self._analysis, canonical)
 
     def _tell(self) -> None:
-        """What the factorization left is what became of the systems; raise where they failed, if that was asked for."""
+        """Set the status of the systems after the factorization; raise for failed ones with ``errors="raise"``."""
         self._status[...] = self._factored
         if log_enabled() and self._factored.any():
             kinds = {kind.name.lower().replace("_", " "): int((self._factored == kind).sum()) for kind in BatchStatus}
@@ -183,7 +183,7 @@ class TrackedSystems:
         self._raise_flagged()
 
     def _raise_flagged(self) -> None:
-        """Raise where systems have no factor or solutions cannot be trusted, if that was asked for."""
+        """With ``errors="raise"``, raise if systems have no factor or solutions cannot be trusted."""
         if self._errors != "raise":
             return
         status = self._whole_status()
@@ -193,7 +193,7 @@ class TrackedSystems:
             raise BatchError(failed, [BatchStatus(s) for s in status[failed]])
 
     def _inaccurate(self, b: Any) -> np.ndarray:
-        """Systems whose last solutions are not good enough, by the pivots that all share, and could be better."""
+        """Systems with insufficiently accurate last solutions by the common pivots that could be improved."""
         error = np.where(self._factored == BatchStatus.RIGHT, self._error, 0.0)
         never = self._problem.options.refine == "never"
         if never or self._policy.is_enough(float(error.max(initial=0.0))):
@@ -204,7 +204,7 @@ class TrackedSystems:
         return bool(self._policy.may_choose_pivots(0, bool(np.isfinite(matrix.to_host(b)).all())))
 
     def _host_work(self, trans: int, solved: dict[int, Any]) -> HostWork:
-        """Factor and solve with systems' own factors, as far as they have one; the solutions go to `solved`."""
+        """Factor and solve with the separate factors of systems that have one; the solutions go to `solved`."""
         systems = list(self._single_factors)[:MOST_OVERLAPPED]
         stale = [system for system in systems if system not in self._own]
 
@@ -222,7 +222,7 @@ class TrackedSystems:
         return HostWork(systems, stale, work)
 
     def _own_solution(self, system: int, b: np.ndarray, trans: int) -> tuple[np.ndarray, float] | None:
-        """The solution by a system's own factor and its error; None where this finds that the values are singular."""
+        """The solution by a system's separate factor and its error; None if the values turn out to be singular."""
         factor = self._single_factors[system]
         try:
             x = factor.solve(np.asfortranarray(b), trans)
@@ -233,7 +233,7 @@ class TrackedSystems:
         return x, factor.backward_error
 
     def _solve_single(self, b: Any, x: Any, trans: int, solved: dict[int, Any]) -> None:
-        """Solve with systems' own factors, where they have one of the values held; some have been `solved`."""
+        """Solve with the separate factors of the values held; some systems are already `solved`."""
         systems = np.flatnonzero(self._factored).tolist() if self._systems is not None else range(len(self._factored))
         good = [system for system in systems if self._factored[system] < BatchStatus.SINGULAR]
         rhs = {system: matrix.to_host(b[system]) for system in good if system not in solved}
@@ -257,15 +257,15 @@ class TrackedSystems:
             self._single_factors, self._own = kept, {system: self._own[system] for system in kept}
 
     def _of_their_own(self) -> list[int]:
-        """Systems that have an own factor of the values held, which their results are by."""
+        """Systems that have a separate factor of the values held, which gives their results."""
         which = self._factored < BatchStatus.SINGULAR
         if self._systems is not None:
             which &= self._factored != BatchStatus.RIGHT
         return np.flatnonzero(which).tolist()
 
     def _from_single(self, system: int, method: str, *arguments: Any) -> Any:
-        """What a method of a system's own factor returns; None where it has none of the values held, or finds that they
-        are singular when it is asked, because pivots have to be chosen anew."""
+        """Result of a method of a system's separate factor; None if it has none of the values held, or if the method
+        has to choose pivots again and finds that the values are singular."""
         if self._factored[system] >= BatchStatus.SINGULAR:
             return None
         try:

@@ -1,4 +1,4 @@
-"""L and U of factors by LDL^T: from D with its blocks of order 2."""
+"""L and U of factors by LDL^T, from D with its blocks of order 2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class BlockPivots:
     Parameters
     ----------
     d, e : ndarray, shape (n,)
-        Diagonal, and what is below: zero but for the first column of a block of order 2.
+        Diagonal and subdiagonal; the latter is zero except in the first column of a block of order 2.
     hermitian : bool
         Else D is symmetric.
 

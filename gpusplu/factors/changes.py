@@ -1,8 +1,8 @@
 """Updates and downdates of Cholesky factors: A + C C^H and A - C C^H for C of a few columns.
 
-Where A has entries in all places of C C^H the core changes the columns of the factor that depend on C
-(core/numeric/front_update.cpp). Otherwise the matrix is factored again with more entries, which it keeps from then on:
-the next change of the same pattern finds them, and `refactor` fills them with zeros.
+If A has entries in all places of C C^H, the core changes the columns of the factor that depend on C
+(core/numeric/front_update.cpp). Otherwise the matrix is factored again with more entries, which the factor keeps: the
+next change of the same pattern finds them, and `refactor` fills them with zeros.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .inverse import places
 from .symbolic import analyze_problem
 
 NEVER = (-1,)  # shape of no values
-MOST_ENTRIES = 2**27  # of C C^H beside those of A, before `updated` is what should be used
+MOST_ENTRIES = 2**27  # of C C^H, in addition to those of A; with more, callers should use `updated`
 
 
 class Columns(NamedTuple):
-    """Of C, compressed: int64, int32 and the dtype of the factor."""
+    """Compressed columns of C: int64, int32 and the dtype of the factor."""
 
     ptr: np.ndarray
     ind: np.ndarray
@@ -36,12 +36,12 @@ class Columns(NamedTuple):
 
 
 class Changes:
-    """What Cholesky factors know of changes of low rank."""
+    """Changes of low rank of Cholesky factors."""
 
     __slots__ = ()
-    _given: Any  # None, or the Pattern that `refactor` takes values of, where A has got more entries since
+    _given: Any  # the Pattern of the values that `refactor` takes, if changes have added entries to A; else None
 
-    if TYPE_CHECKING:  # what factors have
+    if TYPE_CHECKING:  # attributes of factors
         shape: Any
         dtype: Any
         replace_core: Any
@@ -55,16 +55,16 @@ class Changes:
         _map: Any
 
     def update(self, C: Any) -> None:
-        """From the factor of A to that of ``A + C C^H``, and solves, determinants and all else with it.
+        """Change the factor of A to the factor of ``A + C C^H``, for solves, determinants and all other methods.
 
-        Changes the columns on the paths that C's columns take in the elimination tree (T. A. Davis and W. W. Hager,
-        SIAM J. Matrix Anal. Appl. 22, 2001), or factors again where that is faster. If this raises, all is as before.
+        Changes the columns on the paths of C's columns in the elimination tree (T. A. Davis and W. W. Hager, SIAM J.
+        Matrix Anal. Appl. 22, 2001), or factors again where that is faster. If this raises, the factor is unchanged.
 
         Parameters
         ----------
         C : array_like or sparse, shape (n,) or (n, k)
-            Where ``C C^H`` has entries that A has not, A is analysed and factored again, and keeps these entries; pass
-            A with explicit zeros in their places to avoid that.
+            If ``C C^H`` has entries that A does not have, A is analysed and factored again with these entries; pass A
+            with explicit zeros in their places to avoid that.
 
         Raises
         ------
@@ -73,19 +73,19 @@ class Changes:
         TypeError
             Casting C to the dtype of the factor would lose precision.
         NotPositiveDefiniteError
-            Rounding errors decide: A was singular but for them.
+            A is singular up to rounding errors.
         MemoryError
-            ``C C^H`` is all but dense and large: solve with :meth:`updated` instead.
+            ``C C^H`` is nearly dense and large: solve with :meth:`updated` instead.
 
         See Also
         --------
-        CholeskyFactor.downdate : back again.
-        LUFactor.updated : leaves the factor as it is.
+        CholeskyFactor.downdate : the inverse change.
+        LUFactor.updated : does not change the factor.
 
         Notes
         -----
         Cost: for each column of C, about twice the entries of the factor's columns on its path. Rounding errors of many
-        changes add up, so solves after one are measured, and where they are not accurate the values are factored
+        changes accumulate, so solves after a change are checked, and if they are not accurate the values are factored
         again.
 
         Examples
@@ -101,7 +101,7 @@ class Changes:
         self._change(C, False)
 
     def downdate(self, C: Any) -> None:
-        """From the factor of A to that of ``A - C C^H``; as :meth:`update`.
+        """Change the factor of A to the factor of ``A - C C^H``; as :meth:`update`.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Changes:
             self._end_change()
 
     def _factor_changed(self, columns: Columns, subtract: bool) -> None:
-        """Factor the values, with more entries where these have no place."""
+        """Factor the changed values, with additional entries where needed."""
         most = int((np.diff(columns.ptr) ** 2).sum())
         if most > MOST_ENTRIES:
             raise MemoryError(f"C C^H has {most} entries; solve with updated(C) instead")
@@ -182,7 +182,7 @@ class Changes:
         return pattern, values
 
     def _refactor_widened(self, values: Any, given: Pattern) -> None:
-        """`refactor` where A has got more entries since."""
+        """`refactor` after changes have added entries to A."""
         canonical = matrix.values_for(given, values, "cholesky").astype(self.dtype, casting="safe", copy=False)
         matrix.check_finite(given, canonical)
         wide = np.zeros(self._pattern.nnz, self.dtype)

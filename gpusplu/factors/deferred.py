@@ -1,7 +1,7 @@
-"""Calls of a factor that nobody waits for, check="later": which arrays they take, and where such calls can be made.
+"""Deferred calls of a factor, check="later": the arrays that they accept, and which factors support them.
 
-Nothing may be cast, copied or allocated for them, because a caller who captures them has to know all memory that his
-graph touches. So arrays are taken as they are or not at all.
+They must not cast, copy or allocate, because a caller that captures them must know all memory that the graph accesses.
+So arrays that need a conversion are refused.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ CHECKS = ("now", "later")
 
 
 def is_deferred(factor: Any, check: Any, out: Any, arrays: dict[str, Any]) -> bool:
-    """Whether a call goes to the device and is looked after later: arrays of the host are looked after at once where
-    the processor factors, or did when this factor was made.
+    """Whether a call is queued on the device and checked later. Calls with host arrays are checked at once if the
+    processor factors, or did when this factor was made.
 
     Raises
     ------
     ValueError
         `check` is none of `CHECKS`, or `out` comes without "later".
     TypeError
-        Arrays of the host for a factor on a device, or the other way round.
+        Arrays on the host for a factor on a device, or the reverse.
     """
     if check not in CHECKS:
         raise ValueError(f"check must be 'now' or 'later', not {check!r}")
@@ -48,7 +48,7 @@ def is_deferred(factor: Any, check: Any, out: Any, arrays: dict[str, Any]) -> bo
 
 
 def as_it_is(factor: Any, name: str, array: Any, order: str = "Fortran") -> Any:
-    """`array`, if the device can take it without a copy: contiguous in this order."""
+    """`array`, checked: the device must be able to read it without a copy, contiguous in this order."""
     if not matrix.is_cupy_array(array):
         raise TypeError(f"check='later' takes {name} as a cupy.ndarray, not as {type_name(array)}")
     if array.dtype != factor.dtype:

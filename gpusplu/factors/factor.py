@@ -1,4 +1,4 @@
-"""LUFactor and CholeskyFactor: what users hold, and what LDLFactor shares with them."""
+"""LUFactor and CholeskyFactor, and their common base with LDLFactor."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 class Factor(Calls, PartsOfInverse):
-    """What LU, Cholesky and LDL^T factors share.
+    """Common base of LU, Cholesky and LDL^T factors.
 
-    A factor may be used from several threads at once: solves run side by side, refactor waits for them.
+    A factor may be used from several threads at once: solves run concurrently, refactor waits for them.
     """
 
     __slots__ = ("__weakref__",)
@@ -73,7 +73,7 @@ class Factor(Calls, PartsOfInverse):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the factor and of the solutions."""
+        """Dtype of the factor and of the solutions."""
         return self._dtype
 
     @property
@@ -92,7 +92,7 @@ class Factor(Calls, PartsOfInverse):
         return int(self._core.nnz)
 
     def parts(self) -> tuple[Any, Any]:
-        """The engine's factor, and the analysis that it began with."""
+        """The engine's factor, and its first analysis."""
         core = self._core
         while isinstance(core, (Migration, LoggedFactor)):
             core = core.held
@@ -180,11 +180,11 @@ class Factor(Calls, PartsOfInverse):
 
     @property
     def stats(self) -> Stats:
-        """Seconds per phase, sizes, and what pivoting and refinement had to do."""
+        """Seconds per phase, sizes, and counts of pivoting and refinement."""
         return stats_of(self, self._core, analysis_text(self._symbolic.call))
 
     def explain(self) -> Explanation:
-        """What was chosen and why, and what it cost, as a few lines of text.
+        """The choices, their reasons and their costs as a few lines of text.
 
         See Also
         --------
@@ -221,7 +221,7 @@ class Factor(Calls, PartsOfInverse):
 
 
 class Solver(Factor):
-    """A factor that is called to solve, as those of scikit-sparse are."""
+    """A factor that solves when it is called, as in scikit-sparse."""
 
     __slots__ = ()
 
@@ -237,9 +237,10 @@ class Solver(Factor):
 class LUFactor(LUTriangles, Factor):
     """LU factors of a square matrix: ``Pr A Pc = L U``; made by :func:`gpusplu.splu`.
 
-    `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. No scaling is left in L and U. Where entries
-    of A are so different in size that they would not multiply to A then, partial pivoting of A as it is makes others
-    when they, or their orders, are first asked for; where these do not either, a `RuntimeWarning` says so.
+    `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. L and U include no scaling. If the entries
+    of A differ so much in size that the product would not be A then, the first access to L, U or their permutations
+    makes other factors by partial pivoting of the unscaled A; if their product is not A either, it gives a
+    `RuntimeWarning`.
 
     See Also
     --------
@@ -337,7 +338,7 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
 
 
 def restore_cholesky(symbolic: Any, canonical: Any, given: Any) -> Factor:
-    """A Cholesky factor, factored again, whose `refactor` takes values of the pattern `given` if there is one."""
+    """A Cholesky factor, factored again. Its `refactor` takes values of the pattern `given`, if there is one."""
     factor = restore_factor(CholeskyFactor, symbolic, canonical)
     if given is not None:
         whole = isinstance(given, matrix.Pattern) and isinstance(given.core, _core.Canonical)

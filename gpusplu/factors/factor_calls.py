@@ -1,4 +1,4 @@
-"""Calls of a factor: solve, refactor, both, and check; arrays are taken from wherever they are."""
+"""Calls of a factor: solve, refactor, both, and check, for arrays on the host or a device."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .triangles import Triangles
 
 # Shape of the values that refactor takes, before the first refactor.
 UNKNOWN = (-2,)
-# Of the values that factors hold: no two are the same.
+# Versions of the values that factors hold: unique in the process.
 VERSIONS = count(1)
 
-# nanobind looks for NumPy where the core returns its first array: too late in a __del__ when the interpreter ends.
+# nanobind imports NumPy when the core returns its first array: in a __del__ at interpreter shutdown that is too late.
 _core.canonical_from_columns(0, zeros(1, int32), zeros(0, int32)).ptr  # noqa: B018
 
 
@@ -47,8 +47,8 @@ class Calls(Triangles):
     if TYPE_CHECKING:
         version: int
         _began_on_host: bool
-        _device_array: Any  # class of arrays that need no detour
-        _map: ndarray | None  # what the core gathers the caller's values through
+        _device_array: Any  # class of arrays that need no copy through the host
+        _map: ndarray | None  # map by which the core gathers the caller's values
         _size: tuple[int, ...]  # shape of the values that the fast path of refactor takes
         _solve: Any
         _symbolic: Symbolic
@@ -88,7 +88,7 @@ class Calls(Triangles):
         Returns
         -------
         x : ndarray, shape of `rhs`, Fortran-contiguous
-            On the device if `rhs` is there.
+            On the device if `rhs` is.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class Calls(Triangles):
     def refactor(self, values: Any, *, check: Check = "now") -> None:
         """Factor new values on the same pattern, reusing the analysis.
 
-        If this raises, the factor still holds the values before; with ``check="later"`` these are gone when
+        If this raises, the factor still holds the previous values; with ``check="later"`` they are lost when
         :meth:`check` raises.
 
         Parameters
@@ -204,9 +204,9 @@ class Calls(Triangles):
             raise matrix.non_finite(pattern, bad, pattern.gather(values))
 
     def _refactor_core(self, values: ndarray, source: ndarray | None, checked: bool = False) -> int:
-        """`EngineFactor.refactor` with our errors about matrices that are not positive definite or not symmetric.
+        """`EngineFactor.refactor` with gpusplu's errors for matrices that are not positive definite or not symmetric.
 
-        `checked`: the caller has made sure that the values are symmetric.
+        `checked`: the caller has checked that the values are symmetric.
         """
         try:
             self._factor_again()
@@ -222,8 +222,8 @@ class Calls(Triangles):
             self._end_change()
 
     def _factor_again(self, factorizations: int = 1) -> None:
-        """What was made of the factor is none of the values that it holds from `_end_change` on; other threads may take
-        from it in between."""
+        """Start a change of the values: kept results become invalid with `_end_change`; until then other threads may
+        still use them."""
         FACTORIZATIONS.add(factorizations)
         self._in_progress.append(None)
         self.version = next(VERSIONS)
@@ -260,7 +260,7 @@ class Calls(Triangles):
             raise matrix.non_finite(pattern, bad, canonical)
 
     def _device_values(self, values: Any) -> Any:
-        """Values for a GPU engine, in one piece and in the dtype of the factor."""
+        """Values for a GPU engine, contiguous and in the dtype of the factor."""
         pattern = self._pattern
         if values.size != pattern.size:
             raise matrix.wrong_size(pattern, values.size)
@@ -325,7 +325,7 @@ class Calls(Triangles):
         return self.solve(rhs, trans)
 
     def _is_step(self, values: Any, rhs: Any, trans: Any) -> bool:
-        """Whether the engine takes these as they are, at once."""
+        """Whether the engine takes these arrays without conversion in a single call."""
         if self._device_array is None or trans not in TRANS:
             return False
         if type(values) is type(rhs) is ndarray:
@@ -340,7 +340,7 @@ class Calls(Triangles):
         return both and rhs.dtype == self._dtype and rhs.shape == self._vector
 
     def check(self) -> float | None:
-        """Wait for all calls with ``check="later"``, and look after them; so does any other call that waits.
+        """Wait for all calls with ``check="later"`` and check them; any other call that waits does so too.
 
         Returns
         -------

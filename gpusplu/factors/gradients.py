@@ -1,4 +1,4 @@
-"""What derivatives of sparse solves are made of, whichever framework asks.
+"""Building blocks of derivatives of sparse solves, independent of the framework.
 
 ``x = solve(A, b, op)`` is the solution of ``op(A) x = b``. Three operations are closed under derivatives of any order:
 
@@ -6,9 +6,9 @@
 - product, ``op(A) x``;
 - outer, the values on A's pattern of the gradient of ``Re <y, op(A) x>`` with respect to A.
 
-So the gradient ``g`` of x gives ``y = solve(A, g, ADJOINT[op])``, which is that of b, and ``-outer(y, x, op)``, which
-is that of A, by the factor that x was found with (Giles, Collected matrix derivative results for forward and reverse
-mode algorithmic differentiation, 2008, section 2.3.1). Gradients are those of torch: ``dL = Re <gradient, dx>``.
+So the gradient ``g`` of x gives the gradient of b, ``y = solve(A, g, ADJOINT[op])``, and the gradient of A,
+``-outer(y, x, op)``, by the factor that gave x (Giles, Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation, 2008, section 2.3.1). Gradients follow torch's convention: ``dL = Re <gradient, dx>``.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ def outer(op: str, rows: Any, columns: Any, y: Any, x: Any, vectors: bool) -> An
 
 
 def conjugate(array: Any) -> Any:
-    """The conjugate of an array of any framework; a real one as it is."""
+    """The conjugate of an array of any framework; a real array is returned unchanged."""
     return array.conj() if "complex" in str(array.dtype) else array
 
 
 class Factored:
-    """A factor of a matrix whose systems with any operation are wanted.
+    """A factor of a matrix, with solves for any operation.
 
     Parameters
     ----------
     factor : LUFactor or BatchedLUFactor
     leave : callable, optional
-        Takes the factor when this object is gone, for its memory to be used again: nobody else may hold it.
+        Called with the factor when this object is deleted, to reuse its memory. No other object may hold the factor.
     transposed : bool
-        It is one of the transpose: compressed rows were taken for columns.
+        The factor is that of the transpose: compressed rows were passed as columns.
     """
 
     __slots__ = ("__weakref__", "factor", "leave", "transposed")

@@ -32,10 +32,10 @@ def ldlt(
 ) -> LDLFactor:
     """Factor a Hermitian or symmetric matrix, definite or not: ``A[perm][:, perm] = L D L^H``.
 
-    Half of the work and of the memory of :func:`splu`. Pivots of order 1 and 2 are chosen inside the fronts, of a
-    matrix that is scaled and ordered by a symmetric matching where its diagonal is weak. What solves with them leave is
-    measured and refined as for :func:`splu`; where that is not enough, pivots are chosen anew by LU, and the factor
-    says so (``stats["method"]`` is "column").
+    Takes half of the work and of the memory of :func:`splu`. Pivots of order 1 and 2 are chosen inside the fronts; a
+    matrix with a weak diagonal is first scaled and ordered by a symmetric matching. Solutions are checked and refined
+    as for :func:`splu`. Where refinement is not enough, LU chooses the pivots again (``stats["method"]`` is then
+    "column").
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def ldlt(
     engine, device, device_memory, expected_refactors, ordering, refine, precision, deterministic, verbose, progress
         As in :func:`splu`. The CPU engine and the supernodal engine have this factorization.
     hermitian : bool, optional
-        What a complex `A` equals: its conjugate transpose, or its transpose, with ``A[perm][:, perm] = L D L^T``. Told
-        from `A` unless given; one triangle alone means a Hermitian matrix, as for :func:`cholesky`.
+        Whether a complex `A` equals its conjugate transpose, or its transpose, with ``A[perm][:, perm] = L D L^T``.
+        Determined from `A` by default; a single triangle means a Hermitian matrix, as for :func:`cholesky`.
 
     Returns
     -------
@@ -56,22 +56,23 @@ def ldlt(
     RuntimeError
         ``Factor is exactly singular``.
     NotHermitianError
-        Both triangles are there and they differ, or the diagonal of a Hermitian matrix is not real.
+        Both triangles are stored and they differ, or the diagonal of a Hermitian matrix is not real.
     ValueError
         A is not square or not finite (`NonFiniteError`), or an option is unknown.
     EngineUnavailableError
-        The engine asked for cannot run here, or has no such factorization.
+        The named engine is unavailable, or has no such factorization.
 
     See Also
     --------
     cholesky : definite matrices.
-    splu : any matrix; it goes by this factorization where that is predicted to be faster.
+    splu : any matrix; uses this factorization where it is predicted to be faster.
 
     Notes
     -----
-    Pivots of order 1 and 2 are sought inside the blocks of a front [1]_; columns without a good one wait for the rest
-    of the front, and at last for that of the parent. Large entries beside weak diagonals are paired beforehand [2]_.
-    Pivots that stay small are perturbed and counted, and an inertia is given only if it is certain.
+    Pivots of order 1 and 2 are sought inside the blocks of a front [1]_. Columns without an acceptable pivot are
+    delayed to the rest of the front, and finally to the front of the parent. Large entries next to weak diagonals are
+    paired before the factorization [2]_. Pivots that stay small are perturbed and counted, and an inertia is returned
+    only if it is certain.
 
     References
     ----------
@@ -100,6 +101,6 @@ def ldlt(
 def options_of_ldlt(
     A: Any, ordering: Any, refine: str, hermitian: bool | None, precision: str = "double"
 ) -> Callable[[int], Options]:
-    """Reader of the options for ldlt of `A`, from `read`, which says whether it is Hermitian if the caller does not."""
+    """Reader of the options for ldlt of `A`, from `read`; tests whether `A` is Hermitian unless the caller says so."""
     resolved = matrix.is_hermitian(A) if hermitian is None else bool(hermitian) or A.dtype.kind != "c"
     return lambda n: ldlt_options(n, ordering, refine, resolved, precision)

@@ -1,4 +1,4 @@
-"""Parts of the inverse of a factored matrix: some of its entries, its diagonal, traces of products with it.
+"""Parts of the inverse of a factored matrix: selected entries, the diagonal, traces of products with it.
 
 A factor gives entry (j, i) of the inverse where A, L or U has an entry (i, j) (core/numeric/factor_inverse.cpp). Other
 entries come from solves or, where that is predicted to take longer, from a factor of A with explicit zeros in their
@@ -26,16 +26,16 @@ from ..engines.processor import cpu_factor
 from ..typing import InversePattern
 
 PATTERNS: tuple[str, ...] = get_args(InversePattern)
-#: What an analysis takes, entries of the inverse, and a factorization with these, about, in factorizations.
+#: Approximate cost of an analysis, of entries of the inverse, and of a factorization with these, in factorizations.
 ANALYSIS, ENTRIES, INVERSE = 10, 2, 3
 
 
 class PartsOfInverse:
-    """What factors know of the inverse without forming it."""
+    """Parts of the inverse, computed without forming it."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # what factors have
+    if TYPE_CHECKING:  # attributes of factors
         shape: Any
         dtype: Any
         solve: Any
@@ -46,16 +46,17 @@ class PartsOfInverse:
         """Entries of the inverse on a sparse pattern.
 
         The factors give entry (j, i) of the inverse wherever A has an entry (i, j), at about twice the arithmetic of a
-        factorization (the recurrence of Takahashi, Fagan and Chen, 1973). Each row and column of A checks its own, by
-        the diagonals of ``inv(A) @ A`` and ``A @ inv(A)``; where these are not ones to about two thirds of the digits,
-        the entries are found with other pivots, or by solves.
+        factorization (the recurrence of Takahashi, Fagan and Chen, 1973). The entries are checked for each row and
+        column of A by the diagonals of ``inv(A) @ A`` and ``A @ inv(A)``; where these are not ones to about two thirds
+        of the digits, the entries are computed with other pivots, or by solves.
 
         Parameters
         ----------
         pattern : {"A.T", "A", "LU"}, optional
-            Of the result. "A.T" is what the gradient of ``slogdet().logabsdet`` needs: with respect to A[i, j] it is
-            entry (j, i) of the inverse. "A" is the same where the pattern of A is symmetric, and asks for more work
-            elsewhere. "LU" is the transposed pattern of the factors, brought to the order of A, with all of A's.
+            Pattern of the result. "A.T" is the pattern of the gradient of ``slogdet().logabsdet``: the derivative with
+            respect to A[i, j] is entry (j, i) of the inverse. "A" is the same if the pattern of A is symmetric, and
+            needs more work otherwise. "LU" is the transposed pattern of the factors, in the order of A, with all
+            entries of A's.
 
         Returns
         -------
@@ -159,7 +160,7 @@ class PartsOfInverse:
 
 
 def narrow(pointers: ndarray) -> ndarray:
-    """Pointers of compressed columns as SciPy has them."""
+    """Pointers of compressed columns in SciPy's dtype."""
     narrow: ndarray = pointers.astype(np.int32 if pointers[-1] <= np.iinfo(np.int32).max else np.int64)
     return narrow
 
@@ -199,13 +200,13 @@ def inverse_entries(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> nda
 
 
 def seconds(factor: PartsOfInverse) -> Prediction:
-    """What the processor's factor is predicted to take."""
+    """Predicted seconds of the processor's factor."""
     structure = structure_of(factor._core.symbolic, factor._pattern.nnz, factor.dtype.itemsize)
     return predict(structure, costs_of())
 
 
 def solves_for(rows: ndarray, cols: ndarray) -> int:
-    """How many solves give entries (rows[k], cols[k]) of the inverse."""
+    """Number of solves that give entries (rows[k], cols[k]) of the inverse."""
     return int(min(np.count_nonzero(np.bincount(rows)), np.count_nonzero(np.bincount(cols))))
 
 
@@ -235,7 +236,7 @@ def wider_factor(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> tuple[
     try:
         hermitian = kind != "ldlt" or matrix.is_symmetric(wider, canonical, True)
         return wider, cpu_factor(analysis, wider, canonical, Options(hermitian=hermitian))
-    except RuntimeError:  # singular, by other pivots
+    except RuntimeError:  # singular with other pivots
         return None
 
 

@@ -1,4 +1,4 @@
-"""LDLFactor: what users of ldlt hold."""
+"""LDLFactor, the result of ldlt."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .triangles import LDLTriangle
 class LDLFactor(LDLTriangle, Solver):
     """LDL^T factors of a Hermitian matrix: ``A[perm][:, perm] = L D L^H``; of a complex symmetric one, ``L D L^T``.
 
-    Made by :func:`gpusplu.ldlt`. Calling it solves. Where pivots had to be chosen anew by LU, solves go on, and what
-    belongs to L and D raises `NoSymmetricFactorError`, but for `inertia`, which is None.
+    Made by :func:`gpusplu.ldlt`. Calling it solves. If LU had to choose the pivots again, solves still work, attributes
+    and methods of L and D raise `NoSymmetricFactorError`, and `inertia` returns None.
 
     See Also
     --------
@@ -44,7 +44,7 @@ class LDLFactor(LDLTriangle, Solver):
 
     @property
     def hermitian(self) -> bool:  # type: ignore[override]
-        """False of a complex symmetric matrix."""
+        """False for a complex symmetric matrix."""
         hermitian: bool = self._symbolic.parts()[0].options.hermitian
         return hermitian
 
@@ -69,26 +69,26 @@ class LDLFactor(LDLTriangle, Solver):
         self._check_product()
         d, e = self._core.pivots()
         above = e.conj() if self.hermitian else e
-        diagonals = {-1: e[:-1], 0: d, 1: above[:-1]} if d.size else {0: d}  # no place beside an empty one
+        diagonals = {-1: e[:-1], 0: d, 1: above[:-1]} if d.size else {0: d}  # an empty matrix has no off-diagonals
         D = sp.diags_array(list(diagonals.values()), offsets=list(diagonals), shape=self.shape, format="csc")
         D.eliminate_zeros()
         return D
 
     def _require_pivots(self) -> NDArray[np.int32]:
-        """Their order. An engine on a device asks the CPU engine, which may find that it takes LU."""
+        """Order of the pivots. A device engine gets it from the CPU engine, which may fall back to LU."""
         perm: NDArray[np.int32] = self._core.col_perm
         if self._core.symbolic.kind != "ldlt":
             raise NoSymmetricFactorError
         return perm
 
     def inertia(self) -> Inertia | None:
-        """Numbers of positive, negative and zero eigenvalues of A, or None where they are not certain.
+        """Numbers of positive, negative and zero eigenvalues of A, or None if they are not certain.
 
-        They are those of D, by Sylvester's law, if L D L^H is close enough to A: no matrix between the two is singular
-        where ``||I - A (L D L^H)^-1||`` is below 1, which eight solves with random right-hand sides estimate, whatever
-        rounding, growth and perturbed pivots did; certain means an estimate of 0.01 at most. A nearly singular A, with
-        a condition beyond 1e13 or so in double precision once it is scaled, thus has none. A singular A has no factor,
-        so `zero` is 0. Where this is None, `inertia_doubt` says why.
+        By Sylvester's law they are those of D if L D L^H is close enough to A: no matrix between the two is singular if
+        ``||I - A (L D L^H)^-1||`` is below 1. Eight solves with random right-hand sides estimate that norm; it includes
+        the effects of rounding, growth and perturbed pivots. Certain means an estimate of at most 0.01. So a nearly
+        singular A, with a condition number above about 1e13 in double precision after scaling, has no inertia. A
+        singular A has no factor, so `zero` is 0. If the result is None, `inertia_doubt` gives the reason.
 
         Returns
         -------

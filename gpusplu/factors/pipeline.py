@@ -1,4 +1,4 @@
-"""From a matrix as callers have it to its analysis or its factor."""
+"""From a caller's matrix to its analysis or its factor."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from .symbolic import Symbolic, analyze_problem
 
 COLUMNS = frozenset((sp.csc_array, sp.csc_matrix))  # on the host
 INCOMPATIBLE = "its matching does not suit these values"
-registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
+registry.named(registry.DEFAULT)  # imported now: a child forked during an import in another thread would wait for ever
 
 Made = TypeVar("Made", bound=Factor)
 Batch = TypeVar("Batch", bound=BatchedFactor)
 
 
 def prepare(A: Any, request: Request, kind: str, options: Callable[[int], Options]) -> tuple[Symbolic, np.ndarray]:
-    """Canonicalize, check and analyse, whatever is remembered: what analyze and explain share."""
+    """Canonicalize, check and analyse without the pattern cache; for analyze and explain."""
     start = perf_counter()
     A, request = read(A, request)
     return analyzed(A, request, kind, options(A.shape[0]), start)
 
 
 def analyze_lu(A: Any, request: Request) -> Symbolic:
-    """Of any values for LU, with default options: where it can be, by one call of the engine."""
+    """Analysis for LU of any values, with default options; by one call of the engine where possible."""
     if type(A) in COLUMNS:
         request = without_small(request, A.nnz) if request.engine == AUTO else request
         made = registry.named(request.engine).analyze_fused(A, request) if request.engine != AUTO else None
@@ -57,7 +57,7 @@ def analyze_lu(A: Any, request: Request) -> Symbolic:
 
 
 def symbolic_of_fused(problem: Problem, analysis: Any, call: int = 0) -> Symbolic:
-    """What an engine has analysed by one call, told to those who listen."""
+    """Wrap a fused analysis of an engine, and log it."""
     request = problem.request
     choice = Choice(request.engine, request.reason, request)
     symbolic: Symbolic = Symbolic(problem, choice, analysis, call, remembered=True)
@@ -69,7 +69,7 @@ def symbolic_of_fused(problem: Problem, analysis: Any, call: int = 0) -> Symboli
 def prepare_schur(
     A: Any, request: Request, kind: str, options: Callable[[int], Options], indices: Any
 ) -> SchurSymbolic:
-    """Canonicalize and check, and analyse what is left without the unknowns of `indices`."""
+    """Canonicalize, check, and analyse the matrix without the unknowns of `indices`."""
     A, request = read(A, request)
     pattern, data = matrix.canonicalize(A)
     matrix.check_finite(pattern, pattern.gather(data))
@@ -90,7 +90,7 @@ def read(A: Any, request: Request) -> tuple[Any, Request]:
 def analyzed(
     A: Any, request: Request, kind: str, options: Options, start: float, indices: Any = None, to_factor: bool = False
 ) -> tuple[Symbolic, np.ndarray]:
-    """A new analysis of a matrix from `read`, and its canonical values; `to_factor`: they are factored at once."""
+    """A new analysis of a matrix from `read`, and its canonical values; `to_factor`: the caller factors them next."""
     pattern, data = matrix.canonicalize(A, indices)
     matrix.check_finite(pattern, pattern.gather(data))
     if kind != "lu":
@@ -116,9 +116,9 @@ def factored(
     kind: str = "lu",
     borrow: bool = False,
 ) -> tuple[Made, Any]:
-    """A factor by the analysis that is remembered of the pattern or by a new one, and what was remembered or None.
+    """A factor by a cached or a new analysis of the pattern, and the entry of the pattern cache or None.
 
-    With `borrow` nobody is going to see the factor: it may be one that was left to the pattern.
+    With `borrow` the caller never sees the factor, so it may be one that the pattern cache holds.
     """
     start = perf_counter()
     A, request = read(A, request)
@@ -144,9 +144,9 @@ def factored(
 def refactored_on_device(
     A: Any, options: Options, symbolic: Symbolic, known: Any, kind: type[Made], start: float
 ) -> Made | None:
-    """A factor of values on a device by one that was left there; None where there is none that takes them.
+    """A factor of values on a device, refactored from a borrowed one; None if no compatible one is cached.
 
-    Nobody waits for it: what is wrong with the values shows when it is used.
+    The host does not wait for it: errors of the values are reported when it is used.
     """
     if type(A) is not DeviceColumns or symbolic is not known.value:
         return None
@@ -163,9 +163,9 @@ def refactored_on_device(
 def factored_again(
     A: Any, options: Options, symbolic: Symbolic, known: Any, kind: type[Made], borrow: bool, start: float
 ) -> Made | None:
-    """A factor by what a remembered analysis led to; None where that does not suit the values of `A`, or fails.
+    """A factor by a cached analysis; None if the analysis is not compatible with the values of `A`, or fails.
 
-    What is left by calls whose factor nobody sees has the threshold of all such calls: they cannot say another.
+    A borrowed factor has the right threshold: calls that borrow cannot set one, so all have the same.
     """
     problem, analysis = symbolic.parts()
     pattern = problem.pattern
@@ -190,7 +190,7 @@ def factored_again(
 
 
 def analysis_of(A: Any, request: Request, kind: str, options: Callable[[int], Options]) -> Symbolic:
-    """The analysis that is remembered of a pattern, where its matching suits the values of `A`, or a new one."""
+    """The cached analysis of a pattern if its matching is compatible with the values of `A`, else a new one."""
     start = perf_counter()
     A, request = read(A, request)
     chosen = options(A.shape[0])
@@ -209,14 +209,14 @@ def analysis_of(A: Any, request: Request, kind: str, options: Callable[[int], Op
 
 
 def is_by_values(core: Any, options: Options) -> bool:
-    """Whether an analysis was made by the sizes of values, too."""
+    """Whether an analysis depends on the sizes of values."""
     return bool(core.row_scale.size > 0 or (core.ordering == "natural" and options.ordering != "natural"))
 
 
 def is_compatible(symbolic: Symbolic, A: Any) -> bool:
-    """Whether a remembered analysis is one for the values of `A` too."""
+    """Whether a cached analysis is valid for the values of `A`."""
     problem, analysis = symbolic.parts()
-    if analysis.core.structural_rank < problem.n:  # as a batch may leave it, whose first matrix had zeros
+    if analysis.core.structural_rank < problem.n:  # possible after a batch with zeros in its first matrix
         return False
     canonical = problem.pattern.gather(matrix.values_on(problem.pattern, A))
     matrix.check_finite(problem.pattern, canonical)
@@ -229,7 +229,7 @@ def is_compatible(symbolic: Symbolic, A: Any) -> bool:
 def factor_batch(
     A: Any, values: Any, request: Request, made: type[Batch], options: Callable[[int], Options], errors: Errors
 ) -> Batch:
-    """What splu_batch and cholesky_batch do."""
+    """Implementation of splu_batch and cholesky_batch."""
 
     def work() -> Batch:
         return made(
@@ -243,24 +243,24 @@ def factor_batch(
 def factor_lu(
     A: Any, arguments: tuple[Any, ...] = DEFAULTS, request: Request | None = None, kind: type[LUFactor] = LUFactor
 ) -> LUFactor:
-    """What splu does; `arguments` are those of `lu_options` after the first."""
+    """Implementation of splu; `arguments` are those of `lu_options` after the first."""
     factor: LUFactor = within_memory(factored_lu, in_columns(A), arguments, request or automatic(), kind)[0]
     return factor
 
 
 def factor_cholesky(A: Any, request: Request, options: Callable[[int], Options]) -> CholeskyFactor:
-    """What cholesky does."""
+    """Implementation of cholesky."""
     factor: CholeskyFactor = within_memory(factored, A, request, options, CholeskyFactor, "cholesky")[0]
     return factor
 
 
 def solve_single_use(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
-    """``solve(splu(A))``, whose factor nobody else sees: its memory is left to the next matrix of the pattern."""
+    """``solve(splu(A))`` with a hidden factor, which the next matrix of the pattern may borrow."""
     return within_memory(solve_borrowed, in_columns(A), arguments, request, solve)
 
 
 def within_memory(work: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of `work`; where memory is short, remembered patterns are dropped and it is tried again."""
+    """The result of `work`; if memory is short, the pattern cache is cleared and `work` called again."""
     try:
         return work(*arguments)
     except MemoryError:
@@ -279,16 +279,16 @@ def solve_borrowed(A: Any, arguments: tuple[Any, ...], request: Request, solve: 
         if type(A) is not DeviceColumns or A.was_fetched:
             raise
         if known is not None:
-            patterns.give(known, lu)  # of the values before
+            patterns.give(known, lu)  # it holds the previous values
         patterns.STORE.retract_hit()
-        return solve_borrowed(A.on_host(), arguments, request, solve)  # which says what is wrong, or mends it
+        return solve_borrowed(A.on_host(), arguments, request, solve)  # repairs the factor or reports the error
     if known is not None:
         patterns.give(known, lu)
     return x
 
 
 def factor_to_borrow(A: Any, request: Request) -> tuple[LUFactor, Callable[[LUFactor], None] | None]:
-    """``splu(A)`` for one who hides the factor, and what it is left to when he is done, if that is of use."""
+    """``splu(A)`` for callers that hide the factor, and a function that returns it to the pattern cache, or None."""
     lu, known = within_memory(factored_lu, A, DEFAULTS, request, LUFactor, True)
     return lu, None if known is None else partial(patterns.give, known)
 
@@ -307,7 +307,7 @@ def in_columns(A: Any) -> Any:
 def factored_lu(
     A: Any, arguments: tuple[Any, ...], request: Request, kind: type[LUFactor], borrow: bool = False
 ) -> tuple[LUFactor, Any]:
-    """`factored` for LU: where it can be, by one call of the engine."""
+    """`factored` for LU; by one call of the engine where possible."""
     if request.engine == AUTO:
         request = without_small(request, A.nnz)
     arguments = without_usual(arguments)

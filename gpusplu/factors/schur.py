@@ -1,17 +1,16 @@
-"""Schur complements: the factor of all unknowns but some, and what it leaves of the matrix on those.
+"""Schur complements: a factor of the interior unknowns, and the complement on the interface unknowns.
 
 With the unknowns of the interface, S, last,
 
     A = [A_II  A_IS]      S = A_SS - A_SI A_II^-1 A_IS,
         [A_SI  A_SS],
 
-and ``A x = b`` falls apart into a half of a solve with the interior, one with S that is left to the caller, and the
-other half with the interior (B. F. Smith, P. Bjorstad and W. Gropp, "Domain Decomposition", 1996).
+and ``A x = b`` splits into the first half of a solve with the interior, a solve with S by the caller, and the second
+half with the interior (B. F. Smith, P. Bjorstad and W. Gropp, "Domain Decomposition", 1996).
 
-Fronts eliminate the interior and leave S as their last front, so that it costs one factorization (`Eliminated`). On a
-device S is all that is taken from them, and the interior has a factor of its own beside that (`Solved`). Where the
-interior needs other pivots than fronts offer, or is so sparse that a few solves are faster, this factor solves for the
-columns of A_IS.
+Fronts eliminate the interior and leave S as their last front, at the cost of one factorization (`Eliminated`). On a
+device only S is taken from the fronts, and the interior has a separate factor (`Solved`). If the interior needs other
+pivots than fronts provide, or is so sparse that a few solves are faster, this factor solves for the columns of A_IS.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ from ..engines.processor import indefinite_by_name
 from ..typing import ArrayT, FactorT
 from .symbolic import Symbolic
 
-# ---- A matrix divided by an interface: which unknowns that is, and the four blocks
+# ---- A matrix divided by an interface: the unknowns and the four blocks
 
 
 class Block(NamedTuple):
-    """A part of the matrix: its pattern, and which canonical values of the whole are in it."""
+    """A block of the matrix: its pattern, and the positions of its values in the canonical values of the whole."""
 
     pattern: sp.csc_array
     entries: np.ndarray
@@ -98,29 +97,29 @@ def read_indices(indices: Any, n: int) -> np.ndarray:
     return given.astype(np.intp)
 
 
-# ---- How a Schur complement is made, by fronts or by solves, and the two halves of solves with it
+# ---- Computation of a Schur complement by fronts or by solves, and the two halves of solves with it
 
-COLUMNS_PER_SOLVE = 64  # columns of the interface that are solved for together
-MOST_STEPS = 10  # of refinement, as long as they help
+COLUMNS_PER_SOLVE = 64  # columns of the interface per solve
+MOST_STEPS = 10  # of refinement
 
 
 class Method(Protocol):
-    """How a Schur complement was made, and the two halves of solves with it.
+    """A Schur complement and the two halves of solves with it.
 
     Right-hand sides are (n, k) and Fortran-contiguous, of the dtype of the factor.
     """
 
     schur: np.ndarray
-    eliminated: bool  # fronts left it
+    eliminated: bool  # computed by fronts
 
     def condense(self, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What `expand` goes on from, and the right-hand sides of the interface."""
+        """Intermediate result for `expand`, and the right-hand sides of the interface."""
 
     def expand(self, b: np.ndarray, halfway: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
 
 class Eliminated:
-    """By fronts that left the interface (core/numeric/partial_factor.hpp)."""
+    """Schur complement by a partial factorization with fronts (core/numeric/partial_factor.hpp)."""
 
     eliminated = True
 
@@ -140,17 +139,17 @@ class Eliminated:
 
 
 class Solved:
-    """By solves with a factor of the interior, but for the complement where fronts have left that.
+    """Schur complement by solves with a factor of the interior, except for a complement that fronts have computed.
 
-    Errors of solves are small beside the largest entries of a solution. The rows of the interface may take the small
-    ones alone, so solutions for them are refined until what these rows take stays as it is.
+    Errors of solves are small relative to the largest entries of a solution. The rows of the interface may depend on
+    the small entries only, so solutions are refined until their product with these rows no longer changes.
     """
 
     def __init__(
         self, symbolic: SchurSymbolic, interior: Any, canonical: Any, left: Any = None, border: np.ndarray | None = None
     ):
-        """`canonical` and what was `left` may be on a device; `border`: values of A_IS, A_SI and A_SS, of `canonical`
-        unless given."""
+        """`canonical` and the complement `left` by fronts may be on a device; `border`: values of A_IS, A_SI and A_SS,
+        by default those of `canonical`."""
         self._symbolic, self._interior, self._canonical, self._given = symbolic, interior, canonical, border
         self.eliminated = left is not None and self._is_fit(left)
         self.schur = left if left is not None and self.eliminated else self._solved()
@@ -173,7 +172,7 @@ class Solved:
 
     @cached_property
     def _moduli(self) -> tuple[sp.csc_array, sp.csc_array]:
-        """Of the entries of A_II and A_SI."""
+        """Moduli of the entries of A_II and A_SI."""
         return abs(self._inner), abs(self._border[1])
 
     def _solved(self) -> np.ndarray:
@@ -187,8 +186,8 @@ class Solved:
         return schur
 
     def _is_fit(self, left: Any) -> bool:
-        """Whether a complement that fronts have left does to unknowns of one size what a solve with the interior does,
-        by the bounds that core/numeric/partial_factor.cpp has for its own."""
+        """Whether a complement by fronts agrees with a solve with the interior for unknowns of equal size, within the
+        bounds of core/numeric/partial_factor.cpp."""
         problem = self._symbolic.interior.parts()[0]
         if problem.cholesky or problem.options.pivoting == "static":
             return True
@@ -202,9 +201,9 @@ class Solved:
         return policy.is_accurate(float(abs(found).max() / (size.max() or 1)), float(rowwise))
 
     def _taken(self, b: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``x = A_II^-1 b`` and ``A_SI x``, which is to be accurate beside itself and the array `reference`.
+        """``x = A_II^-1 b`` and ``A_SI x``, accurate relative to itself and to the array `reference`.
 
-        Refined where a row of ``A_II x - b`` is not small beside its own terms, until a step leaves ``A_SI x`` as it is
+        Refined if a row of ``A_II x - b`` is not small relative to its terms, until a step does not change ``A_SI x``
         (R. D. Skeel, Math. Comp. 35 (1980), pages 817-832).
         """
         inner, below = self._inner, self._border[1]
@@ -244,8 +243,8 @@ class Solved:
 
 
 def known_answer(A: sp.csc_array, n: int) -> np.ndarray:
-    """Unknowns of one size and signs without a pattern, as core/numeric/known_answer.hpp has them for a matrix with
-    these values."""
+    """Unknowns of equal size with irregular signs, as in core/numeric/known_answer.hpp for a matrix with these
+    values."""
     extreme, largest = np.finfo(A.dtype).maxexp // 2, abs(A.data).max(initial=0)
     exponent = int(np.frexp(largest)[1]) - 1 if largest else 0
     entry = np.ldexp(1.0, -exponent // 2 if abs(exponent) > extreme else 0)
@@ -255,7 +254,7 @@ def known_answer(A: sp.csc_array, n: int) -> np.ndarray:
 
 
 class Condensed(NamedTuple):
-    """Of the right-hand sides that a thread condensed last: their shape and dtype, themselves, half of their solve."""
+    """The right-hand sides that a thread condensed last: shape and dtype, values, and the first half of their solve."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -263,7 +262,7 @@ class Condensed(NamedTuple):
     halfway: np.ndarray
 
     def as_complex(self) -> Condensed:
-        """The same of real right-hand sides whose imaginary parts are zero."""
+        """The same for real right-hand sides, with zero imaginary parts."""
         b, halfway = (
             np.asfortranarray(np.concatenate((one, np.zeros_like(one)), axis=1)) for one in (self.b, self.halfway)
         )
@@ -292,11 +291,11 @@ class SchurSymbolic(Generic[FactorT]):
     Attributes
     ----------
     shape : tuple of int
-        Of the whole matrix.
+        Shape of the whole matrix.
     indices : ndarray of int, shape (m,)
         The interface, in the caller's order.
     interior : Symbolic
-        Of the other unknowns, in ascending order.
+        Analysis of the other unknowns, in ascending order.
 
     See Also
     --------
@@ -337,7 +336,7 @@ class SchurSymbolic(Generic[FactorT]):
             _core.validate(self.whole, self._pattern.core)
 
     def _with_interface(self, canonical: np.ndarray) -> Any:
-        """The core's analysis of the whole matrix, whose last front is the interface; None where that is not to be."""
+        """The core's analysis of the whole matrix with the interface as last front; None if fronts are not used."""
         problem, analysis = self.interior.parts()
         core = analysis.core
         name, by_columns = self.interior.engine, core.method == "column"
@@ -352,7 +351,7 @@ class SchurSymbolic(Generic[FactorT]):
         return whole if not by_columns or self._pays(whole) else None
 
     def _pays(self, whole: Any) -> bool:
-        """Whether eliminating by fronts is predicted to take less than factoring by columns and solving."""
+        """Whether elimination by fronts is predicted to be faster than factoring by columns and solving."""
         problem, analysis = self.interior.parts()
         itemsize = problem.dtype.itemsize
         columns = predict(structure_of(analysis.core, problem.nnz, itemsize), costs_of())
@@ -382,7 +381,7 @@ class SchurSymbolic(Generic[FactorT]):
         return SchurFactor(self, values)
 
     def partial_factor(self, dtype: np.dtype) -> Any:
-        """Room for the fronts of the interior, which leave the complement; None where there are no such."""
+        """Memory for the fronts that compute the complement; None if fronts are not used."""
         if self.whole is None:
             return None
         problem, engine = self.interior.parts()[0], registry.named(self.interior.engine)
@@ -396,7 +395,7 @@ class SchurSymbolic(Generic[FactorT]):
 
     @property
     def size(self) -> int:
-        """Values that ``A.data`` had."""
+        """Number of values of ``A.data``."""
         return int(self._pattern.size)
 
     @property
@@ -418,7 +417,7 @@ class SchurFactor(Generic[FactorT]):
     ----------
     symbolic : SchurSymbolic
     shape : tuple of int
-        Of the whole matrix.
+        Shape of the whole matrix.
     dtype : dtype
 
     See Also
@@ -442,14 +441,14 @@ class SchurFactor(Generic[FactorT]):
         canonical = symbolic.canonical(values)
         self.dtype = canonical.dtype
         self._interior: Any = None
-        self._interior_version = 0  # of the values that it has to hold
+        self._interior_version = 0  # version of the values that it has to hold
         self._lost = False
         self._partial = symbolic.partial_factor(self.dtype)
         canonical = canonical.copy()  # it may be the caller's A.data
         self._hold(self._made(canonical), canonical, values)
 
     def _made(self, canonical: np.ndarray) -> Method:
-        """By fronts, as long as their pivots are fit, or by solves."""
+        """By fronts as long as their pivots are suitable, else by solves."""
         if self._has_halves:
             FACTORIZATIONS.add()
             with indefinite_by_name():
@@ -472,8 +471,8 @@ class SchurFactor(Generic[FactorT]):
         return values
 
     def _made_on_device(self, values: Any) -> tuple[Method, Any] | None:
-        """The same of values on the device that the factor is on, with canonical ones there; None where that cannot be
-        done."""
+        """The same for values on the device of the factor, with canonical values there; None where that is
+        impossible."""
         symbolic, interior = self.symbolic, self._interior
         made = self._partial.refactor(values, symbolic.entries, interior.stats.bytes)
         if made is None:
@@ -484,12 +483,12 @@ class SchurFactor(Generic[FactorT]):
         return Solved(symbolic, interior, canonical, left, matrix.to_host(some[inner:])), canonical
 
     def _stays_on_device(self, values: Any) -> bool:
-        """Whether values can be factored where they are: on the device."""
+        """Whether values on the device can be factored there."""
         known = matrix.is_cupy_array(values) and values.flags.c_contiguous and hasattr(self._partial, "refactor")
         return bool(known and values.shape == (self.symbolic.size,) and values.dtype == self.dtype)
 
     def _read(self, values: Any) -> np.ndarray:
-        """Canonical values on the host that nobody else has."""
+        """An unshared copy of the canonical values on the host."""
         return self.symbolic.canonical(values).astype(self.dtype, casting="safe", copy=True)
 
     def _hold(self, method: Method, canonical: Any, values: Any) -> None:
@@ -501,16 +500,16 @@ class SchurFactor(Generic[FactorT]):
         else:
             self._interior_version = self._interior.version
         if not method.eliminated:
-            self._partial = None  # pivots that were not fit once are not tried again
+            self._partial = None  # after unsuitable pivots fronts are not tried again
 
     @property
     def eliminated(self) -> bool:
-        """Whether fronts left the Schur complement; else it was made by solves with the factor of the interior."""
+        """Whether fronts computed the Schur complement; else solves with the factor of the interior did."""
         return self._method.eliminated
 
     @property
     def _has_halves(self) -> bool:
-        """The fronts that leave the complement can solve."""
+        """Whether the fronts that compute the complement can solve."""
         return hasattr(self._partial, "condense")
 
     @property
@@ -524,8 +523,8 @@ class SchurFactor(Generic[FactorT]):
 
     @property
     def interior(self) -> FactorT:
-        """Factor of the interior, LUFactor, CholeskyFactor or LDLFactor; where fronts left the Schur complement, it is
-        made when it is asked for."""
+        """Factor of the interior, LUFactor, CholeskyFactor or LDLFactor; if fronts computed the Schur complement, it is
+        made on first access."""
         if self._interior is None:
             self._interior = self.symbolic.interior.factor(self._inner())
             self._interior_version = self._interior.version
@@ -535,7 +534,7 @@ class SchurFactor(Generic[FactorT]):
         return interior
 
     def refactor(self, values: Any) -> None:
-        """New values on the same pattern, as ``refactor`` of any factor; if this raises, all is as before.
+        """New values on the same pattern, as ``refactor`` of any factor; if this raises, nothing has changed.
 
         Examples
         --------
@@ -558,7 +557,7 @@ class SchurFactor(Generic[FactorT]):
             self._lost = True
             if self._has_halves:
                 self._interior = None
-            if isinstance(error, Exception):  # else it is Ctrl-C, which has no time for that
+            if isinstance(error, Exception):  # not for Ctrl-C, which must not be delayed
                 with suppress(MemoryError):
                     self._recover()
             raise
@@ -571,11 +570,11 @@ class SchurFactor(Generic[FactorT]):
         return SchurFactor, (self.symbolic, values)
 
     def _recover(self) -> None:
-        """Factor the values held again. Where memory is too short the next who needs them does it."""
+        """Factor the values held again. If memory is short, the next call that needs the factor does it."""
         if self._lost and self._has_halves:
             self._partial.factor(self._canonical)
             self._lost = False
-        interior = self._interior  # it may hold others: the caller has it, and refactor ends among solves with new ones
+        interior = self._interior  # may hold other values: the caller or an interrupted refactor may have changed them
         if interior is not None and (self._lost or interior.version != self._interior_version):
             interior.refactor(self._inner())
             self._interior_version = interior.version
@@ -625,7 +624,7 @@ class SchurFactor(Generic[FactorT]):
     @overload
     def expand(self, y: ArrayT, rhs: ArrayT | None = None) -> ArrayT: ...
     def expand(self, y: Any, rhs: Any = None) -> Any:
-        """The solution of the whole system, of that of the interface.
+        """The solution of the whole system from the solution of the interface.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""spsolve: a matrix whose factor nobody keeps."""
+"""spsolve: solves without a factor that the caller keeps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..typing import ArrayT, PermcSpec, Progress, Verbose, Visible
 from .factor import LUFactor
 from .pipeline import in_columns, solve_single_use
 
-#: Classes whose objects are what SciPy makes of them.
+#: SciPy's own classes, not subclasses of them.
 COMPRESSED = frozenset((sp.csc_array, sp.csc_matrix, sp.csr_array, sp.csr_matrix))
 # Columns of a sparse right-hand side that are solved at a time.
 SPARSE_BLOCK = 32
@@ -60,7 +60,7 @@ def spsolve(
     permc_spec : optional
         As in :func:`splu`.
     use_umfpack : bool, optional
-        SciPy's; UMFPACK is never used.
+        As in SciPy; UMFPACK is never used.
     verbose, progress : optional
         As in :func:`splu`.
 
@@ -68,7 +68,7 @@ def spsolve(
     -------
     x : ndarray or sparse
         Shape (n,) where `b` is one column, else the shape of `b`; sparse, in A's class, where `b` is and has not
-        exactly one column. On the device if `A` or `b` is there.
+        exactly one column. On the device if `A` or `b` is.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def spsolve(
 
 
 def is_plain(A: Any, b: Any, use_umfpack: bool) -> bool:
-    """Whether there is nothing to read off the arguments before they are solved with, as in most calls."""
+    """Whether the arguments need no conversion before the solve, as in most calls."""
     return (
         type(A) in COMPRESSED
         and type(b) is np.ndarray
@@ -147,7 +147,7 @@ def is_plain(A: Any, b: Any, use_umfpack: bool) -> bool:
 
 
 def fits_on_device(A: Any, b: Any, use_umfpack: bool) -> bool:
-    """Whether a matrix on a device and right-hand sides are solved with as they are, but for a cast of `b`."""
+    """Whether a matrix on a device and right-hand sides need no conversion except a cast of `b`."""
     return (
         A.dtype in matrix.FLOATS
         and A.shape[0] == A.shape[1]
@@ -192,9 +192,9 @@ def solve_dense(A: Any, b: Any, permc_spec: Any) -> Any:
 
 
 def solve_stored(A: Any, b: Any, permc_spec: Any, request: Request) -> Any:
-    """One solve, wherever `b` is. CSR is factored as the CSC of its transpose.
+    """One solve with `b` on the host or a device. CSR is factored as the CSC of its transpose.
 
-    A matrix on a device is CSC or CSR: its values stay there as soon as its factor is there.
+    A matrix on a device is CSC or CSR. Its values stay on the device once its factor is there.
     """
     transposed, is_on_device = A.format == "csr", matrix.is_cupy(A)
 
@@ -237,7 +237,7 @@ def solve_sparse(A: Any, b: Any) -> Any:
 
 @cache
 def for_one_use(request: Request) -> Request:
-    """What ``engine="auto"`` means for a factor that nobody keeps."""
+    """``engine="auto"`` for a factor that is used once."""
     return request._replace(refactorizations=1) if request.engine == AUTO else request
 
 

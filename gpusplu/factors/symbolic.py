@@ -1,4 +1,4 @@
-"""Symbolic: what analysis found, as an object that factors any values on its pattern."""
+"""Symbolic: the result of an analysis, which factors any values on its pattern."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from ..plotting import SymbolicPlots
 
 
-#: The class of a factor by the kind of factorization; factor.py enters its own.
+#: Class of a factor by the kind of factorization; filled by factor.py.
 FACTORS: dict[str, Any] = {}
-#: The same of batches of them; batch.py enters its own.
+#: Class of a batch by the kind of factorization; filled by batch.py.
 BATCHES: dict[str, Any] = {}
 
 
 class Symbolic(Generic[FactorT, BatchT]):
     """Ordering, structure and engine for one sparsity pattern; made by :func:`gpusplu.analyze`.
 
-    Immutable, usable from several threads and picklable. One that was made for a GPU is taken to the CPU engine where
-    it is unpickled without a device.
+    Immutable, usable from several threads and picklable. An analysis for a GPU uses the CPU engine after it is
+    unpickled without a device.
 
     Attributes
     ----------
     n, nnz : int
         Order and number of entries of A.
     kind : {"lu", "cholesky", "ldlt"}
-        Of the factorization that it is for.
+        Kind of factorization.
     cholesky : bool
         For Hermitian positive definite matrices.
     method : {"column", "front"}
@@ -49,14 +49,15 @@ class Symbolic(Generic[FactorT, BatchT]):
     lnz : int
         Entries of L, the diagonal included.
     flops : float
-        Of one factorization [flop].
+        Operations of one factorization [flop].
     structural_rank : int
-        Fewer than `n` means that A is singular whatever its values are.
+        If it is less than `n`, A is singular for all values.
     engine : str
     seconds : dict
-        Of the phases that led here [s].
+        Seconds of the phases of the analysis [s].
     call : int
-        That analysed the pattern before and was remembered (:func:`gpusplu.cache_info` counts calls); 0 for this one.
+        Number of the call that made this analysis if it comes from the pattern cache (:func:`gpusplu.cache_info` counts
+        calls), else 0.
 
     See Also
     --------
@@ -76,7 +77,7 @@ class Symbolic(Generic[FactorT, BatchT]):
     def __init__(
         self, problem: Problem, choice: Choice, analysis: Analysis, call: int = 0, *, remembered: bool = False
     ):
-        """`remembered`: the problem has no values, and its engine finds the analysis there."""
+        """`remembered`: the problem has no values and already holds the analysis."""
         self.seconds, self.call = dict(problem.seconds), call
         if not remembered:
             problem = problem.without_values(choice.request)
@@ -105,10 +106,10 @@ class Symbolic(Generic[FactorT, BatchT]):
 
     @property
     def kind(self) -> Kind:
-        """Of the factorization that it is for: "lu", "cholesky" or "ldlt"."""
+        """Kind of factorization: "lu", "cholesky" or "ldlt"."""
         return self._problem.kind  # type: ignore[return-value]
 
-    if TYPE_CHECKING:  # what the core's analysis has
+    if TYPE_CHECKING:  # attributes of the core's analysis
         cholesky: bool
         column_levels: int
         flops: float
@@ -141,10 +142,10 @@ class Symbolic(Generic[FactorT, BatchT]):
         Parameters
         ----------
         values : array_like, shape (size,) or (nbatch, size), or sparse matrix
-            In the order of ``A.data`` of the matrix that was analysed, or a matrix with the same pattern. Of two
-            dimensions: a system a row.
+            In the order of ``A.data`` of the matrix that was analysed, or a matrix with the same pattern. With two
+            dimensions: one system per row.
         errors : {"flag", "raise"}, optional
-            Of a batch: systems that cannot be factored are flagged (`BatchedLUFactor.status`), or raise.
+            For a batch: systems that cannot be factored are flagged (`BatchedLUFactor.status`), or raise.
 
         Returns
         -------
@@ -158,7 +159,7 @@ class Symbolic(Generic[FactorT, BatchT]):
             ``Factor is exactly singular``.
         NotPositiveDefiniteError
         BatchError
-            Systems of a batch cannot be factored, with ``errors="raise"``; says which.
+            Systems of a batch cannot be factored, with ``errors="raise"``; the message lists them.
 
         See Also
         --------
@@ -208,20 +209,20 @@ class Symbolic(Generic[FactorT, BatchT]):
         return batch
 
     def again(self, call: int, seconds: float, options: Options) -> Self:
-        """The same for another call that found it, after `seconds`, with its own threshold for pivots."""
+        """This analysis for a later call that took `seconds` to find it, with the threshold of its options."""
         found = type(self)(self._problem.with_options(options), self._choice, self._analysis, call)
         found.seconds = {"canonicalize": seconds, "analyze": 0.0}
         return found
 
     def compatible_with(self, canonical: np.ndarray) -> Symbolic:
-        """Itself; where the values analysed were singular by their zeros, an analysis of these values."""
+        """Itself; if the analysed values were structurally singular, an analysis of these values."""
         if self._analysis.core.structural_rank == self.n:
             return self
         problem = self._problem
         return analyze_problem(Problem(problem.pattern, canonical, problem.kind, problem.options, self._choice.request))
 
     def migrated_to(self, other: Symbolic) -> Symbolic:
-        """What another engine made of the same pattern, with the threshold for pivots that this one has."""
+        """The analysis `other` of the same pattern for another engine, with the pivot threshold of this one."""
         if self._analysis is other._analysis:
             return self
         options = self._problem.options
@@ -232,7 +233,7 @@ class Symbolic(Generic[FactorT, BatchT]):
         return found
 
     def parts(self) -> tuple[Problem, Analysis]:
-        """What engines know of the pattern: for those who ask them about it."""
+        """Problem and analysis, as engines take them."""
         return self._problem, self._analysis
 
     @property
@@ -244,11 +245,11 @@ class Symbolic(Generic[FactorT, BatchT]):
 
     @property
     def choice(self) -> Choice:
-        """The engine, why it, and what was predicted."""
+        """The engine, the reason for it, and the predictions."""
         return self._choice
 
     def make(self, canonical: np.ndarray) -> Any:
-        """The engine's factor of canonical values, shape (nnz,); with mixed precision one around it."""
+        """The engine's factor of canonical values, shape (nnz,); with mixed precision a wrapper of it."""
         engine = registry.named(self.engine)
         make = mixed_factor if self._problem.options.precision == "mixed" else type(engine).factor
         return make(engine, self._problem, self._analysis, canonical)
@@ -275,9 +276,9 @@ def analyze_problem(problem: Problem) -> Symbolic:
 def restore_symbolic(
     pattern: Any, dtype: Any, kind: Any, options: Any, choice: Any, core: Any, seconds: Any
 ) -> Symbolic:
-    """A Symbolic of its parts, for the CPU engine where its device is not there.
+    """A Symbolic from its pickled parts; uses the CPU engine if its device is unavailable.
 
-    The core has checked the pattern and the analysis, each by itself (core/matrix/validate.hpp and
+    The core has checked the pattern and the analysis separately (core/matrix/validate.hpp and
     core/analysis/validate.hpp).
 
     Raises
@@ -312,7 +313,7 @@ def restore_symbolic(
 
 
 def available_choice(choice: Choice) -> Choice:
-    """The choice, or the CPU engine where its device is not there."""
+    """The choice, or the CPU engine if its device is unavailable."""
     if not registry.named(choice.engine).on_device:
         return choice
     from ..cuda import devices, several

@@ -1,4 +1,4 @@
-"""The factors themselves as SciPy's matrices, and solves with one of them: what factors are besides solves with A."""
+"""Triangular factors as SciPy's matrices, and solves with a single one of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MadeT = TypeVar("MadeT")
 
 
 class Kept(NamedTuple):
-    """What was made of an engine's factor of these values."""
+    """An object made from an engine's factor of these values."""
 
     made: Any
     version: int
@@ -36,10 +36,10 @@ class Triangles:
     _core: Any
     _dtype: np.dtype
     _lower: Kept | None
-    _order: tuple[ndarray, ndarray] | None  # of the pivots that these triangles are of
-    _pair: Kept | None  # both, of LDL^T in place of LU
+    _order: tuple[ndarray, ndarray] | None  # permutations of the pivots of these triangles
+    _pair: Kept | None  # L and U made from LDL^T
     _upper: Kept | None
-    _names = "L and U"  # of those whose product is A
+    _names = "L and U"  # the factors, for warnings
     shape: Any
     version: int
 
@@ -49,8 +49,8 @@ class Triangles:
         return self._keep("_lower", lambda: self._triangle(self._core.lower()))
 
     def _keep(self, name: str, make: Callable[[], MadeT]) -> MadeT:
-        """What was made of the values held, or is made now; while they change in another thread nothing is kept for
-        later."""
+        """The object kept for the current values, else a new one. Nothing is kept while another thread may change the
+        values."""
         version, core, kept = self.version, self._core, getattr(self, name)
         if kept is None or kept.version != version or kept.core is not core or self._may_change:
             kept = Kept(make(), version, core)
@@ -60,7 +60,7 @@ class Triangles:
 
     @property
     def _may_change(self) -> bool:
-        """Whether graphs of the caller's may have given it other values."""
+        """Whether the caller's graphs may have changed the values."""
         return bool(getattr(self._core, "captured", False))
 
     def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
@@ -76,7 +76,7 @@ class Triangles:
             warn(what, RuntimeWarning)
 
     def _solve_with(self, triangle: sp.csc_array, lower: bool, rhs: Any, trans: str) -> Any:
-        """Solve with the lower or the upper factor, as it is taken out."""
+        """Solve with the extracted lower or upper factor."""
         if matrix.is_cupy(rhs):
             return matrix.to_device(self._solve_with(triangle, lower, rhs.get(), trans))
         ptr, ind = triangle.indptr.astype(np.int64), triangle.indices.astype(np.int32)
@@ -90,13 +90,13 @@ class Triangles:
 
 
 class LUTriangles(Triangles):
-    """``Pr A Pc = L U``, so ``solve(b)`` is ``apply_Pc(solve_U(solve_L(apply_Pr(b))))`` but for refinement."""
+    """``Pr A Pc = L U``, so ``solve(b)`` is ``apply_Pc(solve_U(solve_L(apply_Pr(b))))`` up to refinement."""
 
     __slots__ = ()
 
     @property
     def _is_ldlt(self) -> bool:
-        """Whether the values were symmetric and factored by LDL^T: L and U are made of it when they are asked for."""
+        """Whether the values were symmetric and factored by LDL^T: L and U are made from it on request."""
         core = self._core
         return bool(getattr(core, "symbolic_of_triangles", core.symbolic).kind == "ldlt")
 
@@ -123,7 +123,7 @@ class LUTriangles(Triangles):
         return self._keep("_pair", lambda: triangles_of(self._triangle(self._core.lower()), self._block_pivots))
 
     def _forget_other_pivots(self) -> None:
-        """A solve may have chosen pivots anew, which `perm_r` and `perm_c` are of from then on."""
+        """Drop kept triangles if a solve has repeated the pivoting, which changes `perm_r` and `perm_c`."""
         order = self._gather_rows, self._core.col_perm
         if self._order is None or not all(map(np.array_equal, self._order, order)):
             self._lower = self._upper = self._pair = None
@@ -188,7 +188,7 @@ class LUTriangles(Triangles):
         return self._solve_with(self.U, False, rhs, trans)
 
     def apply_Pr(self, rhs: ArrayT) -> ArrayT:
-        """``Pr @ rhs``: the rows of A as L has them.
+        """``Pr @ rhs``: rows of A in the order of L.
 
         See Also
         --------
@@ -206,7 +206,7 @@ class LUTriangles(Triangles):
         return permuted(rhs, self._gather_rows)
 
     def apply_Pc(self, x: ArrayT) -> ArrayT:
-        """``Pc @ x``: the columns of U as A has them.
+        """``Pc @ x``: columns of U in the order of A.
 
         See Also
         --------
@@ -223,12 +223,12 @@ class LUTriangles(Triangles):
 
 
 class SymmetricTriangle(Triangles):
-    """Parts of a solve with scikit-sparse's names, of factors with one triangle."""
+    """Parts of a solve of factors with one triangle, under scikit-sparse's names."""
 
     __slots__ = ()
     hermitian = True
 
-    if TYPE_CHECKING:  # what factors have
+    if TYPE_CHECKING:  # attributes of factors
 
         @property
         def perm(self) -> NDArray[np.int32]: ...
@@ -310,7 +310,7 @@ class SymmetricTriangle(Triangles):
 
 
 class LDLTriangle(SymmetricTriangle):
-    """``A[perm][:, perm] = L D L^H``, so ``solve(b)`` is ``apply_Pt(solve_Lt(solve_D(solve_L(apply_P(b)))))`` but for
+    """``A[perm][:, perm] = L D L^H``, so ``solve(b)`` is ``apply_Pt(solve_Lt(solve_D(solve_L(apply_P(b)))))`` up to
     refinement."""
 
     __slots__ = ()
@@ -336,7 +336,7 @@ class LDLTriangle(SymmetricTriangle):
         """
         if matrix.is_cupy(rhs):
             return matrix.to_device(self.solve_D(rhs.get()))
-        _ = self.L  # or there are no pivots
+        _ = self.L  # raises if there are no pivots
         d, e = self._core.pivots()
 
         def solve(b: ndarray, op: int) -> ndarray:
@@ -364,12 +364,12 @@ class CholeskyTriangle(SymmetricTriangle):
         return perm
 
     def sample(self, z: Any) -> Any:
-        """A Gaussian vector with covariance ``A^-1``, of one with independent entries of variance 1.
+        """A Gaussian vector with covariance ``A^-1`` from one with independent entries of variance 1.
 
         Parameters
         ----------
         z : ndarray, shape (n,) or (n, k)
-            ``numpy.random.Generator.standard_normal`` makes such.
+            For example from ``numpy.random.Generator.standard_normal``.
 
         Returns
         -------

@@ -30,8 +30,8 @@ class UpdatedFactor:
     """Solves with ``A + U V^H`` by the factor of A and a dense one of the capacitance matrix ``I + V^H A^-1 U``.
 
     Made by :meth:`LUFactor.updated` (W. W. Hager, "Updating the inverse of a matrix", SIAM Review 31, 1989). Solutions
-    are measured with the residual of the updated matrix, and refined, as those of other factors. Where that is not
-    enough, as U V^H is so large that A's digits are lost beside it, a new factor of A bordered by U and V solves.
+    are checked with the residual of the updated matrix and refined, as those of other factors. If that is not enough,
+    because U V^H is so large that digits of A are lost in the sum, a new factor of A bordered by U and V solves.
 
     Attributes
     ----------
@@ -164,8 +164,8 @@ class UpdatedFactor:
     ) -> tuple[np.ndarray, tuple[float, float]]:
         """b - op(A + U V^H) x, and the backward errors, normwise and by rows.
 
-        By rows as Arioli, Demmel and Duff have it (SIMAX 10, 1989): where all terms of a row are no more than rounding
-        errors beside its norm and that of x, they are measured beside these.
+        By rows as in Arioli, Demmel and Duff (SIMAX 10, 1989): if all terms of a row are no more than rounding errors
+        relative to its norm and that of x, the error is measured relative to these norms.
         """
         A = (self._A, self._A.T, self._A.conj().T)[trans]
         left, right = ((self._U, self._V.conj().T), (self._V.conj(), self._U.T), (self._V, self._U.conj().T))[trans]
@@ -184,7 +184,7 @@ class UpdatedFactor:
         return r, (normwise, float((np.abs(r) / np.where(terms == 0, 1, terms)).max(initial=0.0)))
 
     def _refined(self, b: np.ndarray, trans: int) -> np.ndarray:
-        """Measured and refined by the rules of all factors."""
+        """Checked and refined by the accuracy policy of all factors."""
         held = [self._solve_unrefined(b, trans)]
 
         def measure(by_rows: bool) -> tuple[float, float]:
@@ -266,7 +266,7 @@ class UpdatedFactor:
 
 
 def version_of(factor: Any) -> tuple[int, int]:
-    """Changes with the values held, by graphs of the caller's too."""
+    """Version of the values held; graphs of the caller change it too."""
     return factor.version, int(getattr(factor._core, "n_deferred", 0))
 
 

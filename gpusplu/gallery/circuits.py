@@ -57,11 +57,11 @@ def rlc_mesh(rows: int, cols: int, *, inductive: float = 0.5, step: float = 1e-1
 
 
 def rlc_lines(rows: int, cols: int, sections: int, *, step: float = 1e-11, seed: int = 0) -> csc_array:
-    """MNA matrix of a mesh whose every branch is a line of RLC sections, with voltage sources at its corners.
+    """MNA matrix of a mesh with a line of RLC sections in every branch and voltage sources at its corners.
 
     A section is a resistor and an inductor in series, and a capacitor at each of its ends. A step of backward Euler
-    replaces the inductor by a resistor of ``L / step`` beside a source of the last current, the capacitor by one of
-    ``step / C`` beside a source of the last voltage. Their stamps, with branch currents solved for:
+    replaces the inductor by a resistor of ``L / step`` and a source of the last current, the capacitor by a resistor of
+    ``step / C`` and a source of the last voltage. Their stamps, with branch currents as unknowns:
 
     - node k: ``C / step v_k + i_out - i_in = C / step v_k(last)``
     - current from a to b: ``i - g (v_a - v_b) = g L / step i(last)`` with ``g = 1 / (R + L / step)``
@@ -74,8 +74,8 @@ def rlc_lines(rows: int, cols: int, sections: int, *, step: float = 1e-11, seed:
     sections : int
         Of each line.
     step : float
-        Time step [s]. A wave passes a section in about 30 ps. Longer steps make ``1`` and ``g`` beside the diagonal the
-        larger pivots, and with those errors grow from section to section.
+        Time step [s]. A wave passes a section in about 30 ps. With longer steps the off-diagonal entries ``1`` and
+        ``g`` become the larger pivots, and then errors grow from section to section.
     seed : int
         Of component values.
 
@@ -83,7 +83,7 @@ def rlc_lines(rows: int, cols: int, sections: int, *, step: float = 1e-11, seed:
     -------
     csc_array
         Symmetric in pattern, not in values; ``rows * cols`` rows, ``2 * sections - 1`` more for each branch of the mesh
-        and one for each corner. Three entries a row but for the nodes of the mesh.
+        and one for each corner. Three entries per row except for the nodes of the mesh.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def solved_branch(a: Index, b: Index, current: Index, value: NDArray[np.float64]
 
 
 def grounded_source(node: Index, current: Index) -> Stamp:
-    """Voltage sources between nodes and ground: nothing on the diagonal."""
+    """Voltage sources between nodes and ground, with zeros on the diagonal."""
     one = np.ones(current.size)
     return np.concatenate([node, current]), np.concatenate([current, node]), np.concatenate([one, one])
 

@@ -21,7 +21,7 @@ def poisson(*shape: int) -> csc_array:
     Returns
     -------
     csc_array
-        Symmetric positive definite, ``2 * len(shape)`` on the diagonal and -1 beside it.
+        Symmetric positive definite, ``2 * len(shape)`` on the diagonal and -1 off it.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def star(ndim: int) -> list[Offset]:
 
 
 def from_stencil(shape: Sequence[int], offsets: Sequence[Offset], blocks: NDArray[np.float64]) -> csc_array:
-    """Assemble a matrix whose block row of grid point p holds ``blocks[k, p]`` in the column of ``p + offsets[k]``.
+    """Assemble a matrix with ``blocks[k, p]`` in the block row of grid point p and the column of ``p + offsets[k]``.
 
     Parameters
     ----------

@@ -174,7 +174,7 @@ def product_of(factors: list[sparray]) -> sparray:
 
 
 def canonical(A: sparray) -> csc_array:
-    """A, of which the upper triangle counts, in compressed columns: symmetric to the last bit."""
+    """The upper triangle of A and its mirror image in compressed columns: symmetric to the last bit."""
     upper = triu(A, format="csc")
     both = csc_array(upper + triu(A, 1, format="csc").T)
     both.sum_duplicates()

@@ -1,4 +1,4 @@
-"""A nonlinear circuit with a fixed pattern: what a circuit simulator hands to its solver at every Newton step.
+"""A nonlinear circuit with a fixed pattern: the systems of a circuit simulator's Newton steps.
 
 The devices are smooth models of their kind, not of a process: a diode with its exponential continued as a straight
 line where it would overflow, and the symmetric transistor of Enz, Krummenacher and Vittoz (Analog Integrated Circuits

@@ -1,10 +1,10 @@
-"""install, uninstall and enabled: code that was written for SciPy or CuPy, unchanged, with our solvers.
+"""install, uninstall and enabled: run code written for SciPy or CuPy with gpusplu's solvers, unchanged.
 
-They have no entry point for sparse direct solvers, so splu, spsolve and factorized of scipy.sparse.linalg and of
-cupyx.scipy.sparse.linalg get another body. They stay the objects that they are: whoever holds one, as a name in a
-module, a default argument, an attribute of a class, in a closure or a partial, from before or from now on, calls what
-is there at that time. The body calls the function as it was made, of which a copy is kept (_scipy.py), unless gpusplu
-is active in the calling context. CuPy's get theirs once somebody else has imported them (_cupyx.py).
+SciPy and CuPy have no entry point for sparse direct solvers, so gpusplu replaces the bodies of splu, spsolve and
+factorized of scipy.sparse.linalg and of cupyx.scipy.sparse.linalg. The function objects stay the same, so every
+reference, older or newer (a name in a module, a default argument, an attribute of a class, a closure or a partial),
+calls the current body. Unless gpusplu is active in the calling context, the new body calls a copy of the original
+function (common/scipy_names.py). CuPy's functions are replaced once other code has imported them (cupyx_names.py).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from . import cupyx_names as _cupyx
 
 
 class Scope:
-    """What holds in a context while this object lives and is not over: calls reach gpusplu, or do not.
+    """Whether calls reach gpusplu in a context, as long as this object lives and is not over.
 
-    A context knows its scopes by weak references. A generator may be closed in another context than it was entered in,
-    where the variable of the first cannot be set, and whoever is interrupted may never come to close anything.
+    A context refers to its scopes by weak references: a generator may be closed in another context than the one it was
+    entered in, where the variable of the first cannot be set, and interrupted code may never close its scope.
     """
 
     __slots__ = ("__weakref__", "active", "over")
@@ -36,21 +36,21 @@ class Scope:
         self.active, self.over = active, False
 
     def begin(self) -> None:
-        """From now on, in this context."""
+        """Start the scope in this context."""
         _scopes.set((weakref.ref(self), without_ended(_scopes.get())))
 
     def end(self) -> None:
-        """In all contexts. This one forgets it, if it is the same."""
+        """End the scope in all contexts, and remove it from the current one."""
         self.over = True
         _scopes.set(without_ended(_scopes.get()))
 
 
-#: Scopes of a context, the innermost first: a reference and those outside.
+#: Scopes of a context, the innermost first: a reference and the outer scopes.
 Scopes = tuple[weakref.ref[Scope], Any] | None
 
 
 def without_ended(scopes: Scopes) -> Scopes:
-    """From the innermost scope on that holds."""
+    """The scopes from the innermost active one outwards."""
     while scopes is not None:
         scope = scopes[0]()
         if scope is not None and not scope.over:
@@ -59,7 +59,7 @@ def without_ended(scopes: Scopes) -> Scopes:
     return scopes
 
 
-if "_holders" not in globals():  # else this module is loaded again, and what it did before still holds
+if "_holders" not in globals():  # else the module is reloaded and keeps its state
     _scopes: ContextVar[Scopes] = ContextVar("gpusplu_enabled", default=None)
     _lock = RLock()
     _installed = False
@@ -69,7 +69,7 @@ if "_holders" not in globals():  # else this module is loaded again, and what it
 
 
 def _reset_lock() -> None:
-    """In a forked child: a thread that is not there may hold it."""
+    """Replace the lock in a forked child, where a thread that does not exist may hold it."""
     global _lock
     _lock = RLock()
 
@@ -78,9 +78,9 @@ os.register_at_fork(after_in_child=_reset_lock)
 
 
 def install() -> None:
-    """Make splu, spsolve and factorized of scipy.sparse.linalg ours, in all threads, until :func:`uninstall`.
+    """Replace splu, spsolve and factorized of scipy.sparse.linalg by gpusplu's in all threads, until :func:`uninstall`.
 
-    And those of cupyx.scipy.sparse.linalg: now if that is imported, else when somebody imports it.
+    The functions of cupyx.scipy.sparse.linalg are replaced too: now if it is imported, else after its import.
 
     See Also
     --------
@@ -99,7 +99,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Give SciPy and CuPy their functions back. Does nothing if :func:`install` was not called.
+    """Restore the functions of SciPy and CuPy. Does nothing if :func:`install` was not called.
 
     See Also
     --------
@@ -135,16 +135,16 @@ def enabled() -> Enabled:
 
 
 class Enabled(Uninterrupted, ContextDecorator):
-    """What enabled() returns: for one ``with`` block, or to decorate a function with."""
+    """Result of enabled(): a context manager for one ``with`` block, or a decorator."""
 
     _scope: Scope | None = None  # within the block
 
     def _recreate_cm(self) -> Enabled:
-        """For each call of a function that is decorated."""
+        """A new object for each call of a decorated function."""
         return Enabled()
 
     def begin(self) -> None:
-        """Hold SciPy's functions."""
+        """Replace the functions and start the scope."""
         if self._scope is not None:
             raise RuntimeError("this enabled() is in use: call it again for another with block")
         self._scope, self.dropped = Scope(True), _restore_free
@@ -157,7 +157,7 @@ class Enabled(Uninterrupted, ContextDecorator):
             raise
 
     def end(self) -> None:
-        """In any context and thread, once or more often."""
+        """End the scope; may be called in any context and thread, and more than once."""
         if self._scope is not None:
             self._scope.end()
             _holders.discard(self)
@@ -166,7 +166,7 @@ class Enabled(Uninterrupted, ContextDecorator):
 
 
 def is_active() -> bool:
-    """Whether a call made here and now through SciPy's or CuPy's names would reach gpusplu."""
+    """Whether a call of SciPy's or CuPy's functions in this context reaches gpusplu."""
     scopes = _scopes.get()
     while scopes is not None:
         scope = scopes[0]()
@@ -191,16 +191,16 @@ def _is_held() -> bool:
 
 
 def _replace_held() -> None:
-    """Give functions that somebody holds our bodies; those that have them keep them."""
+    """Replace the bodies of the functions while install() or an enabled() is in effect, unless already replaced."""
     _replace_now()
-    if _cupyx.wait_for_import():  # of another thread, which began before we watched
+    if _cupyx.wait_for_import():  # by another thread, begun before `_watch` was active
         _replace_now()
 
 
 def _replace_now() -> None:
     if not _is_held():
         return
-    # Without the lock: a thread that imports may collect garbage, Enabled among it.
+    # Import without the lock: a garbage collection during the import may delete an Enabled.
     from . import compat
 
     gpusplu_function: dict[FunctionType, Callable[..., Any]] = {
@@ -218,7 +218,7 @@ def _replace_now() -> None:
 
 
 def _restore_free() -> None:
-    """Give all functions their bodies back if nobody holds them."""
+    """Restore all functions unless install() or an enabled() is in effect."""
     with _lock:
         if not _is_held():
             for function in _replaced:
@@ -227,7 +227,7 @@ def _restore_free() -> None:
 
 
 def _lazy(name: str) -> Callable[..., Any]:
-    """Our function for one of CuPy's, from a module that imports CuPy: not before it is called."""
+    """gpusplu's function for one of CuPy's. Its module imports CuPy, so it is imported at the first call."""
 
     def gpusplu_function(*args: Any, **kwargs: Any) -> Any:
         from . import compat_cupyx
@@ -238,7 +238,7 @@ def _lazy(name: str) -> Callable[..., Any]:
 
 
 def _body(*args: Any, _gpusplu: tuple[Callable[..., Any], ...], **kwargs: Any) -> Any:
-    """What is called in the place of a function of SciPy's or CuPy's."""
+    """New body of a function of SciPy or CuPy."""
     active, gpusplu_function, peer_function, original = _gpusplu
     if active():
         return gpusplu_function(peer_function, *args, **kwargs)
@@ -246,7 +246,7 @@ def _body(*args: Any, _gpusplu: tuple[Callable[..., Any], ...], **kwargs: Any) -
 
 
 def _bypassing(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`original`, and what it calls as it was made too: CuPy's splu wraps what SciPy's returns, and nothing else."""
+    """`original` with gpusplu inactive: CuPy's splu wraps the result of SciPy's splu and requires its type."""
 
     def peer_function(*args: Any, **kwargs: Any) -> Any:
         scope = Scope(False)
@@ -260,10 +260,10 @@ def _bypassing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _replace(function: FunctionType, original: FunctionType, gpusplu_function: Callable[..., Any]) -> None:
-    """Give a function another body than `original`, its copy; its signature is still read off that.
+    """Replace the body of a function. `original` is its copy and still provides the signature.
 
-    Threads may call it meanwhile, so what the new body needs comes first and goes last: an argument by keyword that
-    nobody passes, and which the old body does not look at.
+    Other threads may call the function meanwhile. So the data of the new body, a keyword-only argument that callers do
+    not pass and the old body ignores, is added first and removed last.
     """
     parts = (is_active, gpusplu_function, _bypassing(original), original)
     function.__kwdefaults__ = {**(original.__kwdefaults__ or {}), "_gpusplu": parts}
@@ -271,7 +271,7 @@ def _replace(function: FunctionType, original: FunctionType, gpusplu_function: C
     function.__code__ = _body.__code__.replace(
         co_name=function.__name__,
         co_qualname=function.__qualname__,
-        co_freevars=original.__code__.co_freevars,  # as many as the function has cells
+        co_freevars=original.__code__.co_freevars,  # must match the number of cells of the function
     )
 
 

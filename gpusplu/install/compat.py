@@ -1,7 +1,7 @@
-"""What the stubs of install() call: our solvers with SuperLU's strictness, and SciPy's own where input is not for us.
+"""Functions that replace SciPy's: gpusplu's solvers with SuperLU's strictness, and SciPy's for unsupported input.
 
 SciPy's callers rely on more than results: a complex right-hand side of a real factor raises, the permutations hold a
-reference to their factor, and NaN or Inf in A is not an error of its own.
+reference to their factor, and NaN or Inf in A has no separate error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..factors.pipeline import factor_lu
 
 
 class SuperLUFactor(LUFactor):
-    """LUFactor that behaves as scipy.sparse.linalg.SuperLU in every detail that SciPy's tests look at."""
+    """LUFactor that behaves like scipy.sparse.linalg.SuperLU in every detail that SciPy's tests check."""
 
     __slots__ = ("_as_scipys",)
 
@@ -51,7 +51,7 @@ class SuperLUFactor(LUFactor):
         fits = not isinstance(rhs, np.ndarray) or rhs.dtype == self._dtype or np.can_cast(rhs.dtype, self._dtype)
         if not fits:
             check_trans(trans)
-            if 0 < rhs.ndim < 3:  # else that is what SciPy finds first
+            if 0 < rhs.ndim < 3:  # else SciPy reports the dimension first
                 rhs.astype(self._dtype, casting="safe")
         return super()._solve_any(rhs, trans)
 
@@ -68,12 +68,12 @@ class SuperLUFactor(LUFactor):
 
 @cache
 def triangle_kind() -> type:
-    """What L and U of the SciPy that is there are: csc_matrix in SciPy 1.13, of which ``L * U`` is the product."""
+    """Class of L and U in the installed SciPy: csc_matrix in SciPy 1.13, for which ``L * U`` is the matrix product."""
     return type(scipys("splu")(sp.csc_array(np.ones((1, 1)))).L)
 
 
 class Owner:
-    """Lends the memory of an array and holds a reference to an object besides."""
+    """Exposes the memory of an array and holds a reference to another object."""
 
     __slots__ = ("__array_interface__", "references")
 
@@ -83,7 +83,7 @@ class Owner:
 
 
 def owned(array: np.ndarray, owner: object) -> np.ndarray:
-    """`array` as one that keeps `owner` alive."""
+    """An array with the same memory that keeps `owner` alive."""
     return np.asarray(Owner(array, owner))
 
 
@@ -131,10 +131,10 @@ def spsolve(original: Callable[..., Any], A: Any, b: Any, permc_spec: Any = None
 
 
 def in_columns(A: Any) -> Any:
-    """`A` as CSC: we have warned about its format, and SciPy would again."""
+    """`A` as CSC: gpusplu has warned about its format already, and SciPy would warn again."""
     return A if sp.issparse(A) and A.format == "csc" else sp.csc_array(A)
 
 
 def is_foreign(A: Any) -> bool:
-    """Whether SciPy is to answer: its functions have ways of their own with these."""
+    """Whether to leave `A` to SciPy, which treats such arrays in its own manner."""
     return matrix.is_cupy(A) or matrix.is_pydata(A)

@@ -1,6 +1,6 @@
-"""What install() puts in the place of cupyx's functions: our solvers for what these take, themselves for all else.
+"""Functions that replace cupyx's: gpusplu's solvers for input that cupyx accepts, cupyx's functions for the rest.
 
-So refusals and their order are those of the CuPy that is installed, as is what singular and non-finite matrices give.
+So errors, their order, and results of singular and non-finite matrices are those of the installed CuPy.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ..factors.pipeline import factor_lu
 
 
 class SuperLU(CupysSuperLU):  # type: ignore[misc]
-    """A factor of ours as one of CuPy's SuperLU.
+    """A factor of gpusplu with the interface of CuPy's SuperLU.
 
-    Triangles and permutations, which CuPy's own solves go by, are brought to the device when they are asked for.
+    Triangles and permutations, which CuPy's own solves use, are copied to the device on first access.
     """
 
     def __init__(self, factor: LUFactor):
@@ -110,10 +110,10 @@ def is_supported(A: Any) -> bool:
 
 
 def is_rhs(b: Any, n: int) -> bool:
-    """Whether `b` holds right-hand sides that CuPy's functions take; subclasses of its array are left to these."""
+    """Whether `b` holds right-hand sides that CuPy's functions accept; subclasses of its array are left to CuPy."""
     return type(b) is cupy.ndarray and b.ndim in (1, 2) and b.shape[0] == n and b.size > 0
 
 
 def on_device() -> Request:
-    """What is asked of the choice of an engine."""
+    """Request for the choice of an engine."""
     return automatic()._replace(on_device=True)

@@ -1,4 +1,4 @@
-"""CuPy's functions that install() is about, found without importing CuPy, and a watch for somebody else's import."""
+"""CuPy's functions that install() replaces, found without an import of CuPy, and a hook for imports by other code."""
 
 from __future__ import annotations
 
@@ -16,48 +16,48 @@ MODULE = "cupyx.scipy.sparse.linalg"
 
 
 def functions() -> dict[str, FunctionType]:
-    """Those that are there now by name, under whatever somebody has wrapped around them."""
+    """The functions imported so far, by name, without wrappers of other code."""
     found = namespace()
     made = {name: unwrap(found[name], stop=is_cupys) for name in NAMES if callable(found.get(name))}
     return {name: function for name, function in made.items() if is_cupys(function)}
 
 
 def is_cupys(function: Any) -> bool:
-    """Whether CuPy made it, as a function whose body can be another."""
+    """Whether it is a Python function of CuPy, with a replaceable body."""
     return isinstance(function, FunctionType) and function.__globals__.get("__name__", "").partition(".")[0] == "cupyx"
 
 
 def namespace() -> dict[str, Any]:
-    """Of the module, as far as it is there; one that is to be loaded when it is used is not woken."""
+    """Namespace of the module as far as it is loaded; a lazy module is not loaded."""
     module = sys.modules.get(MODULE)
     return object.__getattribute__(module, "__dict__") if isinstance(module, ModuleType) else {}
 
 
 def wait_for_import() -> bool:
-    """Return when no other thread is in the middle of importing the module, and whether one was."""
+    """Wait for an import of the module in another thread; returns whether there was one."""
     if not getattr(namespace().get("__spec__"), "_initializing", False):
         return False
-    with suppress(Exception):  # that thread's, too
+    with suppress(Exception):  # the other thread gets the same exception
         import_module(MODULE)
     return True
 
 
 class Watch:
-    """A finder of modules that finds none itself, and says when the module has been imported or loaded again."""
+    """A module finder that finds no modules itself and reports when the module has been imported or reloaded."""
 
     def __init__(self, imported: Callable[[], None]):
         self._imported = imported
 
     def begin(self) -> None:
-        """Be there from now on; to be called by one thread at a time.
+        """Add the finder; callers must call this from one thread at a time.
 
-        A finder is not taken away again: a thread that goes through the list at that moment would miss the next one.
+        The finder is never removed: a thread that iterates over the list at that moment would skip the next finder.
         """
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """What the finders after this one find, with a loader that tells."""
+        """The spec that the later finders find, with a loader that reports."""
         if name != MODULE or self not in sys.meta_path:
             return None
         for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
@@ -71,7 +71,7 @@ class Watch:
 
 
 class Loader:
-    """Another loader, and what is to be done after it."""
+    """Wraps another loader and calls a function after it."""
 
     def __init__(self, loader: Any, loaded: Callable[[], None]):
         self._loader, self._loaded = loader, loaded

@@ -7,25 +7,24 @@
 >>> solve = gpusplu.jax.factorized(A)
 >>> sign, logabsdet = gpusplu.jax.slogdet(A)
 
-All of it works under jit, grad, jvp, vmap, checkpoint, scan and while_loop. Derivatives are those with respect to A's
-values, on A's pattern, and to b, of any order; the adjoint of a solve uses the factor of that solve. What vmap adds is
-one native call: more right-hand sides of one factor where A is the same for all, and one batch of systems where it is
-not.
+All functions work under jit, grad, jvp, vmap, checkpoint, scan and while_loop. Derivatives with respect to A's values,
+on A's pattern, and to b are of any order; the adjoint of a solve uses the factor of that solve. vmap makes one native
+call: more right-hand sides of one factor if A is the same for all, else one batch of systems.
 
-**The pattern** is static where A's index arrays are concrete: closed over by a jitted function, or outside of jit. It
-is then analysed once, and costs nothing per call. Index arrays that are traced, those of an A that is an argument of a
-jitted function, are read by every call and found among the patterns seen before.
+**The pattern** is static if A's index arrays are concrete: closed over by a jitted function, or outside of jit. It is
+then analysed once, and costs nothing per call. Traced index arrays, those of an A that is an argument of a jitted
+function, are read by every call and looked up in the pattern cache.
 
-**Factors** are kept by the values they are of, as `gpusplu.jax.store` says, within the bound of bytes that
-:func:`gpusplu.cache_limit` sets; :func:`gpusplu.cache_clear` forgets them. What JAX carries from a solve to its adjoint
-are A's values, not a handle: so nothing leaks where JAX drops, repeats or batches a computation, and an adjoint whose
-factor had to go factors again.
+**Factors** are cached by their values (see `gpusplu.jax.store`) within the limit of bytes that
+:func:`gpusplu.cache_limit` sets; :func:`gpusplu.cache_clear` drops them. JAX carries A's values from a solve to its
+adjoint, not a handle. So nothing leaks if JAX drops, repeats or batches a computation, and an adjoint factors again if
+its factor was dropped.
 
-**Singular matrices** have NaN for their solutions, as jax.numpy.linalg.solve has it; so have those with NaN or Inf.
+**Singular matrices** give NaN as solutions, as in jax.numpy.linalg.solve; so do matrices with NaN or Inf.
 
-**On a GPU** compiled programs factor and solve there, in XLA's stream: values, b and x stay on the device but for the
-first values of a pattern, by which pivots are chosen. Determinants, and traced index arrays, are taken to the host.
-Without CuPy, or with the environment variable GPUSPLU_JAX_ON_DEVICE=0 set before the import, all of it is.
+**On a GPU** compiled programs factor and solve there, in XLA's stream: values, b and x stay on the device except the
+first values of a pattern, by which pivots are chosen. Determinants and traced index arrays are copied to the host.
+Without CuPy, or with the environment variable GPUSPLU_JAX_ON_DEVICE=0 set before the import, everything is.
 """
 
 from .solvers import Factorized, SlogDet, factorized, slogdet, spsolve

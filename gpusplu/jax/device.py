@@ -1,12 +1,12 @@
-"""What the primitives do with arrays on a CUDA device: factors stay there, and so do values and solutions.
+"""Implementation of the primitives with arrays on a CUDA device: factors, values and solutions stay there.
 
-Whether a factor of given values is held is known on the device, by a comparison, and the host must not wait for that.
-So a solve goes by what its call site met before, held values or new ones, as processors predict branches: with the
-factor that is expected, or by factoring at once. The comparison is read when the solve has been waited for, as any
-solve on a device is. Where the guess was wrong, what is missing is done then: answers never depend on guesses.
+A comparison on the device shows whether a factor of given values is held, and the host must not wait for it. So a solve
+relies on a prediction from earlier calls of its call site, held values or new ones, like branch prediction: it uses the
+expected factor, or factors at once. The comparison is read after the host has waited for the solve, as for any solve on
+a device. After a wrong prediction the missing work is done then: solutions never depend on predictions.
 
-The first values of a pattern go over the host, where pivots and an engine are chosen. Determinants and what belongs to
-them are computed on the host, and traced index arrays are read there.
+The first values of a pattern are copied to the host, where pivots and an engine are chosen. Determinants and their
+derivatives are computed on the host, and traced index arrays are read there.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from .host import INDEX_ARRAYS, each_structure
 from .store import SINGLE_USE, Entry, Store
 from .structure import Structure
 
-#: Refactorizations and solves that the choice of an engine counts on: what was worth compiling is run often.
+#: Refactorizations and solves that the choice of an engine assumes: a compiled program is usually run often.
 CALLS = 1000
 
 
 class Guess:
-    """Whether the values of a call site will be found factored, by what they were before.
+    """Predicts from earlier calls whether the values of a call site are already factored.
 
-    Wrong once, it is still believed where it was right twice running.
+    After two correct predictions in a row, a single wrong one does not change the prediction.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Guess:
 
 
 class DeviceEntry(Entry):
-    """An entry whose factor and values are on a device.
+    """An entry with factor and values on a device.
 
     Attributes
     ----------
@@ -74,12 +74,12 @@ class DeviceEntry(Entry):
     written: Written
 
     def differs(self, device: Any, values: Any) -> Difference:
-        """Whether other values do from those held."""
+        """Whether other values differ from those held."""
         return Difference(device, self.written, (values, self.values))
 
 
 class DeviceStore(Store):
-    """Factors on devices: `solve` and `hold` are in the current stream what `factor` is on the host."""
+    """Factors on devices: `solve` and `hold` do in the current stream what `factor` does on the host."""
 
     def solve(self, structure: Structure, values: Any, b: Any, op: str, kept: int, guess: Guess) -> Any:
         """The solution of ``op(A) x = b`` for vectors that are rows.
@@ -116,7 +116,7 @@ class DeviceStore(Store):
         return x
 
     def hold(self, structure: Structure, values: Any, holder: Any) -> None:
-        """Have a factor of values kept as long as an object lives; waits.
+        """Keep a factor of values as long as an object lives; waits.
 
         Raises
         ------
@@ -134,14 +134,14 @@ class DeviceStore(Store):
             self.held_by(entry, holder)
 
     def of_group(self, group: tuple[Hashable, ...]) -> list[Any]:
-        """Entries, those that are looked for most likely first: the last ones that wait for an adjoint."""
+        """Entries, the most likely matches first: the latest ones that wait for an adjoint."""
         with self.lock:
             entries = [entry for entry in reversed(self.entries.values()) if entry.key[:-1] == group]
         return sorted(entries, key=lambda entry: entry.done)
 
     @contextmanager
     def used(self, entries: list[Any]) -> Iterator[list[Any]]:
-        """Entries whose factors stay what they are inside the block."""
+        """Entries with factors that do not change inside the block."""
         with self.lock:
             entries = [entry for entry in entries if self.entries.get(entry.key) is entry]
             for entry in entries:
@@ -170,7 +170,7 @@ class DeviceStore(Store):
         if replaced is None:
             return self.added(device, structure, group, values, b, op)
         try:
-            x = factored_again(replaced.factored, values, b, op)  # or it raises, and the factor is what it was
+            x = factored_again(replaced.factored, values, b, op)  # if it raises, the factor is unchanged
             replaced.values[...] = values
             replaced.written = Written(device)
             replaced.waits, replaced.swept = SINGLE_USE, False
@@ -182,7 +182,7 @@ class DeviceStore(Store):
     def added(
         self, device: Any, structure: Structure, group: tuple[Hashable, ...], values: Any, b: Any, op: str
     ) -> tuple[DeviceEntry, Any]:
-        """The same with a factor of its own."""
+        """The same with a new factor."""
         before = self.of_group(group)
         first = before[0].first if before else None
         if first is None or values.ndim == 2:
@@ -205,11 +205,11 @@ STORE = DeviceStore()
 _numbers = count()
 patterns.FORGET_ALSO.append(STORE.clear)
 patterns.COUNT_ALSO.append(STORE.cached_bytes)
-atexit.register(STORE.clear)  # while there is CUDA
+atexit.register(STORE.clear)  # before CUDA is shut down
 
 
 def first_factored(device: Any, structure: Structure, values: Any, first: Any) -> tuple[Factored, Any, int]:
-    """A factor by an analysis on the host, which has to have the values of a system there.
+    """A factor by an analysis on the host, which needs the values of one system there.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def first_factored(device: Any, structure: Structure, values: Any, first: Any) -
 
 
 def factored_again(factored: Factored, values: Any, b: Any, op: str) -> Any:
-    """Refactor and solve; without `b` only the former, waited for."""
+    """Refactor and solve; without `b` refactor and wait."""
     if b is None:
         factored.factor.refactor(values)
         return factored.factor.check()
@@ -250,7 +250,7 @@ def solved(factored: Factored, b: Any, op: str) -> Any:
 
 
 def columns_of(factored: Factored, b: Any) -> Any:
-    """Right-hand sides as a factor takes them: one vector, or columns, of a system or of each of a batch."""
+    """Right-hand sides in a factor's layout: one vector, or columns, for a system or for each system of a batch."""
     if b.shape[-2] == 1:
         return b[..., 0, :]
     if not isinstance(factored.factor, BatchedFactor):
@@ -265,7 +265,7 @@ def rows_of(x: Any, b: Any) -> Any:
 
 
 def entries_of(structure: Structure, values: Any) -> Any:
-    """Those of the values that are entries."""
+    """The values that are entries, without padding."""
     if structure.kept is None:
         return values
     kept = structure.kept
@@ -308,12 +308,12 @@ def by_host(work: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lower_solve(context: Any, *operands: Any, **parameters: Any) -> Sequence[Any]:
-    """The lowering rule of solve: each call site has a guess of its own."""
+    """The lowering rule of solve: each call site has its own guess."""
     return lower(DeviceSite, partial(solve, guess=Guess()), context, *operands, **parameters)
 
 
 def lower_by_host(work: Callable[..., Any]) -> Callable[..., Any]:
-    """The lowering rule of what the host does."""
+    """The lowering rule of work on the host."""
 
     def rule(context: Any, *operands: Any, **parameters: Any) -> Sequence[Any]:
         return lower(DeviceSite, by_host(work), context, *operands, **parameters)

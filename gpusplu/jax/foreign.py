@@ -141,7 +141,7 @@ class Site(ABC):
         _sites[self.number] = self
 
     def __call__(self, *_: Any) -> Any:
-        """What JAX takes for a callback of its own, to be kept with the program, must be callable."""
+        """Must be callable, because JAX keeps this object with the program as a callback."""
         raise NotImplementedError
 
     @abstractmethod
@@ -165,7 +165,7 @@ class Kind:
 
 
 class HostSite(Site):
-    """Where arrays are on the host: seen as they are, and results copied to their place."""
+    """Arrays on the host: operands are views, and results are copied to their place."""
 
     def run(self, frame: Frame) -> None:
         arrays = [kind.at(address) for kind, address in zip(self.operands, addresses(frame.operands), strict=True)]
@@ -177,12 +177,12 @@ class HostSite(Site):
 
 
 class DeviceSite(Site):
-    """Where arrays are on a CUDA device: CuPy's of the same memory, in XLA's stream."""
+    """Arrays on a CUDA device: CuPy arrays of the same memory, in XLA's stream."""
 
     def run(self, frame: Frame) -> None:
         operands, results = addresses(frame.operands), addresses(frame.results)
         if not any(results):
-            return  # there is no place for anything
+            return  # no memory to write to
         device = self.device_of(results)
         with self.working(frame, device):
             made = self.work(*(self.array(device, *each) for each in zip(self.operands, operands, strict=True)))
@@ -252,13 +252,13 @@ def site_of(frame: Frame) -> Site:
 
 
 def addresses(buffers: Buffers) -> list[int]:
-    """Of the memory of buffers; 0 where there is none."""
+    """Addresses of the memory of buffers; 0 without memory."""
     items = buffers.items
     return [Buffer.from_address(items[k]).data or 0 for k in range(buffers.count)]
 
 
 def tell_version(frame: Frame) -> None:
-    """Answer XLA, which asks what version this was written for."""
+    """Report to XLA the version of the interface."""
     loaded, metadata = frame.api.contents.version, frame.extension.contents.metadata.contents
     if loaded.major != MAJOR:
         raise RuntimeError(f"gpusplu.jax knows version {MAJOR} of XLA's interface, not {loaded.major}; update gpusplu")
@@ -283,7 +283,7 @@ def taken(api: Api, error: int) -> str:
     return message
 
 
-#: What XLA calls.
+#: The function that XLA calls.
 handler = ctypes.CFUNCTYPE(c_void_p, c_void_p)(handle)
 for platform in ("cpu", "CUDA"):
     jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(handler), platform)

@@ -1,8 +1,8 @@
-"""What the primitives do with NumPy arrays on the host: the callbacks that compiled programs come back to.
+"""Implementation of the primitives with NumPy arrays on the host: the callbacks of compiled programs.
 
 Matrices are values, shape (size,) or (nbatch, size), and either a `Structure` or index arrays with a shape like theirs;
-vectors are rows, shape (k, n) or (nbatch, k, n). Nothing here raises for what values are: a singular matrix, and one
-with NaN or Inf, has NaN for its solutions, as jax.numpy.linalg.solve has it. Nothing here calls JAX.
+vectors are rows, shape (k, n) or (nbatch, k, n). These functions do not raise because of values: solutions of a
+singular matrix, or of one with NaN or Inf, are NaN, as in jax.numpy.linalg.solve. They do not call JAX.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..factors.gradients import Factored, conjugate
 from .store import STORE
 from .structure import Structure, seen
 
-# Number of arrays that a matrix is, after its values, where its indices are traced.
+# Number of index arrays of a matrix with traced indices, after its values.
 INDEX_ARRAYS = {"bcsr": 2, "bcoo": 1}
 
 
@@ -104,7 +104,7 @@ def selected(structure: Structure, values: np.ndarray) -> Sequence[np.ndarray]:
     """The entry (column, row) of the inverse for every entry (row, column) of A."""
     rows, columns = structure.coordinates
     try:
-        # Nobody waits for this factor any more: in the terms of the store, an adjoint has used it.
+        # No later call needs this factor: the store counts this as use by an adjoint.
         with STORE.factor(structure, values, transpose=True) as factored:
             entries = conjugate(factored.adjoint_inverse(rows, columns))
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What callers pass: BCSR and BCOO matrices and right-hand sides, as the primitives take them."""
+"""Conversion of BCSR and BCOO matrices and right-hand sides to operands of the primitives."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Matrix(NamedTuple):
 
 
 def read_matrix(A: Any, caller: str) -> Matrix:
-    """A matrix in a floating-point dtype that we factor.
+    """A matrix in a floating-point dtype that gpusplu factors.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def read_matrix(A: Any, caller: str) -> Matrix:
 
 
 def float_dtype(*dtypes: Any) -> Any:
-    """What numbers of these dtypes are computed in: at least single precision."""
+    """Dtype of computations with numbers of these dtypes: at least single precision."""
     dtype = jnp.result_type(*dtypes)
     if not jnp.issubdtype(dtype, jnp.inexact):
         dtype = jnp.result_type(float)

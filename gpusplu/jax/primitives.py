@@ -1,13 +1,12 @@
 """The JAX primitives that sparse solves and their derivatives consist of.
 
 solve, product (with a matrix) and pairs (of two vectors, on A's pattern) are closed under derivatives of any order
-(gradients.py has the mathematics; JAX transposes without conjugating). Each is one callback, batches too: what vmap
-adds becomes right-hand sides of one factor where the matrix is the same for all, and systems of one native batch where
-it is not.
+(gradients.py has the mathematics; JAX transposes without conjugating). Each is one callback, batches too: vmap adds
+right-hand sides of one factor if the matrix is the same for all, else systems of one native batch.
 
-Operands are what `host` takes: ``first, *index, second``, where `index` is empty if the parameter `structure` has the
-pattern, which then costs nothing per call, and the traced index arrays otherwise. Compiled programs come back by
-`foreign`: on a CPU to `host`, on a GPU to `device`, but for product and pairs, which XLA does there by itself
+Operands are those of `host`: ``first, *index, second``, where `index` is empty if the parameter `structure` has the
+pattern, which then costs nothing per call, and else the traced index arrays. Compiled programs call back through
+`foreign`: on a CPU to `host`, on a GPU to `device`, except product and pairs, which XLA executes there itself
 (`entries`).
 """
 
@@ -38,12 +37,12 @@ STATIC = ("structure", "n", "layout", "transpose", "kept")
 
 
 def index_axes(structure: Any, layout: str) -> tuple[int, ...]:
-    """Of the index arrays among the operands."""
+    """Axes of the index arrays among the operands."""
     return () if structure is not None else INDEX_AXES[layout]
 
 
-# Programs on GPUs factor there, unless CuPy, which our engines need, is missing or the caller does not want it: JAX may
-# have taken the memory. Then they call the host.
+# Programs on GPUs factor there. They call the host if CuPy, which gpusplu's engines need, is missing, or if the caller
+# disables it because JAX may have taken the memory.
 ON_DEVICE = os.environ.get("GPUSPLU_JAX_ON_DEVICE") != "0" and find_spec("cupy") is not None
 
 
@@ -61,7 +60,7 @@ def call_host(callback: Callable[..., Any], context: Any, *operands: Any, **para
 
 
 def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any], on_device: Callable[..., Any]) -> Any:
-    """A primitive with results, whose operands that are not index arrays have so many `axes` without a batch.
+    """A primitive with results; its operands other than index arrays have this number of `axes` without a batch.
 
     `on_device` is its lowering rule for GPUs.
     """

@@ -1,4 +1,4 @@
-"""What gpusplu.jax offers: spsolve, factorized and slogdet."""
+"""Public functions of gpusplu.jax: spsolve, factorized and slogdet."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def spsolve(A: Any, b: Any) -> Any:
 
 
 def solved(matrix: Matrix, b: Any, trans: str, kept: int, caller: str) -> Any:
-    """Solve for an array as the caller has it; a complex one is two right-hand sides of a real matrix."""
+    """Solve for a caller's array; a complex array is two right-hand sides of a real matrix."""
     b = read_vectors(b, matrix.n, caller)
     dtype = float_dtype(matrix.values.dtype, b.dtype)
     rows = b.astype(dtype).T.reshape(-1, matrix.n)
@@ -137,7 +137,7 @@ def slogdet(A: Any) -> SlogDet:
 
 @jax.tree_util.register_pytree_node_class
 class Factorized:
-    """A matrix to solve with again and again; made by :func:`factorized`.
+    """A matrix for repeated solves; made by :func:`factorized`.
 
     A pytree of the values of A (and of its index arrays where these are traced): it can be an argument of jitted
     functions, and a carry of loops. Made of concrete arrays it keeps its factor as long as it lives.

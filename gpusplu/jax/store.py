@@ -1,15 +1,14 @@
-"""Factors of the values that callbacks saw, found again by what these values are.
+"""Cache of the factors of callbacks, with the values of the matrices as keys.
 
-Under a transformation a factor cannot go from one callback to another: what JAX carries are arrays, and it may evaluate
-twice, drop, batch or select among them. So every callback has the values, and the factor is found by them: by a sum of
-their bits at first, and then entry by entry. One that is not there any more is made again, so answers never depend on
-what is remembered.
+Under a transformation a callback cannot pass a factor to another: JAX carries arrays, and it may evaluate twice, drop,
+batch or select among them. So every callback gets the values, and they identify the factor: by a sum of their bits
+first, and then entry by entry. A dropped factor is made again, so solutions never depend on the cache.
 
-A solve that is going to be differentiated keeps its factor until the adjoint has used it. Other factors, and those that
-an adjoint has used, give their memory to the next values of the pattern: a loop over new values refactors one factor.
-Factors that nothing waits for any more are freed, but for one of each pattern, as soon as no object holds them. Those
-that wait for an adjoint, which may never come, and those that adjoints have used, as many of which the next sweep
-through a loop needs, are bounded in bytes (`cache_limit`) and in number (`MOST`).
+A solve that will be differentiated keeps its factor until the adjoint has used it. The memory of other factors, and of
+those that an adjoint has used, is reused for the next values of the pattern: a loop over new values refactors one
+factor. Factors that no later call is expected to use are freed, except one of each pattern, as soon as no object holds
+them. Factors that wait for an adjoint, which may never come, and factors that adjoints have used, which the next sweep
+through a loop needs in the same number, are bounded in bytes (`cache_limit`) and in number (`MOST`).
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ from ..factors.gradients import Factored
 from ..factors.pipeline import factored_lu, within_memory
 from .structure import Structure
 
-# What a solve says of the solves that follow: nothing; others with the same values may come, as a `Factorized` that is
-# traced cannot hold its factor; the adjoint will come.
+# Expected solves after a solve: none; others with the same values, because a traced `Factorized` cannot hold its
+# factor; the adjoint.
 SINGLE_USE, AGAIN, ADJOINT = 0, 1, 2
-# Factors that no object holds: of one pattern, for `ADJOINT` of all patterns.
+# Limits of factors that no object holds: per pattern, for `ADJOINT` over all patterns.
 MOST = {SINGLE_USE: 1, AGAIN: 4, ADJOINT: 1024}
 # Objects and small arrays of a factor that its own count leaves out, measured as resident memory of 1,000 factors.
 OVERHEAD = 16 << 10  # bytes
 
 
 class Lock:
-    """A lock that its thread may take again, and that says whether it has it."""
+    """A reentrant lock that knows whether the current thread holds it."""
 
     def __init__(self) -> None:
         self._lock, self._depth = RLock(), 0
@@ -68,7 +67,7 @@ class Lock:
 
 
 class Entry:
-    """A factor, and what it is found by.
+    """A factor and its key.
 
     Attributes
     ----------
@@ -101,7 +100,7 @@ class Entry:
 
     @property
     def done(self) -> bool:
-        """Nothing is expected to need it."""
+        """Whether no later call is expected to need it."""
         return self.waits == SINGLE_USE
 
     def expect(self, transpose: bool, kept: int) -> None:
@@ -114,7 +113,7 @@ class Entry:
 
 
 class Store:
-    """Entries within a bound of bytes, the last used last."""
+    """Entries within a limit of bytes, the most recently used last."""
 
     def __init__(self) -> None:
         self.entries: OrderedDict[tuple[Hashable, ...], Entry] = OrderedDict()
@@ -126,7 +125,7 @@ class Store:
     def factor(
         self, structure: Structure, values: np.ndarray, transpose: bool = False, kept: int = SINGLE_USE
     ) -> Iterator[Factored]:
-        """The factor of values, shape (size,) or (nbatch, size), which stays what it is inside the block.
+        """The factor of values, shape (size,) or (nbatch, size), which does not change inside the block.
 
         Raises
         ------
@@ -146,7 +145,7 @@ class Store:
                 self.trim()
 
     def hold(self, structure: Structure, values: np.ndarray, holder: Any) -> None:
-        """Have the factor of values kept as long as an object lives; raises what `factor` does."""
+        """Keep the factor of values as long as an object lives; raises the errors of `factor`."""
         with self.lock:
             entry = self.find(structure, structure.entries(values))
             self.held_by(entry, holder)
@@ -185,7 +184,7 @@ class Store:
         return self.keep(Entry(key, values, *first_factored(group[0], values)))
 
     def find_replaceable(self, group: tuple[Hashable, ...]) -> Entry | None:
-        """An entry of the group whose factor may become that of other values."""
+        """An entry of the group with a factor that may be refactored with other values."""
         full = self.nbytes > patterns.STORE.max_bytes
         free = [entry for entry in self.entries.values() if entry.free and entry.key[:-1] == group]
         again = [entry for entry in free if entry.waits == AGAIN]

@@ -1,4 +1,4 @@
-"""Axes to draw on, and colours that everybody tells apart, on a light background and on a dark one."""
+"""Axes to draw on, and colours that all readers can distinguish, on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BLUE, SKY, ORANGE, GREEN, RED, GREY = "#0072b2", "#56b4e9", "#e69f00", "#009e73"
 
 
 def import_pyplot() -> Any:
-    """matplotlib.pyplot, or an ImportError that says how to get it."""
+    """matplotlib.pyplot, or an ImportError with the command that installs it."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
@@ -20,7 +20,7 @@ def import_pyplot() -> Any:
 
 
 def new_axes(size: tuple[float, float] = (7.2, 4.4)) -> Any:
-    """Axes of a figure of their own [inches]."""
+    """Axes of a new figure of this size [inches]."""
     figure = import_pyplot().figure(figsize=size, layout="constrained")
     return figure.subplots()
 
@@ -33,7 +33,7 @@ def is_dark(ax: Any) -> bool:
 
 
 def plain_ticks(axis: Any) -> None:
-    """Numbers on a logarithmic axis, drawn already, that are read at once: 200, not 2 x 10^2."""
+    """Plain numbers on a logarithmic axis that is already drawn: 200, not 2 x 10^2."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     low, high = axis.get_view_interval()

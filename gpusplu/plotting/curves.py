@@ -11,7 +11,7 @@ from .density import factor_density, predicted_density, remaining_density, unifo
 from .levels import Fronts, column_levels
 from .structure import ColumnStructure
 
-MARKED = 40  # levels that are marked each
+MARKED = 40  # largest number of levels with individual markers
 
 
 def draw_density(structure: ColumnStructure, ax: Any = None) -> Any:

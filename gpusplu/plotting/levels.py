@@ -133,7 +133,7 @@ def fronts(A: Any, ordering: Any = "auto", cholesky: bool = False) -> Fronts:
 
 
 def fronts_of(core: Any) -> Fronts:
-    """The supernodes that an analysis found."""
+    """The supernodes of an analysis."""
     first = core.super_ptr[:-1].astype(np.int64)
     width = np.diff(core.super_ptr).astype(np.int64)
     below = np.diff(core.row_ptr)

@@ -157,7 +157,7 @@ def draw_spy(structure: Fronts | ColumnStructure, first: int = 0, ax: Any = None
 
 
 def _outline_fronts(structure: Fronts, first: int, ax: Any) -> int:
-    """Draw the diagonal blocks of fronts that are not too small to be seen; how many these are."""
+    """Draw the diagonal blocks of fronts that are large enough to be visible; returns their number."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 

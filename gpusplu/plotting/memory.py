@@ -1,4 +1,4 @@
-"""Where on the matrix plane a column factorization asks for memory, and in what strides.
+"""Memory requests of a column factorization on the matrix plane, and their strides.
 
 Chen, Wang, Yang et al. (crisscross blocked LU for circuit matrices on GPUs, section 5) draw the distributions of memory
 requests (MemReqDist) and of memory strides (MemStrdDist) over the matrix plane. They trace LU by rows through a dense
@@ -106,7 +106,7 @@ def memory_maps(
     if not 0 <= p <= n:
         raise ValueError(f"memory_maps: division is {division}, the matrix has {n} columns")
     edges, cell = grid(n, first, cells)
-    cells = edges.size  # and one more, which is dropped, for what is outside
+    cells = edges.size  # and one more for positions outside, which is dropped
     requests, strides, hops = (np.zeros((cells, cells), np.int64) for _ in range(3))
     L, U = structure.L, structure.U
     place = np.empty(n, np.int64)
@@ -115,7 +115,7 @@ def memory_maps(
         lower = L.indices[L.indptr[k] : L.indptr[k + 1]]
         column = np.concatenate((upper, [k], lower))
         place[column] = np.arange(column.size)
-        pivots = upper[upper < p]  # those in the trailing block are tiles' business
+        pivots = upper[upper < p]  # tiles handle those in the trailing block
         places = entries_of(L.indptr, pivots)
         rows = L.indices[places]
         source = np.repeat(pivots, L.indptr[pivots + 1] - L.indptr[pivots])

@@ -13,7 +13,7 @@ from .timeline import draw_timeline, timeline
 
 
 class SymbolicPlots:
-    """Pictures of what an analysis found; ``symbolic.plot``.
+    """Pictures of an analysis; ``symbolic.plot``.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class FactorPlots(SymbolicPlots):
         self._factor = factor
 
     def _structure(self) -> ColumnStructure:
-        """Patterns of the factor as it is held now."""
+        """Patterns of the current factor."""
         return structure_of(self._factor.parts()[0], self._factor.symbolic.parts()[0].pattern)
 
     def spy(self, first: int = 0, ax: Any = None) -> Any:
@@ -191,8 +191,8 @@ class FactorPlots(SymbolicPlots):
         return draw_strides(self._structure(), division, figure)
 
     def timeline(self, figure: Any = None) -> Any:
-        """Phases, and of fronts on the processor which thread was at which when: the values are factored once more,
-        beside this factor.
+        """Phases, and for fronts on the processor their threads and times: the values are factored once more, in
+        addition to this factor.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ COPIED, ORDER, REPEATS = 96 << 20, 1400, 5  # bytes; of dense matrices; the best
 
 @dataclass(frozen=True)
 class Machine:
-    """What a machine can do at most, measured.
+    """Measured peak rates of a machine.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the pictures of column LU are drawn from: the permuted pattern and the pattern of L + U."""
+"""Data of the pictures of column LU: the permuted pattern and the pattern of L + U."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def column_structure(A: Any, ordering: Any = "auto", expected_refactors: float =
 
 
 def structure_of(core: Any, known: matrix.Pattern) -> ColumnStructure:
-    """Of an engine's factor of a matrix with this pattern, whose L and U it has; of one triangle U is L^T."""
+    """Structure of L and U of an engine's factor of a matrix with this pattern; with one triangle U is L^T."""
     lower = compressed(core.lower(), known.n)
     upper = compressed(core.upper(), known.n) if core.symbolic.kind == "lu" else lower.T
     rows, columns = (np.argsort(perm) for perm in (core.row_perm, core.col_perm))  # they gather
@@ -121,7 +121,7 @@ def strict(factor: Any, lower: bool) -> sp.csc_array:
 
 
 def grid(n: int, first: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut rows ``first`` to n into at most `cells` cells of the same size, to one.
+    """Cut rows ``first`` to n into at most `cells` cells with sizes that differ by at most one.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Timeline of a factorization: its phases, and which thread was at which front when."""
+"""Timeline of a factorization: its phases, and the fronts of each thread over time."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from .. import _core
 from .axes import BLUE, GREEN, GREY, ORANGE, RED, SKY, import_pyplot
 
 PHASES = {"canonicalize": GREY, "analyze": ORANGE, "factor": BLUE, "refactor": SKY, "solve": GREEN}
-# Boxes of fronts that take less than this share of the time are drawn as one with those beside them.
+# Fronts that take less than this share of the time are drawn as one box with their neighbours.
 SEEN = 1 / 800
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Where the seconds of a factorization went.
+    """Times of the phases and tasks of a factorization.
 
     Attributes
     ----------
     seconds : dict
-        Of the phases [s], the last call of each.
+        Seconds of the phases [s], the last call of each.
     thread, front : ndarray, shape (m,), int32
-        Of every piece of work; a front that several threads factor together is one of each of them. None where the
-        engine does not tell: where columns are eliminated without fronts, and on a device.
+        Thread and front of every task; a front that several threads factor together is one task for each of them. None
+        if the engine does not report them: if columns are eliminated without fronts, and on a device.
     begin, end : ndarray, shape (m,), float64
         Since the factorization began [s].
 
@@ -48,7 +48,7 @@ class Timeline:
 
 
 def timeline(factor: Any) -> Timeline:
-    """Factor the values of a factor once more, beside it, and record who did what when.
+    """Factor the values of a factor once more, separately, and record thread, front and time.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def timeline(factor: Any) -> Timeline:
 
 
 def draw_timeline(times: Timeline, figure: Any = None) -> Any:
-    """Phases as parts of a bar, and below, where fronts were recorded, a line for each thread.
+    """Phases as parts of a bar, and, if fronts were recorded, one line per thread below.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def draw_timeline(times: Timeline, figure: Any = None) -> Any:
 
 
 def scale_of(seconds: float) -> tuple[float, str]:
-    """A unit in which a time is a number that is read at once."""
+    """A unit in which a time is a short number."""
     for scale, unit in ((1.0, "s"), (1e3, "ms")):
         if seconds * scale >= 1:
             return scale, unit
@@ -119,7 +119,7 @@ def scale_of(seconds: float) -> tuple[float, str]:
 
 
 def _draw_phases(seconds: dict[str, float], ax: Any) -> None:
-    """One bar, a part a phase, in the order in which they come."""
+    """One bar with one part per phase, in the order of the phases."""
     spent = {phase: value for phase, value in seconds.items() if value > 0}
     scale, unit = scale_of(sum(spent.values()))
     left = 0.0
@@ -132,7 +132,7 @@ def _draw_phases(seconds: dict[str, float], ax: Any) -> None:
 
 
 def _draw_fronts(times: Timeline, threads: int, ax: Any) -> None:
-    """A line for each thread: fronts that it factored alone, and with others."""
+    """One line per thread: fronts that it factored alone, and with others."""
     from matplotlib.patches import Patch
 
     scale, unit = scale_of(times.end.max())
@@ -156,7 +156,7 @@ def _draw_fronts(times: Timeline, threads: int, ax: Any) -> None:
 
 
 def merged(begin: np.ndarray, end: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
-    """Spans in order, with those that are shorter than `least` taken together with what they touch."""
+    """Spans in order; those that are shorter than `least` are merged with the adjacent ones."""
     order = np.argsort(begin)
     begin, end = begin[order], end[order]
     small = end - begin < least

@@ -1,7 +1,7 @@
-"""Factors of tensors on a CUDA device: of a pattern's indices there is one copy on the host, and values stay there.
+"""Factors of tensors on a CUDA device: the host has one copy of a pattern's indices, and values stay on the device.
 
-A first factorization of a pattern takes its values over the host, where pivots and an engine are chosen. Whoever is
-done with a factor leaves it to the next values of the pattern, which then come from the device.
+The first factorization of a pattern copies its values to the host, where pivots and an engine are chosen. A factor that
+is no longer used is refactored with the next values of the pattern, directly from the device.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .pattern import Pattern
 
 
 class Known:
-    """What is kept of a pattern whose indices are on a device.
+    """Cached data of a pattern with indices on a device.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Known:
         Where these were, and how often they had been changed.
     pointers, indices : ndarray
     idle : dict
-        Factors that nobody uses, by stream and number type.
+        Unused factors, by stream and number type.
     """
 
     __slots__ = ("__weakref__", "idle", "indices", "pointers", "versions")

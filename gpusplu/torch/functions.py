@@ -116,7 +116,7 @@ class Solve(torch.autograd.Function):
 
 
 class PlainSolve(Solve):
-    """The same without torch.func, to which torch takes twice as long."""
+    """The same without torch.func, which takes torch twice as long."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
@@ -136,12 +136,12 @@ def save(ctx: Any, factor: Tensor | Factored, *tensors: Tensor) -> None:
 
 
 def saved(ctx: Any) -> tuple[Any, ...]:
-    """What was kept: the tensors, and then the factor."""
+    """The kept tensors, followed by the factor."""
     return ctx.saved_tensors if ctx.factor is None else (*ctx.saved_tensors, ctx.factor)
 
 
 class BatchSize(NamedTuple):
-    """What `Solve.vmap` needs to know of a batch."""
+    """Data of a batch for `Solve.vmap`."""
 
     batch_size: int
 
@@ -158,7 +158,7 @@ def solve_batched(values: Tensor, b: Tensor, *how: Any) -> Tensor:
         dims.append(0 if batched else None)
     size = parts[dims.index(0)].shape[0]
     x, dim = Solve.vmap(BatchSize(size), (*dims, *[None] * len(how)), *parts, *how)
-    x = x.movedim(dim, 0).contiguous()  # torch asks for the batch to be the first dimension in memory
+    x = x.movedim(dim, 0).contiguous()  # torch requires the batch to be the first dimension in memory
     found: Tensor = torch._add_batch_dim(x, 0, level)
     return found
 
@@ -169,7 +169,7 @@ def is_batched(tensor: Tensor) -> bool:
 
 
 def solve(values: Tensor, b: Tensor, factor: Any, pattern: Pattern, op: str, vectors: bool) -> Tensor:
-    """The solution of ``op(A) x = b``, differentiable where anybody asks."""
+    """The solution of ``op(A) x = b``, differentiable if gradients are required."""
     if torch.compiler.is_compiling():
         arrays = pattern.pointers, pattern.indices, pattern.by_rows
         compiled: Tensor = operators.solve(values, b, factor, *arrays, op, vectors)

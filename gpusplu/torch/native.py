@@ -1,4 +1,4 @@
-"""From tensors to factors and solutions: nothing here is differentiated."""
+"""From tensors to factors and solutions, without derivatives."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ..typing import Errors
 from . import device
 from .pattern import Pattern
 
-#: Factors whose handles somebody holds.
+#: Factors by their handles, while these are referenced.
 _held: WeakValueDictionary[int, Factored] = WeakValueDictionary()
 _numbers = count(1)
 
 
 def plain(tensor: Tensor) -> Tensor:
-    """The numbers of a tensor as they are in memory."""
+    """The numbers of a tensor in memory order."""
     tensor = tensor.detach()
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()
@@ -58,7 +58,7 @@ def factored(pattern: Pattern, values: Tensor, singular: bool = False) -> Factor
 
 
 def columns(pattern: Pattern, values: Tensor) -> Columns:
-    """The matrix of these values on the host; compressed rows are taken for columns."""
+    """The matrix of these values on the host; compressed rows are interpreted as columns."""
     if values.device.type == "cuda":
         return device.host_columns(pattern, values)
     arrays = (values, pattern.indices, pattern.pointers)
@@ -81,7 +81,7 @@ def factored_batch(pattern: Pattern, values: Tensor, errors: Errors) -> Factored
 
 
 def as_torch_has_it(error: RuntimeError) -> RuntimeError:
-    """The error of torch.linalg for what is singular."""
+    """The error of torch.linalg for a singular matrix."""
     if is_singular(error):
         return torch.linalg.LinAlgError("the matrix is singular")  # type: ignore[no-any-return]
     return torch.linalg.LinAlgError(str(error)) if isinstance(error, BatchError) else error
@@ -97,7 +97,7 @@ def solve(factored: Factored, b: Tensor, op: str, vectors: bool) -> Tensor:
                 x = factored.solve(numbers, op)
             else:
                 x = factored.solve(numbers.reshape(-1, *numbers.shape[-kept:]), op).reshape(numbers.shape)
-        except RuntimeError as error:  # pivots that were chosen anew, and found none
+        except RuntimeError as error:  # repeated pivoting found no pivots
             raise as_torch_has_it(error) from error
         found: Tensor = Torch().given_back(x, b)
         return found
@@ -134,7 +134,7 @@ class Handle(np.ndarray):
 
 
 def handle_of(factored: Factored) -> Tensor:
-    """A tensor that stands for a factor, and keeps it alive."""
+    """A tensor that represents a factor and keeps it alive."""
     number = next(_numbers)
     _held[number] = factored
     memory = np.array([number]).view(Handle)
@@ -143,7 +143,7 @@ def handle_of(factored: Factored) -> Tensor:
 
 
 def factored_of(factor: Tensor | Factored, pattern: Pattern, values: Tensor) -> Factored:
-    """The factor that a handle stands for; a copy of a handle may have outlived it: it is then made again."""
+    """The factor of a handle; made again if a copy of the handle has outlived it."""
     if isinstance(factor, Factored):
         return factor
     found = _held.get(int(factor))

@@ -1,7 +1,7 @@
-"""The same functions as operators of torch, whose graphs torch.compile does not break.
+"""The same functions as operators of torch, which torch.compile includes without graph breaks.
 
-Compiled graphs hold tensors only, so a factor is handed from forward to backward by its handle, a tensor whose memory
-keeps it alive (native.py). Derivatives of the first order in reverse mode, as torch.compile has them.
+Compiled graphs hold tensors only, so a factor passes from forward to backward as a handle, a tensor with memory that
+keeps the factor alive (native.py). Derivatives are of first order in reverse mode, as in torch.compile.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def backward_of_slogdet(ctx: Any, of_sign: Tensor, of_logabsdet: Tensor) -> tupl
 
 
 def weight_of(sign: Tensor, of_sign: Tensor, of_logabsdet: Tensor) -> Tensor:
-    """What the conjugate transpose of the inverse is multiplied by for the gradient of a determinant's parts."""
+    """Factor of the conjugate transpose of the inverse in the gradient of a determinant's parts."""
     if not sign.is_complex():
         return of_logabsdet
     return torch.complex(of_logabsdet, -(of_sign.conj() * sign).imag)
@@ -107,7 +107,7 @@ def weight_of(sign: Tensor, of_sign: Tensor, of_logabsdet: Tensor) -> Tensor:
 slogdet.register_autograd(backward_of_slogdet, setup_context=keep_slogdet)
 
 
-# ---- batches that torch.func maps over in compiled graphs: as the functions of functions.py have them
+# ---- batches that torch.func maps over in compiled graphs: as in functions.py
 
 
 @factor.register_vmap

@@ -14,7 +14,7 @@ COMPRESSED = (torch.sparse_csr, torch.sparse_csc)
 
 
 class Pattern:
-    """Where the entries of a square sparse matrix are, without their values.
+    """Positions of the entries of a square sparse matrix, without their values.
 
     Functions of this package take one in place of a sparse tensor, with ``values=``: torch.func and torch.compile know
     no sparse tensors, and torch differentiates them once.
@@ -115,7 +115,7 @@ class Pattern:
             return self._coordinates
         major = torch.repeat_interleave(self.pointers.diff(), output_size=self.indices.shape[0])
         found = (major, self.indices) if self.by_rows else (self.indices, major)
-        if not torch._C._are_functorch_transforms_active():  # what is made within a transform must not leave it
+        if not torch._C._are_functorch_transforms_active():  # tensors made within a transform must not leave it
             self._coordinates = found
         return found
 
@@ -145,7 +145,7 @@ class Pattern:
 
 
 def differing(what: str, other: int) -> ValueError:
-    """That a matrix of a batch has another pattern than the first."""
+    """The error for a matrix of a batch with another pattern than the first."""
     return ValueError(
         f"the matrices of a batch must have one pattern: the {what} of matrix {other} are not those of matrix 0; keep "
         "explicit zeros, or solve with each matrix by itself"
@@ -164,7 +164,7 @@ def shared_coordinates(where: Tensor, batch: torch.Size) -> Tensor:
     Raises
     ------
     ValueError
-        There are no matrices, or they have patterns of their own.
+        There are no matrices, or their patterns differ.
     """
     count = batch.numel()
     if not count:
@@ -183,7 +183,7 @@ def shared_coordinates(where: Tensor, batch: torch.Size) -> Tensor:
 
 
 def compressed(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Pointers, indices and values of a tensor in CSR or CSC layout, which torch.func has no access to."""
+    """Pointers, indices and values of a tensor in CSR or CSC layout, which torch.func cannot access."""
     with torch._C._DisableFuncTorch() if torch._C._are_functorch_transforms_active() else nullcontext():
         if A.layout is torch.sparse_csr:
             return A.crow_indices(), A.col_indices(), A.values()
@@ -191,7 +191,7 @@ def compressed(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class Entries(torch.autograd.Function):
-    """Values of a sparse tensor; torch's own are differentiated once only."""
+    """Values of a sparse tensor; torch's values() can be differentiated only once."""
 
     @staticmethod
     def forward(ctx: Any, A: Tensor) -> Tensor:
@@ -241,7 +241,7 @@ def entries(A: Tensor) -> Tensor:
 
 
 def read(A: Tensor | Pattern, values: Tensor | None) -> tuple[Pattern, Tensor]:
-    """The pattern of `A` and the values to be used on it: its own unless others are given.
+    """The pattern of `A` and the values to use: those of `A` unless others are given.
 
     Raises
     ------

@@ -91,7 +91,7 @@ def factorized(A: Tensor | Pattern, *, values: Tensor | None = None) -> Solver:
 
 
 class Solver:
-    """A factored matrix whose solves torch can differentiate; made by :func:`factorized`.
+    """A factored matrix with solves that torch can differentiate; made by :func:`factorized`.
 
     See Also
     --------
@@ -114,7 +114,7 @@ class Solver:
         self._factor = functions.factor_of(pattern, values)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without the factor, which may be shared with the pattern cache, or known by a number in this process only."""
+        """Pickled without the factor, which the pattern cache may share or which has a number in this process only."""
         return restore_solver, (self.pattern, self.values)
 
     def __copy__(self) -> Solver:
@@ -130,7 +130,7 @@ class Solver:
 
 
 def restore_solver(pattern: Any, values: Any) -> Solver:
-    """A solver of its parts, factored again.
+    """A solver from its parts, factored again.
 
     Raises
     ------

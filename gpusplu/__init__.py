@@ -9,13 +9,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._core import uninterrupted
 from .common.counting import factorization_count
 from .common.threads import register_with_threadpoolctl
-from .install import enabled, install, uninstall
+
+try:
+    from ._core import uninterrupted
+except ModuleNotFoundError:  # gpusplu.distributed works in copies without the core
+
+    def uninterrupted(function: Callable[..., Any], *arguments: Any) -> Any:  # type: ignore[misc]
+        """`function` of the arguments; with the core, signals with Python handlers wait until it has ended."""
+        return function(*arguments)
+
+else:
+    from .install import enabled, install, uninstall
 
 if TYPE_CHECKING:
     from . import distributed, gallery, linalg, plotting, typing

@@ -381,7 +381,7 @@ def test_a_batch_that_was_interrupted_says_so():
 @pytest.fixture(scope="module")
 def factors():
     """By columns, by fronts and of Cholesky: some millions of entries."""
-    square, cube = gallery.named("poisson:200x200"), gallery.named("poisson:32x32x32")
+    square, cube = gallery.named("poisson:300x300"), gallery.named("poisson:32x32x32")
     triangle = sp.triu(square, format="csc")
     return {
         "columns": gs.splu(triangle + 0.1 * sp.tril(square, -1, format="csc"), engine="cpu"),

@@ -70,11 +70,6 @@ Account small, large;
 
 Account& account_of(int number) { return number < small_sizes ? small : large; }
 
-// Above the bound everything is freed: memory that fitted earlier matrices is of no use for this one.
-void keep_within_bounds() {
-  if (small.is_above(most_bytes) || large.is_above(most_large_bytes())) drop_kept_memory();
-}
-
 AddressSpace take_kept_space() {
   AddressSpace* const found = take(kept_space);
   if (!found) return {};
@@ -84,6 +79,29 @@ AddressSpace take_kept_space() {
 
 void unmap(const AddressSpace& space) {
   if (space.start) munmap(space.start, space.size);
+}
+
+void drop_arrays(int first, int end) {
+  for (int number = first; number < end; number++)
+    for (auto& place : kept[number])
+      if (void* const found = take(place)) {
+        account_of(number).take(size_of(number));
+        std::free(found);
+      }
+}
+
+void drop_small() {
+  unmap(take_kept_space());
+  drop_arrays(0, small_sizes);
+}
+
+void drop_large() { drop_arrays(small_sizes, sizes); }
+
+// Small arrays and large ones have bounds of their own. Above a bound all arrays of that kind are freed: those that
+// were useful for other matrices are not for this one.
+void keep_within_bounds() {
+  if (small.is_above(most_bytes)) drop_small();
+  if (large.is_above(most_large_bytes())) drop_large();
 }
 
 }  // namespace
@@ -149,13 +167,8 @@ void give_space(AddressSpace space) {
 }
 
 void drop_kept_memory() {
-  unmap(take_kept_space());
-  for (int number = 0; number < sizes; number++)
-    for (auto& place : kept[number])
-      if (void* const found = take(place)) {
-        account_of(number).take(size_of(number));
-        std::free(found);
-      }
+  drop_small();
+  drop_large();
 }
 
 }  // namespace gs

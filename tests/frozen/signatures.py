@@ -19,13 +19,13 @@ INTERNAL = {
     "entries",
     "hold",
     "make",
-    "moved",
+    "replace_core",
     "migrated_to",
     "never_refines",
     "partial_factor",
     "parts",
 }
-INTERNAL |= {"size", "suiting", "tree_flatten", "tree_unflatten", "version"}
+INTERNAL |= {"size", "compatible_with", "tree_flatten", "tree_unflatten", "version"}
 
 
 def public(module: Any) -> list[str]:

@@ -66,7 +66,7 @@ def fast_device(device, monkeypatch):
     monkeypatch.setattr(moving, "predicted", predicted)
     monkeypatch.setattr(moving, "FIRST", 0.0)
     monkeypatch.setattr(moving, "has_idle_processor", lambda: False)
-    monkeypatch.setattr(DeviceEngine, "least", lambda self, problem: 0.0)
+    monkeypatch.setattr(DeviceEngine, "lower_bound", lambda self, problem: 0.0)
     gpusplu.cache_clear()
     yield device
     gpusplu.cache_clear()

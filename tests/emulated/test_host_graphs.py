@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from gpusplu.engines.device import staging
+from gpusplu.engines.device import program
 from gpusplu.engines.supernodal.fronts import Fronts
 from support.accuracy_policy import measure_first
 from support.emulated_device import memory_at
@@ -117,7 +117,7 @@ def test_refined_solutions_come_back(system, monkeypatch):
 def test_large_arrays_take_the_detour(system, monkeypatch):
     A, factor, b = system
     expected = factor.refactor_solve(2 * A.data, b)
-    monkeypatch.setattr(staging, "STAGED", 8)
+    monkeypatch.setattr(program, "STAGED", 8)
     factor = gs.splu(A, engine="supernodal")
     for _ in range(2):
         np.testing.assert_array_equal(factor.refactor_solve(2 * A.data, b), expected)
@@ -126,4 +126,4 @@ def test_large_arrays_take_the_detour(system, monkeypatch):
 
 
 def test_status_has_the_members_of_the_struct():
-    assert staging.Status._fields == staging.STATUS.names
+    assert program.Status._fields == program.STATUS.names

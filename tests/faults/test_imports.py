@@ -43,6 +43,9 @@ def child(last):
         begin()
     except Interrupt:
         pass
+    except RuntimeError as error:  # Python 3.11 raises it in place of what __set_name__ raises
+        if not isinstance(error.__cause__, Interrupt):
+            raise
     sys.setprofile(None)
     check()
     return moments

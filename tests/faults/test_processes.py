@@ -124,7 +124,7 @@ def test_a_factor_solves_where_the_interpreter_ends(where, used):
         "a cache": "cached = functools.cache(lambda: holder); cached()",
         "a cycle": "holder.itself = holder",
         "a thread": "local = threading.local(); local.kept = holder",
-        "gpusplu": "gs.factor.kept = holder",
+        "gpusplu": "gs.linalg.kept = holder",
     }[where]
     answer = run(
         f"""

@@ -30,7 +30,8 @@ def measure(A, make, seconds=1.5):
     values = A.data.copy()
     factor.refactor(values)
     factor.refactor(values)
-    core, source = factor._core, factor._map
+    core, symbolic = factor.parts()
+    _, source = symbolic.parts()[0].pattern.direct_map(values.dtype)
     times = [], []
     end, pairs = time.perf_counter() + seconds, 0
     while time.perf_counter() < end:

@@ -1,4 +1,4 @@
-"""Imports that a signal interrupts, that are made in a subinterpreter, or anew: the next one works."""
+"""Imports interrupted by a signal, made in a subinterpreter, or repeated: the next import works."""
 
 import sys
 

@@ -238,7 +238,7 @@ LU_OPTIONS: dict[str, dict[str, Any]] = {
     "options DiagPivotThresh text": {"options": {"DiagPivotThresh": "a"}},
     "options and pivoting unknown": {"options": {"Foo": 1}, "pivoting": "full"},
 }
-#: Several things wrong at once: which of them is told.
+#: Several errors in one call: which of them is raised.
 ORDERS: dict[str, Call] = {
     "rectangular, engine unknown": lambda: gs.splu(A[:, :4], engine="fast"),
     "rectangular, ordering unknown": lambda: gs.splu(A[:, :4], ordering="foo"),

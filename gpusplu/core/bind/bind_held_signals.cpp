@@ -21,14 +21,14 @@ struct {
 
 void note_down(int number) { signals.arrived[number] = 1; }
 
-bool register_own_thread(const struct sigaction& action) {
+bool is_note_down(const struct sigaction& action) {
   return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == note_down;
 }
 
 // Keeps a handler that other code has installed meanwhile.
 void give_back(int number) noexcept {
   struct sigaction now;
-  if (signals.held[number] && sigaction(number, nullptr, &now) == 0 && register_own_thread(now))
+  if (signals.held[number] && sigaction(number, nullptr, &now) == 0 && is_note_down(now))
     sigaction(number, &signals.before[number], nullptr);
   signals.held[number] = false;
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from enum import IntEnum
 from threading import RLock
 from typing import Any
@@ -19,7 +20,7 @@ from .. import _core
 from ..common import matrix
 from ..common.listeners import log_enabled, tell
 from ..engines import registry
-from ..engines.interface import EngineBatch, HostWork
+from ..engines.interface import Analysis, EngineBatch, HostWork
 from ..engines.problem import Problem
 from ..errors import BatchError, NotPositiveDefiniteError, is_singular
 from .symbolic import Symbolic
@@ -172,7 +173,28 @@ class TrackedSystems:
         """An engine's factor of one system; by the default engine if the systems are factored side by side."""
         if self._systems is None:
             return self._symbolic.compatible_with(canonical).make(canonical)
-        return registry.named(registry.DEFAULT).factor(self._problem, self._analysis, canonical)
+        problem = self._problem
+        analysis = self._analysis if problem.cholesky else problem.memo("suspects", self._analyze_suspects)
+        return registry.named(registry.DEFAULT).factor(problem, analysis, canonical)
+
+    def _analyze_suspects(self) -> Analysis:
+        """Analyse for separate LU factors, by the method that suits one system best: fronts that replace small pivots
+        need more refinement.
+
+        The values analysed lead to the matching and the scales that the systems share. Values of a system would make
+        the results of the others depend on the choice of the system.
+        """
+        problem, core = self._problem, self._analysis.core
+        rows, columns = problem.pattern.ind, np.repeat(np.arange(problem.n), np.diff(problem.pattern.ptr))
+        matched = np.empty(problem.n, np.int32)
+        matched[core.col_perm] = core.row_perm
+        sizes = np.where(matched[columns] == rows, 2.0, 1.0)
+        if core.row_scale.size:
+            exponents = np.log2(core.row_scale)[rows] + np.log2(core.col_scale)[columns]
+            sizes *= np.exp2(-np.clip(exponents, -1000, 1000))
+        options, request = replace(problem.options, symmetric=False), problem.request._replace(systems=0)
+        one = Problem(problem.pattern, sizes, problem.kind, options, request)
+        return registry.named(registry.DEFAULT).analyze(one)
 
     def _tell(self) -> None:
         """Set the status of the systems after the factorization; raise for failed ones with ``errors="raise"``."""

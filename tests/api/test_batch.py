@@ -382,20 +382,18 @@ def test_a_batch_for_which_there_is_no_room():
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
-def test_systems_that_a_solve_finds_to_be_singular_are_flagged(one_by_one):
+def test_singular_systems_are_flagged_by_a_solve_at_the_latest(one_by_one):
     A, singular = found_singular_late()
     values = np.array([singular, np.arange(1, 15)], "f")
     with registry.registered(OneByOne()):
         engine = "one_by_one" if one_by_one else "cpu"
         batch = gs.splu_batch(A, values, engine=engine)
-        assert batch.status[0] < gs.BatchStatus.SINGULAR
         x = batch.solve(np.ones((2, 5), "f"), "T")
-        assert batch.status[0] == gs.BatchStatus.SINGULAR
+        assert batch.status[0] == gs.BatchStatus.SINGULAR > batch.status[1]
         assert np.isnan(x[0]).all()
         assert abs(matrix_of(A, values[1]).T @ x[1] - 1).max() < 1e-4
         assert batch.slogdet().logabsdet[0] == -np.inf
-        batch.refactor(values[::-1].copy())
-        assert batch.status[1] < gs.BatchStatus.SINGULAR
-        batch = gs.splu_batch(A, values, errors="raise", engine=engine)
+        batch.refactor(values[[1, 1]])
+        assert (batch.status < gs.BatchStatus.SINGULAR).all()
         with pytest.raises(gs.BatchError, match="singular"):
-            batch.solve(np.ones((2, 5), "f"), "T")
+            gs.splu_batch(A, values, errors="raise", engine=engine).solve(np.ones((2, 5), "f"), "T")

@@ -877,100 +877,6 @@ def factor(
     any_values: bool = False,
     own_order: NDArray[numpy.int32] | None = None,
 ) -> FactorC128: ...
-@overload
-def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.float64]) -> FactorF64: ...
-@overload
-def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.float32]) -> FactorF32: ...
-@overload
-def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.complex64]) -> FactorC64: ...
-@overload
-def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.complex128]) -> FactorC128: ...
-@overload
-def factor_given(arg0: object, arg1: object, arg2: object, /) -> None: ...
-@overload
-def splu(
-    patterns: Patterns | None,
-    n: int,
-    indptr: NDArray[numpy.int32],
-    indices: NDArray[numpy.int32],
-    data: NDArray[numpy.float64],
-    costs: Costs,
-    borrow: bool,
-) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
-@overload
-def splu(
-    patterns: Patterns | None,
-    n: int,
-    indptr: NDArray[numpy.int64],
-    indices: NDArray[numpy.int64],
-    data: NDArray[numpy.float64],
-    costs: Costs,
-    borrow: bool,
-) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
-@overload
-def splu(
-    patterns: Patterns | None,
-    n: int,
-    indptr: NDArray[numpy.int32],
-    indices: NDArray[numpy.int32],
-    data: NDArray[numpy.float32],
-    costs: Costs,
-    borrow: bool,
-) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
-@overload
-def splu(
-    patterns: Patterns | None,
-    n: int,
-    indptr: NDArray[numpy.int64],
-    indices: NDArray[numpy.int64],
-    data: NDArray[numpy.float32],
-    costs: Costs,
-    borrow: bool,
-) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
-@overload
-def splu(
-    patterns: Patterns | None,
-    n: int,
-    indptr: NDArray[numpy.int32],
-    indices: NDArray[numpy.int32],
-    data: NDArray[numpy.complex64],
-    costs: Costs,
-    borrow: bool,
-) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
-@overload
-def splu(
-    patterns: Patterns | None,
-    n: int,
-    indptr: NDArray[numpy.int64],
-    indices: NDArray[numpy.int64],
-    data: NDArray[numpy.complex64],
-    costs: Costs,
-    borrow: bool,
-) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
-@overload
-def splu(
-    patterns: Patterns | None,
-    n: int,
-    indptr: NDArray[numpy.int32],
-    indices: NDArray[numpy.int32],
-    data: NDArray[numpy.complex128],
-    costs: Costs,
-    borrow: bool,
-) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
-@overload
-def splu(
-    patterns: Patterns | None,
-    n: int,
-    indptr: NDArray[numpy.int64],
-    indices: NDArray[numpy.int64],
-    data: NDArray[numpy.complex128],
-    costs: Costs,
-    borrow: bool,
-) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
-@overload
-def splu(
-    arg0: object, arg1: object, arg2: object, arg3: object, arg4: object, arg5: object, arg6: object, /
-) -> None: ...
 
 class FactorF32:
     def refactor(
@@ -1121,6 +1027,101 @@ class FactorC128:
     def nnz(self) -> int: ...
     @property
     def bytes(self) -> int: ...
+
+@overload
+def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.float32]) -> FactorF32: ...
+@overload
+def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.float64]) -> FactorF64: ...
+@overload
+def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.complex64]) -> FactorC64: ...
+@overload
+def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.complex128]) -> FactorC128: ...
+@overload
+def factor_given(arg0: object, arg1: object, arg2: object, /) -> None: ...
+@overload
+def splu(
+    patterns: Patterns | None,
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.float32],
+    costs: Costs,
+    borrow: bool,
+) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
+@overload
+def splu(
+    patterns: Patterns | None,
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.float32],
+    costs: Costs,
+    borrow: bool,
+) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
+@overload
+def splu(
+    patterns: Patterns | None,
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.float64],
+    costs: Costs,
+    borrow: bool,
+) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
+@overload
+def splu(
+    patterns: Patterns | None,
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.float64],
+    costs: Costs,
+    borrow: bool,
+) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
+@overload
+def splu(
+    patterns: Patterns | None,
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.complex64],
+    costs: Costs,
+    borrow: bool,
+) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
+@overload
+def splu(
+    patterns: Patterns | None,
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.complex64],
+    costs: Costs,
+    borrow: bool,
+) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
+@overload
+def splu(
+    patterns: Patterns | None,
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.complex128],
+    costs: Costs,
+    borrow: bool,
+) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
+@overload
+def splu(
+    patterns: Patterns | None,
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.complex128],
+    costs: Costs,
+    borrow: bool,
+) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
+@overload
+def splu(
+    arg0: object, arg1: object, arg2: object, arg3: object, arg4: object, arg5: object, arg6: object, /
+) -> None: ...
 
 class PartialF64:
     def factor(self, values: NDArray[numpy.float64]) -> NDArray[numpy.float64] | None: ...

@@ -86,6 +86,7 @@ void bind_analyze(nb::module_&);
 void bind_accuracy_policy(nb::module_&);
 void bind_patterns(nb::module_&);
 void bind_factor(nb::module_&);
+void bind_fused(nb::module_&);
 void bind_partial(nb::module_&);
 void bind_plan(nb::module_&);
 void bind_lockstep_plan(nb::module_&);

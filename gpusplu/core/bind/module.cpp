@@ -17,6 +17,7 @@ NB_MODULE(_core_bindings, m) {
   gs::bind_accuracy_policy(m);
   gs::bind_patterns(m);
   gs::bind_factor(m);
+  gs::bind_fused(m);
   gs::bind_partial(m);
   gs::bind_plan(m);
   gs::bind_lockstep_plan(m);

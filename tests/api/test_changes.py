@@ -1,5 +1,6 @@
 """Updates and downdates of Cholesky factors."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -40,8 +41,8 @@ def check(ch, M, dtype):
     L, perm = ch.L.toarray(), ch.perm
     assert np.abs(L @ L.conj().T - M[np.ix_(perm, perm)]).max() < n * EPS[dtype] * np.abs(M).max()
     np.testing.assert_allclose(ch.logdet(), np.linalg.slogdet(M)[1], rtol=1e4 * EPS[dtype], atol=1e4 * EPS[dtype])
-    values = sp.csc_array((ch.parts()[0].values(), ch._pattern.ind, ch._pattern.ptr), shape=ch.shape).toarray()
-    assert np.abs(values - M).max() <= 10 * EPS[dtype] * np.abs(M).max()
+    x = copy.copy(ch).solve(b)  # which factors the values held
+    assert np.abs(M @ x - b).max() < 200 * EPS[dtype] * (np.abs(M).sum(axis=1).max() * np.abs(x).max() + 5)
 
 
 def test_sparse_columns_with_duplicates_and_zeros():
@@ -72,7 +73,7 @@ def test_changes_inside_of_the_pattern(dtype, k):
     check(ch, M + C[:, 1:] @ C[:, 1:].conj().T, dtype)
     ch.downdate(C[:, 1:] if k > 1 else np.zeros(len(M), dtype))
     check(ch, M, dtype)
-    assert ch.stats.n_updated == 3 and gs.factorization_count() == before
+    assert ch.stats.n_updated == 3 and gs.factorization_count() == before + 3  # the copies of `check`
 
 
 def test_columns_are_changed_and_not_all_factored_again(monkeypatch):
@@ -101,10 +102,9 @@ def test_changes_outside_of_the_pattern(dtype):
     check(ch, M + C @ C.conj().T, dtype)
     before = gs.factorization_count()
     ch.downdate(C)
-    check(ch, M, dtype)
     assert gs.factorization_count() == before  # it has the entries now
-    copy = pickle.loads(pickle.dumps(ch))
-    for one in (ch, copy):
+    check(ch, M, dtype)
+    for one in (ch, pickle.loads(pickle.dumps(ch))):
         one.refactor(2 * A.data)
         check(one, 2 * M, dtype)
         one.refactor(A)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import threading
 from contextlib import suppress
 from types import SimpleNamespace
@@ -22,12 +21,9 @@ from gpusplu.cost.calibration import fit
 from gpusplu.cost.model import Prediction
 from gpusplu.cost.observation import Observation
 from gpusplu.cost.processor import predict as predict_cpu
-from gpusplu.cuda import devices, presence
-from gpusplu.dispatch import request
-from gpusplu.dispatch import selection as select
+from gpusplu.cuda import devices
 from gpusplu.engines import registry
 from gpusplu.engines.columns.predict import predict as predict_columns
-from gpusplu.engines.device.engine import COMPILE_SHARE
 from gpusplu.engines.problem import Problem, Request
 from support.small_matrices import random_matrix, rhs, spd_matrix
 
@@ -86,7 +82,7 @@ def test_traits():
 def test_structure_is_that_of_the_analysis():
     A = gallery.poisson(12, 12)
     symbolic = gs.analyze(A, cholesky=True)
-    found = structure_of(symbolic.parts()[1].core, symbolic.nnz, 8)
+    found = structure_of(symbolic, symbolic.nnz, 8)
     assert found.fill == symbolic.lnz
     assert found.column_levels == symbolic.column_levels
     assert found.widest == np.diff(symbolic.super_ptr).max() > 1
@@ -220,18 +216,6 @@ def test_expected_refactors_is_told(monkeypatch):
     np.testing.assert_allclose(A @ lu.solve(rhs(A.shape[0])), rhs(A.shape[0]), atol=1e-8)
 
 
-def test_small_matrices_stay_on_the_cpu_unless_refactored_often(monkeypatch):
-    monkeypatch.setattr(presence, "no_driver", lambda: "")
-    monkeypatch.setattr(presence, "no_device", lambda: "")
-    usual, often = (request.read_request("auto", expected_refactors=k) for k in (5, 10_000))
-    assert request.without_small(usual, request.SMALLEST - 1).engine == "cpu"
-    assert request.without_small(usual, request.SMALLEST).engine == "auto"
-    assert request.without_small(often, request.SMALLEST - 1).engine == "auto"
-    assert request.without_small(often, 20).engine == "cpu"
-    memo = request.read_request("auto", expected_refactors=0)
-    assert request.without_small(memo, request.SMALLEST).engine == "auto"
-
-
 def test_explain_predicts_what_the_cpu_takes():
     text = gs.explain(gallery.poisson(20, 20))
     heading, line = text.splitlines()[-2:]
@@ -277,90 +261,6 @@ def test_column_engines_take_the_ordering_with_the_shorter_way(monkeypatch):
     little = Request(device_memory=1000)
     crowded = [engine.predict(problem_of(A, little, structures)) for engine in columns]
     assert all("bytes of device memory are needed, 1,000 may be used" in p.note for p in crowded)
-
-
-def test_the_choice_says_what_was_compared(monkeypatch):
-    predictions = (
-        Prediction("cpu", 0.0, 1e-2, 1e-2, 1e-3),
-        Prediction("sflu", 1e-2, 1e-2, 1e-3, 1e-4),
-        Prediction("supernodal", note="too little memory"),
-    )
-    looks_like_a_device(monkeypatch)
-    choice = select.decide(Request(device_memory=7), predictions)
-    assert (choice.engine, choice.request.device, choice.request.device_memory) == ("sflu", 3, 7)
-    assert choice.predictions == predictions
-    for part in ("predicted 0.026 s", "0.065 s with cpu", "5 refactorizations", "supernodal: too little memory"):
-        assert part in choice.reason
-    memo = Request(refactorizations=0)
-    assert select.decide(memo, predictions).engine == "cpu"
-    faster = (*predictions[:2], Prediction("supernodal", 0.0, 1e-5, 1e-5, 1e-5))
-    assert select.decide(memo, faster).engine == "supernodal"
-
-
-@pytest.mark.parametrize("b", [np.ones(60), sp.csc_array(np.eye(60, 3))])
-def test_spsolve_expects_one_use(monkeypatch, b):
-    asked = []
-
-    def choose(problem):
-        asked.append(problem.request.refactorizations)
-        return select.Choice("cpu", "", problem.request)
-
-    monkeypatch.setattr(presence, "no_driver", lambda: "")
-    monkeypatch.setattr(presence, "no_device", lambda: "")
-    monkeypatch.setattr(request, "SMALLEST", 0)
-    monkeypatch.setattr(select, "choose", choose)
-    A = sp.csc_array(random_matrix())
-    x = gs.spsolve(A, b)
-    assert abs(A @ x - b).max() < 1e-10
-    gs.splu(A)
-    assert asked == [1, model.REFACTORIZATIONS]
-
-
-def test_a_device_has_to_be_faster_by_a_margin(monkeypatch):
-    looks_like_a_device(monkeypatch)
-    for step, engine in ((0.95e-3, "cpu"), (0.85e-3, "glu")):
-        predictions = (Prediction("cpu", 0.0, 1e-3, 1e-3), Prediction("glu", 0.0, step, step))
-        assert select.decide(Request(), predictions).engine == engine
-
-
-def test_kernels_that_are_not_compiled_are_charged_for(monkeypatch):
-    asked = []
-
-    def compiled(*what):
-        asked.append(what)
-        return len(asked) > 1
-
-    device, engine = looks_like_a_device(monkeypatch, compiled=compiled), registry.named("supernodal")
-    definite = problem_of(spd_matrix(dtype="f"), kind="cholesky")
-    memo, again = (engine.first_use(device, definite) for _ in range(2))
-    assert memo == pytest.approx(COMPILE_SHARE * table.shipped()["start.compile"]["call"])
-    assert again == 0
-    assert asked == 2 * [(engine.files, "f", 1)]
-    for charged, name in ((memo, "cpu"), (0.0, "supernodal")):
-        predictions = (Prediction("cpu", 0.0, 0.1, 0.0), Prediction("supernodal", 0.0, 0.01, 0.0, first_use=charged))
-        choice = select.decide(Request(), predictions)
-        assert choice.engine == name
-        assert ("to be compiled" in choice.reason) == (charged > 0)
-
-
-def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
-    """Neither is anything analysed for a device then."""
-    A = gallery.rlc_mesh(20, 20)
-    device, analysed = looks_like_a_device(monkeypatch, compiled=lambda *what: False), []
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
-    monkeypatch.setattr(presence, "no_device", lambda: "")
-
-    def for_fronts(problem):
-        analysed.append(problem)
-        raise gs.EngineUnavailableError("none")
-
-    monkeypatch.setattr(Problem, "for_fronts", for_fronts)
-    often = Request(refactorizations=1000)
-    assert "would not pay" in select.choose(problem_of(A, often)).reason
-    assert not analysed
-    device.compiled = lambda *what: True
-    assert "no GPU engine" in select.choose(problem_of(A, often)).reason
-    assert analysed
 
 
 @pytest.mark.parametrize("name", ["glu", "sflu", "crisscross"])

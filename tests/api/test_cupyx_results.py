@@ -115,20 +115,6 @@ def test_what_cupy_takes_and_we_do_not(cupyx):
     assert cupyx.asked == ["splu", "factorized", "splu", "solve", "spsolve"]
 
 
-def test_the_choice_of_an_engine_knows_where_vectors_are(cupyx, monkeypatch):
-    from gpusplu.factors import solving
-
-    A, b, asked = cupyx.matrix(), cupyx.cupy.asarray(np.ones(12)), []
-    solve_single_use = solving.solve_single_use
-    monkeypatch.setattr(solving, "solve_single_use", lambda *a: (asked.append(a[2]), solve_single_use(*a))[1])
-    gs.install()
-    asked.append(cupyx.linalg.splu(A)._factor.symbolic.choice.request)
-    asked.append(cupyx.linalg.factorized(A).__self__._factor.symbolic.choice.request)
-    asked.append(gs.factorized(cupyx.matrix(kind="csc")).__self__.symbolic.choice.request)
-    cupyx.linalg.spsolve(A, b)
-    assert [request.on_device for request in asked] == [True] * 4
-
-
 def test_singular_matrices(cupyx):
     singular = random_matrix(12).tolil()
     singular[:, 4] = 0

@@ -1,8 +1,6 @@
 """What is told of a call: by the logger, by verbose=, and never unasked."""
 
 import logging
-import pickle
-import subprocess
 import threading
 
 import numpy as np
@@ -13,9 +11,6 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common import listeners
 from gpusplu.common.timing import backward_error
-from gpusplu.dispatch import patterns
-from gpusplu.dispatch.phases import LoggedFactor
-from support.processes import PYTHON, environment
 from support.small_matrices import random_matrix, rhs, spd_matrix
 
 A = random_matrix()
@@ -91,30 +86,6 @@ def test_verbose_of_what_follows(capsys):
     assert [line.split()[1] for line in lines] == ["refactor", "solve"] and "2 right-hand sides" in lines[1]
 
 
-def test_nothing_is_in_between_where_nobody_listens(capfd):
-    lu, ch = gs.splu(A), gs.cholesky(spd_matrix())
-    assert not isinstance(lu._core, LoggedFactor) and not isinstance(ch._core, LoggedFactor)
-    assert isinstance(gs.splu(A, verbose=1)._core, LoggedFactor)
-    code = "import gpusplu as gs; from gpusplu import gallery; lu = gs.splu(gallery.poisson(9, 9), precision='mixed')"
-    run = subprocess.run([*PYTHON, "-c", f"{code}; lu.refactor(1e40 * gallery.poisson(9, 9).data)"], env=environment())
-    assert run.returncode == 0
-    assert "mixed" not in "".join(capfd.readouterr())  # a warning for which there is no handler
-
-
-def test_a_factor_that_tells_is_a_factor(log):
-    lu = gs.splu(A)
-    assert isinstance(lu._core, LoggedFactor)
-    assert lu.L.nnz and lu.stats.n_refactor == 0 and lu.explain()
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(lu)).solve(B), lu.solve(B))
-    first, second, third = (gs.spsolve(A, B) for _ in range(3))  # its memory is left to the next
-    np.testing.assert_array_equal(second, third)
-    with pytest.raises(gs.NonFiniteError):
-        lu.refactor(np.full(A.nnz, np.nan))
-    with pytest.raises(RuntimeError, match="exactly singular"):
-        lu.refactor(np.zeros(A.nnz))
-    assert gs.splu(A).solve(B).shape == B.shape
-
-
 def test_analyses_that_are_remembered(log):
     for factor in (gs.splu, gs.cholesky):
         matrix = spd_matrix()
@@ -175,20 +146,6 @@ def test_mixed_precision_that_is_given_up(log):
         "mixed precision is given up, and the factor made in double precision: "
         "values are out of the range of single precision"
     )
-
-
-def test_memory_that_is_short(log, monkeypatch):
-    gs.splu(A, ordering="amd")
-
-    def find(*_):
-        monkeypatch.undo()
-        raise MemoryError
-
-    monkeypatch.setattr(patterns, "pattern_key_of", find)
-    gs.splu(A, ordering="amd")
-    assert [r.getMessage() for r in log.records if r.levelno == logging.WARNING] == [
-        "memory is short: what was remembered of patterns is dropped, and the call made again"
-    ]
 
 
 def test_systems_of_a_batch(log):

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from gpusplu.engines import registry
 from support.small_matrices import EPS, canonical, random_matrix, rhs
 
 
@@ -212,13 +211,6 @@ def test_small_orders():
     np.testing.assert_array_equal(swap.solve(np.array([3.0, 6.0])), [2, 1])
 
 
-def test_engines_that_have_it():
-    assert set(registry.names_for("ldlt")) == {"cpu", "supernodal"}
-    for name in ("glu", "sflu"):
-        assert "no ldlt factorization" in registry.named(name).unsupported(gs.analyze(saddle(), ldlt=True).parts()[0])
-    assert gs.ldlt(saddle(), engine="cpu").engine == "cpu"
-
-
 def test_patterns_are_remembered_by_kind_and_symmetry():
     gs.cache_clear()
     A = saddle("D")
@@ -243,20 +235,6 @@ def test_delayed_columns_are_found_once():
     assert {factor.inertia() for factor in factors} == {(2 * 60 * 61, 3600, 0)}
     b = rhs(A.shape[0])
     assert max(backward_error(A, factor.solve(b), b) for factor in factors) < 10 * EPS["d"]
-
-
-def test_delays_that_perturb_more_pivots_are_forgotten():
-    A = gallery.mixed_elements(60, 60)
-    symbolic = gs.analyze(A, ldlt=True, ordering="nd")
-    symbolic.factor(A.data)
-    remembered = symbolic.parts()[0].memo.get("delays")
-    core, perturbed = remembered.found
-    assert core is not symbolic.parts()[1].core and perturbed == 0
-    remembered.found = core, -1  # as if other values had had none
-    assert symbolic.factor(A.data).stats.n_delayed > 0 and remembered.found[0] is not core
-    remembered.found = gs.analyze(A, ldlt=True, ordering="natural").parts()[1].core, 0  # fill beyond measure
-    symbolic.factor(A.data)
-    assert remembered.found is None
 
 
 def test_threads_share_a_factor():

@@ -16,7 +16,6 @@ from support.analyses import (
     long_columns,
     supernodal_structure,
 )
-from support.small_matrices import random_matrix
 
 N = 10
 B = np.arange(N, dtype=float)
@@ -162,26 +161,3 @@ def test_every_binding_checks_lengths(name):
     with pytest.raises(ValueError) as refused:  # noqa: PT011 all kinds of messages
         CORE_CALLS[name]()
     assert len(str(refused.value).splitlines()) == 1
-
-
-def test_a_factor_of_the_core_checks_lengths():
-    A = random_matrix()
-    factor, symbolic = gs.splu(A)._core, gs.analyze(A)
-    canonical = symbolic.parts()[0].pattern.core
-    other = gs.analyze(random_matrix(59)).parts()[1].core
-    for call in (
-        lambda: factor.refactor(A.data[:3], None),
-        lambda: factor.refactor(A.data, np.arange(3)),
-        lambda: factor.solve(np.ones(59), 0),
-        lambda: factor.solve(np.ones((60, 1, 1), order="F"), 0),
-        lambda: factor.solve(np.ones(60), 7),
-        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data[:3]),
-        lambda: _core.factor(other, canonical, A.data),
-        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, pivoting="none"),
-        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, refine="none"),
-        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, pivot_threshold=np.nan),
-        lambda: _core.make_plan(other, canonical.ptr, canonical.ind, for_core()),
-    ):
-        with pytest.raises(ValueError) as refused:  # noqa: PT011 all kinds of messages
-            call()
-        assert len(str(refused.value).splitlines()) == 1

@@ -13,27 +13,12 @@ from support.mixed import (
     ENOUGH,
     check_double_after_all,
     check_mixed,
-    check_parts_are_double,
     conditioned,
     few_small,
 )
 from support.small_matrices import canonical, random_matrix, rhs, spd_matrix
 
 KINDS = {gs.splu: random_matrix, gs.cholesky: spd_matrix, gs.ldlt: spd_matrix}
-
-
-def held(factor):
-    """The engine's factor that solves."""
-    return factor._core._running
-
-
-@pytest.mark.parametrize("dtype", "dD")
-@pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
-def test_mixed(make, dtype):
-    A = KINDS[make](dtype=dtype)
-    factor = check_mixed(A, make, ((), (3,), (20,)))
-    assert held(factor).values().dtype.char == {"d": "f", "D": "F"}[dtype]
-    check_parts_are_double(2 * A, make(2 * A, precision="mixed"), make(2 * A))
 
 
 def test_half_the_memory():

@@ -1,5 +1,6 @@
 """A new engine comes in by its interface alone: dense LU by LAPACK, which no other file knows (CONTRIBUTING.md)."""
 
+import contextlib
 import pickle
 
 import numpy as np
@@ -8,11 +9,13 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import get_lapack_funcs
 
 import gpusplu as gs
-from gpusplu import cli
+from gpusplu import cli, gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.cost.model import Prediction
+from gpusplu.cuda import devices, presence
 from gpusplu.engines import registry
 from gpusplu.engines.interface import Analysis, Engine
+from support.emulated_device import EmulatedDevice
 from support.small_matrices import EPS, random_matrix, rhs
 
 
@@ -77,3 +80,65 @@ def test_a_new_engine_is_an_engine_like_any_other(engine, capsys):
 def test_bench_measures_it():
     with registry.registered(ToyEngine()):
         assert cli.main(["bench", "rlc:6x6", "--budget", "0.01", "--engine", "toy"]) == 0
+
+
+class Predicting(ToyEngine):
+    """An engine whose seconds are given."""
+
+    def __init__(self, name, on_device=False, **seconds):
+        self.name, self.on_device, self.seconds = name, on_device, seconds
+
+    def lower_bound(self, problem):
+        return 0.0
+
+    def predict(self, problem):
+        return Prediction(self.name, **self.seconds)
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """The analysis of a matrix, where there are these engines, the CPU engine and a device."""
+    device = EmulatedDevice()
+    monkeypatch.setattr(devices, "open_device", lambda which=None: device)
+    for name in ("no_driver", "no_device"):
+        monkeypatch.setattr(presence, name, lambda: "")
+
+    def choose(*engines, **options):
+        gs.cache_clear()
+        with contextlib.ExitStack() as stack:
+            for engine in engines:
+                stack.enter_context(registry.registered(engine))
+            A = gallery.rlc_mesh(90, 90)
+            return gs.analyze(A, **options).engine, gs.explain(A, **options)
+
+    return choose
+
+
+def test_the_choice_depends_on_how_often_and_says_what_was_compared(chosen):
+    quick = Predicting("quick", factor=1e-9, refactor=1e-6, solve=0.0)
+    thorough = Predicting("thorough", factor=1e-6, refactor=1e-9, solve=0.0)
+    missing = Predicting("missing", note="too little memory")
+    for often, name, other in ((0, "quick", "thorough"), (1000, "thorough", "quick")):
+        engine, text = chosen(quick, thorough, missing, expected_refactors=often)
+        assert engine == name
+        for part in (f"engine    {name}: ", f" s with {other}, the next,", f"{often} refactorizations and solves"):
+            assert part in text
+        assert "missing: too little memory" in text
+
+
+def test_a_device_has_to_be_faster_by_a_margin(chosen):
+    often = {"expected_refactors": 1e6}
+    host = Predicting("quick", factor=0.0, refactor=1e-5, solve=0.0)
+    for refactor, name in ((0.95e-5, "quick"), (0.85e-5, "there")):
+        engine, text = chosen(host, Predicting("there", True, factor=0.0, refactor=refactor, solve=0.0), **often)
+        assert engine == name and "predicted" in text
+    charged = Predicting("there", True, factor=0.0, refactor=0.0, solve=0.0, first_use=1e3)
+    engine, text = chosen(host, charged, **often)
+    assert engine == "quick" and "1e+03 s are charged for kernels that are to be compiled" in text
+
+
+def test_small_matrices_stay_on_the_cpu(chosen):
+    there = Predicting("there", True, factor=0.0, refactor=0.0, solve=0.0)
+    with registry.registered(there):
+        assert "entries are too few for a GPU to pay" in gs.splu(gallery.poisson(5, 5)).explain()
+    assert chosen(there, expected_refactors=1e6)[0] == "there"

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import _core, gallery
+from gpusplu import gallery
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix, unlike
 
 
@@ -21,15 +21,6 @@ def test_each_triangle_is_solved_with(dtype, trans):
             x = solve(right, trans)
             assert x.shape == right.shape and x.dtype == right.dtype
             assert np.abs(op @ x - right).max() < 1000 * EPS[dtype] * np.abs(op).sum(axis=1).max() * np.abs(x).max()
-
-
-def test_triangles_are_of_the_pivots_that_there_are():
-    A = random_matrix(50)
-    lu = gs.splu(A, ordering="amd")
-    assert lu.L is lu.L and lu.U is lu.U
-    lu._core = gs.splu(A, ordering="natural").parts()[0]  # as after a solve that has chosen pivots anew
-    assert abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e-12 * abs(A).max()
-    assert lu.L is lu.L and lu.U is lu.U
 
 
 @pytest.mark.parametrize("refactored", [False, True])
@@ -108,57 +99,6 @@ def test_ldlt_where_sizes_are_very_different(dtype, hermitian, spread):
     assert inaccurate
 
 
-class ReadMeanwhile:
-    """An engine's factor: while it waits to take new values, another thread reads what was made of those before."""
-
-    def __init__(self, core, read):
-        self.held, self.read = core, read
-
-    def __getattr__(self, name):
-        return getattr(self.held, name)
-
-    def refactor(self, *arguments):
-        self.read()
-        return self.held.refactor(*arguments)
-
-    def update(self, *arguments):
-        self.read()
-        return self.held.update(*arguments)
-
-
-MADE = {
-    "L": (gs.splu, lambda lu: lu.L),
-    "U": (gs.splu, lambda lu: lu.U),
-    "of Cholesky": (gs.cholesky, lambda ch: ch.L),
-    "L of LDL^T": (gs.ldlt, lambda ldl: ldl.L),
-    "D": (gs.ldlt, lambda ldl: ldl.D),
-}
-
-
-@pytest.mark.parametrize("name", MADE)
-def test_what_is_read_while_values_change_is_not_kept(name):
-    make, read = MADE[name]
-    A = spd_matrix(30)
-    factor, new = make(A), spd_matrix(30)
-    new.data = new.data * np.where(np.repeat(np.arange(30), np.diff(new.indptr)) == new.indices, 3.0, 1.0)
-    expected = make(A)
-    expected.refactor(new.data)
-    factor._core = ReadMeanwhile(factor._core, lambda: read(factor))
-    factor.refactor(new.data)
-    np.testing.assert_array_equal(read(factor).toarray(), read(expected).toarray())
-    assert read(factor) is read(factor)
-
-
-def test_what_is_read_while_a_factor_is_updated_is_not_kept():
-    A = spd_matrix(30)
-    ch, C = gs.cholesky(A), np.zeros(30)
-    C[3] = 2
-    ch._core = ReadMeanwhile(ch._core, lambda: ch.L)
-    ch.update(C)
-    L = ch.L.toarray()
-    assert abs(L @ L.T - (A.toarray() + np.outer(C, C))[ch.perm][:, ch.perm]).max() < 1e-12 * abs(A).max()
-
-
 def test_the_parts_of_a_solve_make_a_solve():
     A, b = random_matrix(50), rhs(50, "D")
     lu = gs.splu(A)
@@ -199,12 +139,3 @@ def test_other_shapes_are_refused():
             call(np.ones(19))
     with pytest.raises(ValueError, match="trans must be"):
         lu.solve_L(np.ones(20), "X")
-
-
-def test_what_is_no_triangle_is_refused():
-    ptr, ind = np.array([0, 1, 2]), np.array([0, 0], dtype=np.int32)
-    with pytest.raises(ValueError, match="no diagonal entry"):
-        _core.solve_triangle(True, ptr, ind, np.ones(2), "N", np.ones(2))
-    ind[1] = 2
-    with pytest.raises(ValueError, match="outside of the triangle"):
-        _core.solve_triangle(True, ptr, ind, np.ones(2), "N", np.ones(2))

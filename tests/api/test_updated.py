@@ -135,50 +135,6 @@ def test_a_factor_that_was_refactored_since_is_not_solved_with():
     np.testing.assert_allclose(x, np.linalg.solve(2 * A.toarray() + U @ V.T, np.ones(30)), rtol=1e-9)
 
 
-class ChangedMeanwhile:
-    """An engine's factor that another thread uses while this one calls `method`."""
-
-    def __init__(self, core, method, use):
-        self.held, self.method, self.use = core, method, use
-
-    def __getattr__(self, name):
-        found = getattr(self.held, name)
-        return found if name != self.method else lambda *arguments: (self.use(), found(*arguments))[1]
-
-
-def test_an_update_of_values_that_are_about_to_change_is_none_of_the_new():
-    A, (U, V) = random_matrix(30), low_rank(30, 1)
-    lu, made = gs.splu(A), []
-    lu._core = ChangedMeanwhile(lu._core, "refactor", lambda: made.append(lu.updated(U, V)))
-    lu.refactor(2 * A.data)
-    with pytest.raises(RuntimeError, match="refactored since"):
-        made[0].solve(np.ones(30))
-
-
-def test_an_update_while_values_change():
-    """They may be the new ones before the thread that changes them comes to say so."""
-    A, (U, V) = random_matrix(30), low_rank(30, 1)
-    lu, said = gs.splu(A), []
-
-    def solve():
-        with pytest.raises(RuntimeError, match="refactored since"):
-            said.append(lu.updated(U, V).solve(np.ones(30)))
-
-    lu._core = ChangedMeanwhile(lu._core, "refactor", solve)
-    lu.refactor(2 * A.data)
-    assert said == []
-    lu.updated(U, V).solve(np.ones(30))
-
-
-def test_values_that_change_during_a_solve():
-    A, (U, V) = random_matrix(30), low_rank(30, 1)
-    lu, values = gs.splu(A), iter([2 * A.data])
-    updated = lu.updated(U, V)
-    lu._solve = lambda *arguments, solve=lu._solve: ([lu.refactor(new) for new in values], solve(*arguments))[1]
-    with pytest.raises(RuntimeError, match="refactored since"):
-        updated.solve(np.ones(30))
-
-
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
 def test_copies(copied):
     A, (U, V) = random_matrix(30), low_rank(30, 2, "D")

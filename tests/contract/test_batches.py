@@ -7,6 +7,7 @@ import pytest
 
 import gpusplu as gs
 from contract.cases import backward_error, on_host, only, operators, with_values
+from support.symmetric_values import nearly, spoilt, ways_to_spoil
 
 BATCHES = only("lu", "cholesky")
 STATUS = gs.BatchStatus
@@ -90,6 +91,25 @@ def test_systems_that_fail_are_flagged_and_the_others_not_touched(case):
     assert error.value.indices.tolist() == [1, 3] and error.value.status == [STATUS.NOT_FINITE, kind]
     batch.refactor(case.puts(systems(case)))
     assert (batch.status <= STATUS.REPIVOTED).all()
+
+
+@only("cholesky")
+def test_systems_that_are_not_hermitian(case):
+    values, b = np.stack([case.A.data] * 7), case.puts(case.b())
+    for system, how in enumerate(ways_to_spoil(case.dtype)):
+        values[system] = spoilt(case.A, how)
+    values[5], values[6] = nearly(case.A, 900), nearly(case.A, 1100)
+    failed = [*range(len(ways_to_spoil(case.dtype))), 6]
+    for put in case.places:
+        batch = case.batch(case.A, put(values))
+        assert np.flatnonzero(batch.status == STATUS.NOT_HERMITIAN).tolist() == failed
+        for x in (batch.solve(b), batch.refactor_solve(put(values), b)):
+            assert np.flatnonzero(np.isnan(on_host(x)).any(axis=1)).tolist() == failed
+        assert batch.stats["not_hermitian"] == len(failed) and np.isnan(batch.slogdet().logabsdet[failed]).all()
+        with pytest.raises(gs.NotHermitianError):
+            batch[0]
+        with pytest.raises(gs.BatchError, match="not hermitian: 0, 1"):
+            case.batch(case.A, put(values), errors="raise").solve(b)
 
 
 @only("lu")

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from contract.cases import EVERY, INCOMPATIBLE, backward_error, canonical, on_host, only, with_values
 from support.small_matrices import small_pairs
+from support.symmetric_values import nearly, spoilt, ways_to_spoil
 
 MESSAGE = {
     "lu": "Factor is exactly singular",
@@ -106,6 +107,33 @@ def test_the_column_that_is_not_definite_is_told(case):
             factor.refactor_solve(put(values.data), put(case.b()))
         assert found.value.column == 20
     case.accurate(factor)
+
+
+@only("cholesky", "ldlt")
+def test_values_that_are_not_hermitian(case):
+    """One triangle is factored; the other one is compared with it. Rounding errors are allowed."""
+    factor, symbolic, b = case.make(), case.analyze(), case.b()
+    before = on_host(factor.solve(b)).tobytes(), factor.slogdet()
+    fine, spoilt_values = nearly(case.A, 900), [spoilt(case.A, how) for how in ways_to_spoil(case.dtype)]
+    for values in (*spoilt_values, nearly(case.A, 1100)):
+        with pytest.raises(gs.NotHermitianError, match=f"^{case.kind}: A.* differ by.* so A is not Hermitian"):
+            factor.refactor(values)
+        for call in (
+            lambda: factor.refactor_solve(values, b),  # noqa: B023
+            lambda: factor.refactor(with_values(case.A, values)),  # noqa: B023
+            lambda: symbolic.factor(values),  # noqa: B023
+            lambda: case.make(with_values(case.A, values)),  # noqa: B023
+            lambda: factor.refactor(case.puts(values)) or factor.solve(b),  # noqa: B023
+        ):
+            with pytest.raises(gs.NotHermitianError, match=f"^{case.kind}: A"):
+                call()
+        assert (on_host(factor.solve(b)).tobytes(), factor.slogdet()) == before
+    spoilt_values[0][7] = np.nan
+    with pytest.raises(gs.NonFiniteError):
+        factor.refactor(spoilt_values[0])
+    for values in (fine, case.puts(fine), with_values(case.A, fine)):
+        factor.refactor(values)
+        assert backward_error(case.A, factor.solve(b), b) < 1000 * case.eps
 
 
 @only("lu", "ldlt")

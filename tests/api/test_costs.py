@@ -1,33 +1,33 @@
-"""Predicted seconds, the traits they are predicted from, and the constants that are fitted and kept."""
+"""Predicted seconds, their constants, and the orderings and methods that are chosen by them."""
 
 import json
 import os
+import re
+import subprocess
 import threading
 from contextlib import suppress
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from faults.program import run
 from gpusplu import gallery
 from gpusplu.common.matrix import canonicalize, read_matrix
-from gpusplu.common.options import Options
 from gpusplu.common.traits import Structure, matrix_traits, structure_of
 from gpusplu.cost import calibration, features, model, table
 from gpusplu.cost.calibration import fit
 from gpusplu.cost.model import Prediction
 from gpusplu.cost.observation import Observation
+from gpusplu.cost.processor import predict
 from gpusplu.cost.processor import predict as predict_cpu
-from gpusplu.cuda import devices
+from gpusplu.cuda import devices, layout
 from gpusplu.engines import registry
 from gpusplu.engines.columns.predict import predict as predict_columns
-from gpusplu.engines.problem import Problem, Request
-from support.small_matrices import random_matrix, rhs, spd_matrix
+from support.emulated_device import EmulatedDevice
+from support.processes import PYTHON, environment
+from support.small_matrices import random_matrix, rhs
 
-EVERY = [registry.named(name) for name in registry.names()]  # their constants are in the table now
 PRIOR = {"call": 1e-5, "levels": 1e-6, "fill": 1e-9, "flops": 1e-11}
 TRUE = {"call": 3e-5, "levels": 0.5e-6, "fill": 4e-9, "flops": 2e-11}
 
@@ -77,15 +77,6 @@ def test_traits():
     assert not found.hermitian
     assert found.diagonal == 2
     assert traits_of(sp.csc_array((0, 0))).density == 0
-
-
-def test_structure_is_that_of_the_analysis():
-    A = gallery.poisson(12, 12)
-    symbolic = gs.analyze(A, cholesky=True)
-    found = structure_of(symbolic, symbolic.nnz, 8)
-    assert found.fill == symbolic.lnz
-    assert found.column_levels == symbolic.column_levels
-    assert found.widest == np.diff(symbolic.super_ptr).max() > 1
 
 
 def test_cholesky_is_half_of_everything_but_the_solve():
@@ -200,13 +191,6 @@ def test_terms_that_do_not_fit_are_left_out(own_cache, term):
     assert calibration.stored("a device") == {"sflu.solve": good}
 
 
-@pytest.mark.parametrize("call", [gs.splu, gs.analyze, gs.explain, gs.cholesky])
-@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True])
-def test_expected_refactors_is_checked(call, value):
-    with pytest.raises(ValueError, match=r"expected_refactors=.* must be a number that is not negative"):
-        call(spd_matrix(), expected_refactors=value)
-
-
 def test_expected_refactors_is_told(monkeypatch):
     A = random_matrix()
     text = gs.explain(A, expected_refactors=1234)
@@ -233,46 +217,6 @@ def test_expected_refactors_chooses_method_and_ordering():
     assert (few.ordering, many.ordering) == ("amd", "nd")
 
 
-def problem_of(A, asked=None, structures=None, kind="lu"):
-    """As an engine is asked about it, where analyses have predicted `structures`."""
-    pattern, data = canonicalize(read_matrix(A))
-    made = Problem(pattern, pattern.gather(data), kind, Options(), asked or Request())
-    if structures:
-        made.memo("structures", lambda: structures)
-    return made
-
-
-def looks_like_a_device(monkeypatch, **members):
-    """A device as far as predictions ask."""
-    known = {"index": 3, "name": "none", "free_bytes": lambda: 10**9, "compiled": lambda *what: True}
-    device = SimpleNamespace(**{**known, **members})
-    monkeypatch.setattr(devices, "open_device", lambda which=None: device)
-    return device
-
-
-def test_column_engines_take_the_ordering_with_the_shorter_way(monkeypatch):
-    looks_like_a_device(monkeypatch)
-    structures = [structure(column_levels=900), structure(column_levels=100, fill=21000)]
-    columns = [registry.named(name) for name in ("glu", "sflu", "crisscross")]
-    A = random_matrix()
-    found = [engine.predict(problem_of(A, structures=structures)) for engine in columns]
-    assert found[0] == predict_columns("glu", structures[1], table.shipped())
-    assert all(engine.unsupported(problem_of(A, kind="cholesky")) for engine in columns)
-    little = Request(device_memory=1000)
-    crowded = [engine.predict(problem_of(A, little, structures)) for engine in columns]
-    assert all("bytes of device memory are needed, 1,000 may be used" in p.note for p in crowded)
-
-
-@pytest.mark.parametrize("name", ["glu", "sflu", "crisscross"])
-def test_engines_by_columns_bring_the_constants_of_their_pivots(name):
-    """They are predicted by them, also where the engine of the processor was never asked for."""
-    run(
-        f"import gpusplu.engines.{name}.engine\n"
-        "from gpusplu.cost.table import shipped\n"
-        "assert {'cpu.column.factor', 'columns.analyze'} <= set(shipped())\n"
-    )
-
-
 def test_only_the_first_processor_is_read_about(monkeypatch, tmp_path):
     """The system takes its time for each, and hosts have hundreds."""
     pipe = tmp_path / "cpuinfo"
@@ -289,3 +233,89 @@ def test_only_the_first_processor_is_read_about(monkeypatch, tmp_path):
         reader.join(30)  # which would wait for the end
     calibration.processor_model.cache_clear()
     assert found == ["Slow and Steady"]
+
+
+def test_the_core_takes_every_constant_of_its_entries():
+    """What a struct of costs.hpp has no member for would be lost without a word."""
+    found = []
+
+    def walk(dtype, name):
+        for member in dtype.names:
+            inner, place = dtype[member], f"{name}.{member}".lstrip(".")
+            if inner[0].names is None:
+                found.append(place)
+                assert set(table.shipped()[place]) <= set(inner.names), place
+            else:
+                walk(inner, place)
+
+    walk(layout.struct("shared/costs.hpp", "Costs"), "")
+    assert {"cpu.column.factor", "cpu.dissection", "supernodal.merge.large", "glu.schedule"} <= set(found)
+
+
+def decided(A, many=1000, **changes):
+    """Ordering and method of the processor where constants are others, 0 but for those that are named."""
+    changed = {name: dict.fromkeys(table.shipped()[name], 0.0) | term for name, term in changes.items()}
+    core = analyze_with(calibration.packed({**table.shipped(), **changed}), A, many)
+    return core.ordering, core.method
+
+
+def analyze_with(costs, A, many):
+    return gs._core.analyze(A.indptr.astype(np.int64), A.indices, A.data, costs, refactorizations=many)
+
+
+def test_orderings_and_methods_are_chosen_by_the_constants():
+    A = gallery.power_mesh(60, 60)
+    assert decided(A) == ("nd", "front")
+    assert decided(A, **{"cpu.dissection": {"rows": 1.0}}) == ("amd", "front")
+    assert decided(A, **{"cpu.dissection": {"entries": 1.0}}) == ("amd", "front")
+    assert decided(A, many=5) == ("amd", "front")
+    assert decided(A, many=5, **{"cpu.dissection": {}, "cpu.front.factor": {"flops": 1.0}})[0] == "nd"
+    dear = {"call": 1.0}
+    assert decided(A, many=0, **{"cpu.front.factor": dear})[1] == "column"
+    assert decided(A, many=1, **{"cpu.front.solve": dear})[1] == "column"
+    for phase in ("factor", "refactor", "solve"):
+        assert decided(A, **{f"cpu.column.{phase}": dear})[1] == "front"
+
+
+@pytest.mark.parametrize(("cholesky", "rel"), [(True, 1e-12), (False, 0.05)])  # LU: flops are counted by fronts later
+def test_the_core_predicts_what_python_does(cholesky, rel):
+    A = gallery.poisson(70, 70)
+    arrays = A.indptr.astype(np.int64), A.indices, A.data, calibration.for_core()
+    core = gs._core.analyze(*arrays, cholesky=cholesky, refactorizations=70)
+    considered = {(ordering, method): seconds for ordering, method, seconds in core.considered}
+    predicted = predict(structure_of(core, A.nnz, 8), calibration.costs_of()).total(70)
+    assert considered[core.ordering, core.method] == pytest.approx(predicted, rel=rel)
+    assert {("amd", "front"), ("nd", "front")} <= set(considered)
+
+
+def test_explain_says_what_orderings_were_compared():
+    for ldlt in (False, True):
+        text = gs.explain(gallery.power_mesh(60, 60), expected_refactors=1000, ldlt=ldlt)
+        line = next(line for line in text.splitlines() if line.startswith("ordering"))
+        compared = r"ordering  nd; predicted \S+ m?s with amd by LDL\^T, \S+ m?s with nd by LDL\^T"
+        assert re.fullmatch(
+            compared + ("" if ldlt else r", \S+ m?s with nd by columns, \S+ m?s with nd by fronts"), line
+        )
+    assert "ordering  natural\n" in gs.explain(gallery.poisson(5, 5), ordering="natural")
+
+
+@pytest.mark.parametrize("name", ["glu", "sflu", "crisscross"])
+def test_engines_by_columns_bring_the_constants_of_their_pivots(name):
+    """They are predicted by them, also where the engine of the processor was never asked for."""
+    code = (
+        f"import gpusplu.engines.{name}.engine\n"
+        "from gpusplu.cost.table import shipped\n"
+        "assert {'cpu.column.factor', 'columns.analyze'} <= set(shipped())\n"
+    )
+    subprocess.run([*PYTHON, "-c", code], check=True, env=environment())
+
+
+@pytest.mark.parametrize(("feature", "ordering"), [("levels", "nd"), ("flops", "amd")])
+def test_column_engines_order_by_their_own_predictions(monkeypatch, feature, ordering):
+    device = EmulatedDevice()
+    monkeypatch.setattr(devices, "open_device", lambda which=None: device)
+    registry.named("sflu")  # its constants are in the table now
+    for phase in ("refactor", "solve"):
+        term = {name: 1e-9 * (name == feature) for name in table.shipped()[f"sflu.{phase}"]}
+        monkeypatch.setitem(table._table, f"sflu.{phase}", table.Entry(term, "here"))
+    assert gs.analyze(gallery.rlc_mesh(35, 35), engine="sflu").ordering == ordering

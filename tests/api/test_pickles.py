@@ -10,10 +10,8 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import _core
-from gpusplu.factors.factor import restore_factor
-from gpusplu.factors.symbolic import restore_symbolic
 from support.analyses import analyze
-from support.small_matrices import random_matrix, spd_matrix
+from support.small_matrices import random_matrix
 
 FIELDS = (
     *("method", "n", "nnz", "cholesky", "ldlt", "row_perm", "col_perm", "row_scale", "col_scale"),
@@ -24,10 +22,20 @@ FIELDS = (
 )
 
 
-def analysis(method, cholesky=False):
-    A = spd_matrix() if cholesky else random_matrix()
-    pattern = gs.analyze(A, cholesky=cholesky).parts()[0].pattern
-    return analyze(pattern.ptr, pattern.ind, pattern.gather(A.data), method=method, cholesky=cholesky), pattern
+def parts_of(A):
+    """Arguments of the function that makes an analysis of its pickled parts, by name, and that function."""
+    restore, parts = gs.analyze(A).__reduce__()
+    return dict(zip(("pattern", "dtype", "kind", "options", "choice", "core", "seconds"), parts, strict=True)), restore
+
+
+def pattern_of(A):
+    return parts_of(A)[0]["pattern"]
+
+
+def analysis(method):
+    A = random_matrix()
+    pattern = pattern_of(A)
+    return analyze(pattern.ptr, pattern.ind, pattern.gather(A.data), method=method), pattern
 
 
 def restored(state):
@@ -123,7 +131,7 @@ def test_an_analysis_of_another_pattern_is_refused(method):
         core = _core.canonical_from_columns(60, np.asarray(pattern.ptr), other.astype(np.int64))
         with pytest.raises(ValueError, match=r"has no place in its structure|of another matrix"):
             _core.validate(symbolic, core)
-    other = gs.analyze(random_matrix(59)).parts()[0].pattern.core
+    other = pattern_of(random_matrix(59)).core
     with pytest.raises(ValueError, match="of another matrix"):
         _core.validate(symbolic, other)
 
@@ -155,7 +163,7 @@ CANONICAL = {
 @pytest.mark.parametrize("name", CANONICAL)
 def test_damaged_patterns_are_refused(name, format):
     place, damage = CANONICAL[name]
-    core = gs.analyze(random_matrix().asformat(format)).parts()[0].pattern.core
+    core = pattern_of(random_matrix().asformat(format)).core
     state = list(core.__getstate__())
     state[place] = damage(state[place])
     copy = _core.Canonical.__new__(_core.Canonical)
@@ -164,13 +172,10 @@ def test_damaged_patterns_are_refused(name, format):
 
 
 def test_parts_that_do_not_belong_together():
-    A = random_matrix()
-    lu = gs.splu(A)
-    names = ("pattern", "dtype", "kind", "options", "choice", "core", "seconds")
-    known = dict(zip(names, lu.symbolic.__reduce__()[1], strict=True))
+    known, restore_symbolic = parts_of(random_matrix())
     core, options, choice = known["core"], known["options"], known["choice"]
     for changes in (
-        {"pattern": gs.analyze(random_matrix(59)).parts()[0].pattern},
+        {"pattern": pattern_of(random_matrix(59))},
         {"pattern": core, "core": known["pattern"]},
         {"dtype": np.dtype("i4")},
         {"kind": "cholesky"},
@@ -184,7 +189,7 @@ def test_parts_that_do_not_belong_together():
     ):
         with pytest.raises(ValueError, match=r"damaged|is not one of"):
             restore_symbolic(**{**known, **changes})
-    values = lu._core.values()
+    restore_factor, (_, symbolic, values) = gs.splu(random_matrix()).__reduce__()
     for kind, canonical in (
         (gs.CholeskyFactor, values),
         (dict, values),
@@ -193,7 +198,7 @@ def test_parts_that_do_not_belong_together():
         (gs.LUFactor, values * np.nan),
     ):
         with pytest.raises(ValueError, match=r"damaged|must be finite"):
-            restore_factor(kind, lu.symbolic, canonical)
+            restore_factor(kind, symbolic, canonical)
 
 
 @pytest.mark.parametrize("order", [np.arange(60)[::-1], "natural", "nd"])

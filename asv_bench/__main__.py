@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 from . import options, peers, records, report, suites
-from .report import chart
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULTS, PICTURES = DOCS / "performance" / "results", DOCS / "_static"
@@ -14,33 +13,27 @@ RESULTS, PICTURES = DOCS / "performance" / "results", DOCS / "_static"
 def main(words=None):
     parser = argparse.ArgumentParser(prog="python -m asv_bench", description="Measurements of gpusplu.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="suites and peers")
+    commands.add_parser("list", help="suites, experiments and peers")
     for command, text in (("run", "measure, and append records to --out"), ("child", argparse.SUPPRESS)):
-        add_suites(commands.add_parser(command, help=text))
+        of_suites = commands.add_parser(command, help=text).add_subparsers(dest="suite", required=True)
+        for name in suites.NAMES:
+            suite, shape = suites.named(name), argparse.RawTextHelpFormatter
+            one = of_suites.add_parser(
+                name, help=suites.describe(name), description=suite.__doc__, formatter_class=shape
+            )
+            options.add_common(one, suite)
     reporting = commands.add_parser("report", help="pages of tables from records")
-    reporting.add_argument("suite", nargs="*", help="all with records, an index and the chart, or names, or chart")
-    reporting.add_argument("--records", nargs="+", type=Path, help="files; those that are kept unless given")
-    reporting.add_argument("--commit", help="whose records; the newest with all cases unless given")
-    reporting.add_argument("--into", type=Path, help="folder of pages, printed unless given; the documentation for all")
+    reporting.add_argument("suite", nargs="*", help="names, or chart; default: all with records, index, chart")
+    reporting.add_argument("--records", nargs="+", type=Path, help="files; default: those in asv_bench/records")
+    reporting.add_argument("--commit", help="whose records; default: the newest with all cases")
+    reporting.add_argument("--into", type=Path, help="folder of pages; default: printed, or docs if no suite is named")
     arguments = parser.parse_args(words)
     {"list": list_all, "run": run, "child": child, "report": make_report}[arguments.command](arguments)
 
 
-def add_suites(parser):
-    """A parser a suite, with the arguments in common and its own."""
-    of_suites = parser.add_subparsers(dest="suite", required=True)
-    for name in suites.NAMES:
-        suite = suites.named(name)
-        one = of_suites.add_parser(
-            name, help=suites.describe(name), description=suite.__doc__, formatter_class=argparse.RawTextHelpFormatter
-        )
-        options.add_common(one, suite)
-
-
 def list_all(arguments):
-    print("suites")
-    for name in suites.NAMES:
-        print(f"  {name:18s} {suites.describe(name)}")
+    for title, names in (("suites", suites.REGULAR), ("experiments", suites.EXPERIMENTS)):
+        print(title, *(f"  {name:18s} {suites.describe(name)}" for name in names), sep="\n")
     print("peers")
     for name in peers.NAMES:
         peer = peers.named(name)
@@ -48,7 +41,7 @@ def list_all(arguments):
 
 
 def run(arguments):
-    """Records are kept as soon as they are made; tables of all follow."""
+    """Each record is written as soon as it is made; the tables of all follow."""
     options.prepare(arguments)
     made = []
     for record in suites.named(arguments.suite).run(arguments):
@@ -67,7 +60,7 @@ def child(arguments):
 
 def make_report(arguments):
     if arguments.suite == ["chart"]:
-        return make_chart(arguments.into or PICTURES)
+        return report.draw_chart(arguments.into or PICTURES)
     wanted = arguments.suite or [name for name in suites.NAMES if records.files(name)]
     into = arguments.into or (None if arguments.suite else RESULTS)
     for name in wanted:
@@ -77,22 +70,15 @@ def make_report(arguments):
         if not files:
             sys.exit(f"no records of {name}")
         deliver(report.page(name, files, arguments.commit), into, name)
-        for picture, svg in report.drawn(name, files, arguments.commit).items() if into else ():
-            (into / picture).write_text(svg)
+        if into:
+            report.draw(name, files, into, arguments.commit)
     if not arguments.suite:
         deliver(report.index(wanted), into, "index")
-        make_chart(arguments.into or PICTURES)
-
-
-def make_chart(folder):
-    """The chart of the README, for light and for dark pages."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for style in chart.STYLES:
-        (folder / f"chart_{style}.svg").write_text(chart.chart(style))
+        report.draw_chart(arguments.into or PICTURES)
 
 
 def deliver(text, folder, name):
-    """A page printed, or put into a folder."""
+    """Print a page, or write it to a folder."""
     if folder is None:
         print(text)
     else:

@@ -1,114 +1,82 @@
-"""What systems with unsuitable pivots cost a batch of memplus on a GPU.
+"""What systems with unsuitable pivots cost a batch on a GPU, relative to a batch without them.
 
-usage: suspect_systems.py [K] | suspect_systems.py small
-
-For 0, 1 and about 10 suspect systems of K (1024): medians of refactor, solve and refactor_solve, their ratios to the
-clean batch, what the first call costs, and the largest backward error of all systems, found on the host. `small`: a
-batch of 70 small systems, for compute-sanitizer. Seeds 1 and 3 have one suspect system each without any change.
+Variants: no system, one and ten (`spoilt`) in which a part of the diagonal is almost zero, and other values (`seed`):
+with seeds 1 and 3 one system of memplus has unsuitable pivots without any change. Seconds are medians of a whole batch
+of `--systems`, from Python to the end of a synchronization; `first_s` is the first call. `backward_error` is the
+largest of all systems, computed on the host, also after a refactorization with further values, which uses the pivots
+that were chosen for the first ones. A larger one than 100 eps is an error.
 """
 
-import os
-import statistics
-import sys
-import time
-
-import cupy as cp
 import numpy as np
 import scipy.sparse as sp
 
 import gpusplu as gs
 
-SMALL = sys.argv[1:] == ["small"]
-K = 70 if SMALL else int(sys.argv[1]) if len(sys.argv) > 1 else 1024
-TURNS = 2 if SMALL else 15
-EPS = np.finfo(float).eps
-sync = cp.cuda.Device().synchronize
+from .. import records
+from ..matrices import load
+from ..options import device_clock, measured
+from ..phases import on_host
+from ..timing import backward_error
 
-if SMALL:
-    n = 120
-    A = sp.csc_matrix(gs.gallery.poisson(12, 10) + sp.diags([0.1], shape=(n, n)))
-else:
-    A = sp.csc_matrix(sp.load_npz(os.path.join(os.environ["MATRICES"], "memplus.npz"))).astype(float)
-A.sort_indices()
-columns = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-diagonal = np.flatnonzero(A.indices == columns)
+CASES, PEERS, BUDGET = ("memplus",), (), 0.5
+VARIANTS = {"clean": (0, 0), "seed 1": (1, 0), "seed 3": (3, 0), "1 spoilt": (0, 1), "10 spoilt": (0, 10)}
+SMALL = 1e-13  # factor of diagonal entries that are almost zero
+LIMIT = 100 * np.finfo(float).eps
 
 
-def values_of(seed):
-    return A.data * (1 + 0.05 * np.random.default_rng(seed).random((K, A.nnz)))
+def add_arguments(parser):
+    parser.add_argument("--systems", type=int, default=1024)
 
 
-def spoilt(values, count):
-    """`count` systems, spread over the batch, in which a few diagonal entries are next to nothing."""
-    rng, found = np.random.default_rng(9), values.copy()
-    for k in np.linspace(1, K - 2, count).astype(int):
-        found[k, rng.choice(diagonal, len(diagonal) // 3 if SMALL else 60, replace=False)] *= 1e-13
-    return found
+def values_of(A, count, seed, spoilt):
+    """Values of all systems; `spoilt` of them, spread over the batch, have almost zero entries on the diagonal."""
+    values = A.data * (1 + 0.05 * np.random.default_rng(seed).random((count, A.nnz)))
+    diagonal = np.flatnonzero(A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)))
+    rng = np.random.default_rng(9)
+    for k in np.linspace(1, count - 2, spoilt).astype(int):
+        values[k, rng.choice(diagonal, min(60, len(diagonal) // 3), replace=False)] *= SMALL
+    return values
 
 
-def errors_of(values, x, b):
-    """Normwise backward errors, on the host."""
-    found = np.empty(K)
-    for k in range(K):
-        M = sp.csc_matrix((values[k], A.indices, A.indptr), A.shape)
-        size = abs(M).sum(axis=1).max() * abs(x[k]).max() + abs(b[k]).max()
-        found[k] = abs(b[k] - M @ x[k]).max() / size
-    return found
+def largest_error(A, values, x, b):
+    matrices = (sp.csc_array((data, A.indices, A.indptr), A.shape) for data in values)
+    return max(backward_error(M, *pair) for M, *pair in zip(matrices, on_host(x), b, strict=True))
 
 
-def timed(call):
-    times = []
-    for _ in range(TURNS):
-        sync()
-        start = time.perf_counter()
-        call()
-        sync()
-        times.append(1e3 * (time.perf_counter() - start))
-    return times[0], statistics.median(times[3:] or times[1:])
-
-
-def measure(title, values, clean, b):
-    V, B = cp.asarray(values), cp.asarray(b)
-    batch = gs.splu_batch(A, V)
-    medians = {}
-    x = batch.solve(B)
-    worst = errors_of(values, x.get(), b).max()
-    for name, call in (
-        ("refactor", lambda: batch.refactor(V)),
-        ("solve", lambda: batch.solve(B)),
-        ("refactor_solve", lambda: batch.refactor_solve(V, B)),
-    ):
-        if name == "solve":
-            batch.solve(B)
-        medians[name] = timed(call)
-
-    def both():
-        batch.refactor(V)
-        return batch.solve(B)
-
-    medians["refactor, solve"] = timed(both)
-    x = batch.refactor_solve(V, B)
-    worst = max(worst, errors_of(values, x.get(), b).max())
-    # other values: own factors are refactored with the pivots that they have
+def measure(A, values, b, clock):
+    """Median and first seconds by phase, the largest backward error, and the number of systems with own pivots."""
+    V, B = clock.put(values), clock.put(b)
+    batch = gs.splu_batch(A, V, engine="supernodal")
+    errors, seconds = [largest_error(A, values, batch.solve(B), b)], {}
+    calls = {
+        "refactor": lambda: batch.refactor(V),
+        "solve": lambda: batch.solve(B),
+        "step": lambda: batch.refactor_solve(V, B),
+    }
+    for phase, call in calls.items():
+        first = clock.once(call)[0]
+        seconds[phase] = clock.wall(call), first
+    errors.append(largest_error(A, values, batch.refactor_solve(V, B), b))
     other = values * (1 + 1e-3 * np.random.default_rng(77).random(values.shape))
-    x = batch.refactor_solve(cp.asarray(other), B)
-    worst = max(worst, errors_of(other, x.get(), b).max())
-    repivoted = int((batch.status == gs.BatchStatus.REPIVOTED).sum())
-    parts = ", ".join(
-        f"{name} {median:.2f} ms" + (f" ({median / clean[name][1]:.2f}x)" if clean else "") + f" first {first:.1f}"
-        for name, (first, median) in medians.items()
-    )
-    print(f"{title}: {repivoted} of {K} repivoted; {parts}; largest backward error {worst:.1e}", flush=True)
-    assert worst < 100 * EPS and (batch.status <= gs.BatchStatus.REPIVOTED).all()
-    return medians
+    errors.append(largest_error(A, other, batch.refactor_solve(clock.put(other), B), b))
+    if max(errors) > LIMIT or (batch.status > gs.BatchStatus.REPIVOTED).any():
+        raise RuntimeError(f"largest backward error {max(errors):.1e}, status {set(batch.status.tolist())}")
+    return seconds, max(errors), int((batch.status == gs.BatchStatus.REPIVOTED).sum())
 
 
-b = np.random.default_rng(1).standard_normal((K, A.shape[0]))
-print(cp.cuda.runtime.getDeviceProperties(0)["name"].decode(), "host threads", os.cpu_count())
-clean = measure("clean, seed 0", values_of(0), None, b)
-if not SMALL:
-    for seed in (1, 3):
-        measure(f"seed {seed}", values_of(seed), clean, b)
-for count in (1, 10):
-    measure(f"{count} spoilt, seed 0", spoilt(values_of(0), count), clean, b)
-measure("clean, seed 0 again", values_of(0), clean, b)
+def run(arguments):
+    clock = device_clock(arguments)
+    yield from measured(arguments, arguments.cases, lambda case: of_case(case, arguments.systems, clock))
+
+
+def of_case(case, count, clock):
+    """A record of every variant and phase."""
+    A = sp.csc_array(load(case)).astype(float)
+    A.sort_indices()
+    b, clean = np.random.default_rng(1).standard_normal((count, A.shape[0])), {}
+    for variant, (seed, spoilt) in VARIANTS.items():
+        seconds, error, repivoted = measure(A, values_of(A, count, seed, spoilt), b, clock)
+        for phase, (took, first) in seconds.items():
+            more = {"variant": variant, "systems": count, "repivoted": repivoted, "first_s": first}
+            more["over_clean"] = took / clean.setdefault(phase, took)
+            yield records.make(case, "supernodal", phase, took, backward_error=error, **more)

@@ -1,54 +1,72 @@
-"""Other solvers and orderings to measure beside, a module each, all with the same few names.
-
-missing() -> str
-    What is needed and not here; "" where it can run.
-
-Solvers:
-
-KINDS : tuple of bool
-    Kinds of matrices that it is for: False general, True positive definite.
-SYMMETRIC : bool, optional
-    It is for symmetric indefinite matrices as such.
-MOST_FLOPS : float
-    Above so many multiply-adds it takes longer than its numbers are worth [flop].
-measure(problem) -> dict
-    Seconds of analyze, factor, total, refactor, solve and step, as in `phases`, and backward_error.
-
-Orderings:
-
-order(ptr, ind) -> ndarray
-    A permutation, of a graph as `internals.graph_of` makes it.
-
-Solvers of JAX:
-
-BATCHES : bool
-    vmap makes one call.
-solver(A) -> callable
-    Of the values of a CSR matrix with A's pattern and of a right-hand side, to differentiate.
-"""
+"""Other solvers and orderings, measured on the same problems as gpusplu."""
 
 from importlib import import_module
+from importlib.util import find_spec
 
 from ..phases import PHASES, attempt
 
-SOLVERS = ("cudss", "klu", "cktso", "rslab", "feral", "cholmod", "pardiso", "scipy", "own_lu")
-ORDERINGS = ("amd", "metis")
-DIFFERENTIABLE = ("jax_spsolve", "klujax", "sparsax", "torch_sla")
-OTHERS = ("lapack",)
+SOLVERS = {
+    "cudss": "cudss.CuDSS",
+    "klu": "suitesparse.KLU",
+    "cktso": "cktso.CKTSO",
+    "rslab": "packages.RSLAB",
+    "feral": "packages.Feral",
+    "cholmod": "suitesparse.CHOLMOD",
+    "pardiso": "pardiso.PARDISO",
+    "scipy": "packages.SuperLU",
+    "own_lu": "packages.OwnLU",
+}
+ORDERINGS = {"amd": "suitesparse.AMD", "metis": "packages.METIS"}
+DIFFERENTIABLE = {
+    "jax_spsolve": "differentiable.JaxSpsolve",
+    "klujax": "differentiable.Klujax",
+    "sparsax": "differentiable.Sparsax",
+    "torch_sla": "differentiable.TorchSla",
+}
+NAMES = {**SOLVERS, **ORDERINGS, **DIFFERENTIABLE, "lapack": "packages.LAPACK"}
 SOLVED = 1e-8  # backward error
-NAMES = (*SOLVERS, *ORDERINGS, *DIFFERENTIABLE, *OTHERS)
+
+
+class Peer:
+    """What peers have in common; the first line of their docstrings says what they are.
+
+    A solver has ``measure(problem)``, which returns seconds of analyze, factor, total, refactor, solve and step, as in
+    `phases`, and backward_error. An ordering has ``order(ptr, ind)``, which returns a permutation of a graph that
+    `internals.graph_of` makes. A differentiable solver has ``solver(A)``, which returns a function of the values of a
+    CSR matrix with A's pattern and of a right-hand side.
+
+    Attributes
+    ----------
+    package : str
+        That has to be installed; empty if none.
+    kinds : tuple of bool
+        Kinds of matrices that a solver is for: False general, True positive definite.
+    symmetric : bool
+        Whether it is for symmetric indefinite matrices as such.
+    most_flops : float
+        Number of multiply-adds above which it takes too long.
+    batches : bool
+        Whether vmap makes one call of a differentiable solver.
+    """
+
+    package, kinds, symmetric, most_flops, batches = "", (), False, float("inf"), False
+
+    def missing(self):
+        """What has to be installed or set before it can run; empty if nothing."""
+        return "" if not self.package or find_spec(self.package) else f"{self.package} has to be installed"
 
 
 def named(name):
-    """The module of a peer."""
-    return import_module(f"{__name__}.{name}")
+    """The peer of this name."""
+    module, kind = NAMES[name].split(".")
+    return getattr(import_module(f"{__name__}.{module}"), kind)()
 
 
 def measure(name, problem, flops=0.0):
-    """What a solver takes for a problem; None where it does not suit or takes too long."""
+    """Seconds of a solver on a problem; None if it is not for such a problem or takes too long."""
     peer = named(name)
-    suits = getattr(peer, "SYMMETRIC", False) if problem.symmetric else problem.definite in peer.KINDS
-    if not suits or flops > peer.MOST_FLOPS:
+    suits = peer.symmetric if problem.symmetric else problem.definite in peer.kinds
+    if not suits or flops > peer.most_flops:
         return None
     if peer.missing():
         raise RuntimeError(peer.missing())
@@ -56,12 +74,12 @@ def measure(name, problem, flops=0.0):
 
 
 def best_of(measure, variants):
-    """What a solver takes with the best of several settings, phase by phase, of those that solve; their worst error.
+    """The least seconds of each phase over several settings that solve, and the worst of their errors.
 
     Parameters
     ----------
     measure : callable
-        What the solver takes with one setting, as a peer's `measure` returns it.
+        Measures one setting, and returns the same as a peer's `measure`.
     variants : list of tuple
         Its arguments for each setting.
     """
@@ -74,5 +92,5 @@ def best_of(measure, variants):
 
 
 def with_sums(found):
-    """The same with total and step, where phases were measured one by one."""
+    """The same with total and step, if the phases were measured one by one."""
     return found | {"total": found["analyze"] + found["factor"], "step": found["refactor"] + found["solve"]}

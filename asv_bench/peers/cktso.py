@@ -1,8 +1,8 @@
-"""CKTSO through ctypes: LU by rows of matrices of circuits, parallel.
+"""CKTSO, through ctypes.
 
-CKTSO is the path of libcktso.so, beside which its license file cktso.lic has to lie. Settings are the defaults: the
-best of its ten orderings, and as few of the threads as it thinks right. It runs with one thread and with as many as
-ours has; phase by phase the better of the two counts. Seconds of what is repeated are those of its own timer.
+CKTSO is the path of libcktso.so; its license file cktso.lic has to be in the same folder. Settings are the defaults:
+the best of its ten orderings, and no more threads than it considers useful. It runs with one thread and with as many as
+gpusplu has; the better of the two counts for each phase. Seconds of repeated phases come from its own timer.
 """
 
 import ctypes
@@ -15,49 +15,52 @@ import scipy.sparse as sp
 from .. import internals
 from ..phases import begun
 from ..timing import backward_error
-from . import best_of
+from . import Peer, best_of
 
-KINDS, MOST_FLOPS = (False,), float("inf")
 TIMER = 0  # iparm: 1 for microseconds
 ANALYSIS, FACTORIZATION, SOLVE, STEP = 0, 1, 2, 15  # oparm: what the last call took
 LOWER, UPPER, FLOPS = 5, 6, 17  # oparm: entries, without the diagonal of U; 2 flops a multiply-add
 REAL = BY_ROWS = PIVOTING = PARALLEL_IF_FASTER = ctypes.c_bool(False)
 
 
-def missing():
-    library = Path(os.environ.get("CKTSO", ""))
-    if not library.is_file():
-        return "CKTSO has to name libcktso.so"
-    return "" if library.with_name("cktso.lic").exists() else "cktso.lic has to lie beside what CKTSO names"
+class CKTSO(Peer):
+    """CKTSO: LU by rows of circuit matrices, parallel."""
 
+    kinds = (False,)
 
-def measure(problem):
-    return best_of(with_threads, [(problem, threads) for threads in sorted({1, internals.num_threads()})])
+    def missing(self):
+        library = Path(os.environ.get("CKTSO", ""))
+        if not library.is_file():
+            return "CKTSO has to name libcktso.so"
+        return "" if library.with_name("cktso.lic").exists() else "cktso.lic has to be in the folder that CKTSO names"
+
+    def measure(self, problem):
+        return best_of(with_threads, [(problem, threads) for threads in sorted({1, internals.num_threads()})])
 
 
 def with_threads(problem, threads):
     """Analysis and first factorization of the first values, the rest of the second: the least of repeats."""
-    solver = Cktso(problem.A, problem.b)
+    solver = Solver(problem.A, problem.b)
     try:
         found, _ = begun(problem, lambda: solver.analyze(threads), lambda _: solver.factor())
         solver.set_values(problem.scaled)
         for phase in ("refactor", "solve", "step"):
             function = getattr(solver, phase)
             found[phase] = min(function() for _ in range(problem.clock.repeats(function)))
-        found |= {"entries": solver.told[LOWER] + solver.told[UPPER], "flops": solver.told[FLOPS] / 2}
+        found |= {"entries": solver.results[LOWER] + solver.results[UPPER], "flops": solver.results[FLOPS] / 2}
     finally:
         solver.run("DestroySolver")
     found["step"] = min(found["step"], found["refactor"] + found["solve"])
     return found | {"backward_error": backward_error(problem.scaled, solver.x, problem.b)}
 
 
-class Cktso:
+class Solver:
     """One matrix and right-hand side; phases return their seconds."""
 
     def __init__(self, A, b):
         self.library, self.solver = ctypes.CDLL(os.environ["CKTSO"]), ctypes.c_void_p()
-        settings, self.told = ctypes.POINTER(ctypes.c_int)(), ctypes.POINTER(ctypes.c_longlong)()
-        self.check(self.library.CKTSO_CreateSolver(*map(ctypes.byref, (self.solver, settings, self.told))))
+        settings, self.results = ctypes.POINTER(ctypes.c_int)(), ctypes.POINTER(ctypes.c_longlong)()
+        self.check(self.library.CKTSO_CreateSolver(*map(ctypes.byref, (self.solver, settings, self.results))))
         settings[TIMER] = 1
         self.b, self.x = b, b * 0
         self.set_values(A)
@@ -79,7 +82,7 @@ class Cktso:
 
     def seconds(self, entry, name, *arguments):
         self.run(name, *arguments)
-        return 1e-6 * self.told[entry]
+        return 1e-6 * self.results[entry]
 
     def analyze(self, threads):
         return self.seconds(ANALYSIS, "Analyze", REAL, self.b.size, *self.pattern, self.values, threads)

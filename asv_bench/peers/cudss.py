@@ -1,7 +1,7 @@
-"""NVIDIA cuDSS through ctypes, one phase a method, on the caller's current stream.
+"""NVIDIA cuDSS, through ctypes, on the caller's current stream.
 
 Environment: CUDSS is the path of libcudss.so, CUDSS_MT that of its threading layer (its analysis then uses all cores).
-Settings are the defaults, which measured best; definite and symmetric matrices are given as one triangle of their type.
+Settings are the defaults, which were fastest; definite and symmetric matrices are passed as one triangle of their type.
 """
 
 import ctypes
@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import phases
+from . import Peer
 
 FLOAT64, INT32 = 1, 10  # cudaDataType
 GENERAL, SYMMETRIC_TYPE, SPD = 0, 1, 3  # cudssMatrixType_t
@@ -20,48 +21,50 @@ ENTRIES, FLOPS = 1, 26  # cudssDataParam_t
 UBATCH_SIZE, SCHUR_MODE = 18, 23  # cudssConfigParam_t of cuDSS 1.0, ints: systems of a uniform batch; on or off
 INTERFACE, COMPLEMENT = 18, 20  # cudssDataParam_t of cuDSS 1.0: 1 for unknowns of the interface; a dense matrix
 
-KINDS, MOST_FLOPS, SYMMETRIC = (False, True), float("inf"), True
+
+class CuDSS(Peer):
+    """NVIDIA cuDSS: LU, Cholesky and LDL^T on a GPU."""
+
+    kinds, symmetric = (False, True), True
+
+    def missing(self):
+        return "" if os.path.exists(os.environ.get("CUDSS", "")) else "CUDSS has to name libcudss.so"
+
+    def measure(self, problem):
+        """Phases between CUDA events and from Python, as for gpusplu; values and right-hand side are on the device."""
+        clock, b = problem.clock, problem.put(problem.b)
+        opened = []
+
+        def first():
+            while opened:
+                opened.pop().__exit__()
+            solver = Solver(problem.A, b, problem.definite, symmetric=problem.symmetric).__enter__()
+            opened.append(solver)
+            return {"analyze": clock.once(solver.analyze)[0], "factor": clock.once(solver.factor)[0]}, solver
+
+        try:
+            found, solver = phases.least(first, problem.again)
+            solver.values[...] = problem.put(Solver.stored(problem.scaled, problem.definite or problem.symmetric).data)
+            solver.refactor()
+
+            def solved(other):
+                b[...] = other
+                solver.solve()
+                return solver.x
+
+            found["backward_error"] = problem.error(solved)
+            b[...] = problem.put(problem.b)
+            found |= phases.repeated(clock, solver.refactor, solver.solve, lambda: (solver.refactor(), solver.solve()))
+            found |= problem.walk(solver.step, Solver.order_of(problem.A))
+            flops = solver.query(FLOPS)
+            found |= {"flops": None if flops is None else float(flops), "entries": solver.query(ENTRIES)}
+        finally:
+            while opened:
+                opened.pop().__exit__()
+        return found
 
 
-def missing():
-    return "" if os.path.exists(os.environ.get("CUDSS", "")) else "CUDSS has to name libcudss.so"
-
-
-def measure(problem):
-    """Phases between CUDA events and from Python, as of ours; values and right-hand side are on the device."""
-    clock, b = problem.clock, problem.put(problem.b)
-    opened = []
-
-    def first():
-        while opened:
-            opened.pop().__exit__()
-        solver = CuDSS(problem.A, b, problem.definite, symmetric=problem.symmetric).__enter__()
-        opened.append(solver)
-        return {"analyze": clock.once(solver.analyze)[0], "factor": clock.once(solver.factor)[0]}, solver
-
-    try:
-        found, solver = phases.least(first, problem.again)
-        solver.values[...] = problem.put(CuDSS.stored(problem.scaled, problem.definite or problem.symmetric).data)
-        solver.refactor()
-
-        def solved(other):
-            b[...] = other
-            solver.solve()
-            return solver.x
-
-        found["backward_error"] = problem.error(solved)
-        b[...] = problem.put(problem.b)
-        found |= phases.repeated(clock, solver.refactor, solver.solve, lambda: (solver.refactor(), solver.solve()))
-        found |= problem.walk(solver.step, CuDSS.order_of(problem.A))
-        flops = solver.query(FLOPS)
-        found |= {"flops": None if flops is None else float(flops), "entries": solver.query(ENTRIES)}
-    finally:
-        while opened:
-            opened.pop().__exit__()
-    return found
-
-
-class CuDSS:
+class Solver:
     """One matrix, one block of right-hand sides. Use as a context: device memory is freed at its end.
 
     Parameters

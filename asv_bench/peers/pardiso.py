@@ -1,7 +1,7 @@
-"""MKL PARDISO through ctypes: MKL is the path of libmkl_rt.so, which pypardiso's wheels bring.
+"""MKL PARDISO, through ctypes: MKL is the path of libmkl_rt.so, which the wheels of pypardiso contain.
 
-Of symmetric indefinite matrices by its defaults and with the scaling and matching that its manual wants for saddle
-points, phase by phase the better of those that solve.
+Symmetric indefinite matrices are measured with its defaults and with the scaling and matching that its manual
+recommends for saddle points; the better of the two counts for each phase, if both solve.
 """
 
 import ctypes
@@ -12,20 +12,23 @@ import scipy.sparse as sp
 
 from ..phases import begun
 from ..timing import backward_error
-from . import best_of, with_sums
+from . import Peer, best_of, with_sums
 
-KINDS, MOST_FLOPS, SYMMETRIC = (False, True), float("inf"), True
 GENERAL, DEFINITE, INDEFINITE = 11, 2, -2  # mtype
 SCALING, MATCHING, ENTRIES, INERTIA = 10, 12, 17, slice(21, 23)  # of iparm
 ANALYSIS, FACTORIZATION, SOLVE, RELEASE = 11, 22, 33, -1  # phase
 
 
-def missing():
-    return "" if os.path.exists(os.environ.get("MKL", "")) else "MKL has to name libmkl_rt.so"
+class PARDISO(Peer):
+    """MKL PARDISO: supernodal LU, Cholesky and LDL^T, parallel."""
 
+    kinds, symmetric = (False, True), True
 
-def measure(problem):
-    return best_of(with_matching, [(problem, False), (problem, True)]) if problem.symmetric else by_kind(problem)
+    def missing(self):
+        return "" if os.path.exists(os.environ.get("MKL", "")) else "MKL has to name libmkl_rt.so"
+
+    def measure(self, problem):
+        return best_of(with_matching, [(problem, False), (problem, True)]) if problem.symmetric else by_kind(problem)
 
 
 def with_matching(problem, matching):
@@ -33,7 +36,7 @@ def with_matching(problem, matching):
 
 
 def by_kind(problem, settings=()):
-    solver = Pardiso(problem.scaled, problem.b, problem.definite, problem.symmetric)
+    solver = Solver(problem.scaled, problem.b, problem.definite, problem.symmetric)
     for place, value in dict(settings).items():
         solver.options[place] = value
     try:
@@ -48,7 +51,7 @@ def by_kind(problem, settings=()):
     return with_sums(found | {"backward_error": backward_error(problem.scaled, solver.x, problem.b)})
 
 
-class Pardiso:
+class Solver:
     """One matrix and right-hand side: rows from 1 on, the upper triangle of a definite or symmetric matrix, whole.
 
     With `interface`, numbers of unknowns, a factorization leaves the Schur complement on them in `schur`.

@@ -1,31 +1,43 @@
-"""Pages of tables from records: one a suite, of the records of one commit."""
+"""Pages of tables and pictures from records: one page per suite, of the records of one commit per machine."""
 
 from .. import records, suites
-from . import circuits, comparison, crisscross, glu, pictures, processor, sflu, streaming, supernodal
-from .further import COLUMNS
-from .strips import STYLES
-from .tables import origin
+from . import circuits, columns, pictures, supernodal
+from .tables import COLUMNS, comparison, origin, processor, streaming
 
 OWN = {
-    "processor": processor.tables,
+    "processor": processor,
     "supernodal": supernodal.tables,
     "circuits": circuits.tables,
-    "streaming": streaming.tables,
-    "glu": glu.tables,
-    "sflu": sflu.tables,
-    "crisscross": crisscross.tables,
+    "streaming": streaming,
+    "glu": columns.glu,
+    "sflu": columns.sflu,
+    "crisscross": columns.crisscross,
 }
+INDEX = """# Results
+
+Tables of measurements, made from the records in `asv_bench/records` by `python -m asv_bench report`; a test compares
+them with the records. Each page shows one commit. [](../benchmarks.md) describes how the suites measure,
+[](../gpu.md) and [](../../internals/engines/index.md) what follows from the results.
+
+{items}
+
+```{{toctree}}
+:hidden:
+
+{names}
+```
+"""
 
 
 def tables(suite, found):
     """All tables of records of a suite, as Markdown."""
-    return OWN[suite](found) if suite in OWN else comparison.tables(found, COLUMNS.get(suite, ()))
+    return OWN[suite](found) if suite in OWN else comparison(found, COLUMNS.get(suite, ()))
 
 
 def page(suite, files, commit=None):
-    """The page of a suite: where its records come from, and tables of them, machine by machine.
+    """The page of a suite: origin of its records, and tables, machine by machine.
 
-    Of each machine those of `commit`, or of the newest complete one.
+    The records of each machine are those of `commit`, or of the newest complete one.
     """
     commands = "\n".join(f"python -m asv_bench {words}" for words in (f"run {suite} --out FILE", f"report {suite}"))
     head = [f"# {suite}", suites.describe(suite)]
@@ -38,65 +50,52 @@ def page(suite, files, commit=None):
     parts = []
     for name, ours in found.items():
         machine = records.MACHINES[name]
-        heading = f"## {machine[0].upper()}{machine[1:]}"
-        parts += [heading, origin(ours), *images(suite, ours, name), deeper(tables(suite, ours))]
+        lower = "\n".join(f"#{line}" if line.startswith("#") else line for line in tables(suite, ours).split("\n"))
+        parts += [f"## {machine[0].upper()}{machine[1:]}", origin(ours), *images(suite, ours, name), lower]
     return "\n\n".join([*head, command, *parts]) + "\n"
 
 
 def shown(files, commit=None):
     """The records of one commit of each machine, by its short name."""
-    found = records.by_machine(files)
     return {
-        name: records.one_commit(records.read(found[machine]), commit)
-        for name, machine in records.MACHINES.items()
-        if machine in found
+        name: records.one_commit(records.read(of_machine), commit)
+        for name, of_machine in records.by_machine(files).items()
     }
 
 
 def images(suite, found, machine):
-    """The picture of these records in a page, for light and for dark; none where there is nothing to compare."""
-    if not pictures.picture(suite, found, "light"):
+    """The picture of these records in a page, for light and for dark pages; none if there is nothing to compare."""
+    if not pictures.picture(suite, found):
         return []
-    alternative = "What other solvers, or other ways, take over what ours takes, a dot a case"
+    alternative = "Seconds of other solvers or variants over those of gpusplu, one dot per case"
     options = f":class: dark-light\n:alt: {alternative}\n:width: 100%"
     return [
-        f"```{{figure}} {file_name(suite, machine, style)}\n:figclass: only-{style}\n{options}\n```" for style in STYLES
+        f"```{{figure}} {suite}_{machine}_{style}.svg\n:figclass: only-{style}\n{options}\n```"
+        for style in pictures.STYLES
     ]
 
 
-def drawn(suite, files, commit=None):
-    """The pictures of a page by file name."""
-    return {
-        file_name(suite, machine, style): svg
-        for machine, found in shown(files, commit).items()
-        for style in STYLES
-        if (svg := pictures.picture(suite, found, style))
-    }
+def of_page(suite, files, commit=None):
+    """The pictures of a page by machine."""
+    found = {machine: pictures.picture(suite, ours) for machine, ours in shown(files, commit).items()}
+    return {machine: picture for machine, picture in found.items() if picture}
 
 
-def file_name(suite, machine, style):
-    return f"{suite}_{machine}_{style}.svg"
+def draw(suite, files, folder, commit=None):
+    """Draw the pictures of a page."""
+    for machine, picture in of_page(suite, files, commit).items():
+        draw_styles(picture, folder, f"{suite}_{machine}")
 
 
-def deeper(text):
-    """Markdown with its headings one level down."""
-    return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.split("\n"))
+def draw_chart(folder):
+    """Draw the chart of the README."""
+    draw_styles(pictures.chart(), folder, "chart")
 
 
-INDEX = """# Results
-
-Tables of measurements, made of the records in `asv_bench/records` by `python -m asv_bench report`; a test holds that
-they are what the records say. Each page is of one commit. [](../benchmarks.md) says how the suites measure,
-[](../gpu.md) and [](../../internals/engines/index.md) what follows from it.
-
-{items}
-
-```{{toctree}}
-:hidden:
-
-{names}
-```
-"""
+def draw_styles(picture, folder, name):
+    folder.mkdir(parents=True, exist_ok=True)
+    for style in pictures.STYLES:
+        pictures.draw(picture, style, folder / f"{name}_{style}.svg")
 
 
 def index(names):

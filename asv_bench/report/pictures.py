@@ -1,9 +1,58 @@
-"""Pictures of the pages of results: what another solver, or another way, took over what ours took, a dot a case."""
+"""Pictures: seconds of other solvers or variants over those of gpusplu, one dot per case, on a logarithmic axis.
 
-from .chart import HOW, PEERS, RIGHT, SAY
-from .strips import GAP, LEFT, NUMBER, Strips
+Matplotlib draws them as SVG for light and for dark pages. Each file contains a digest of what it shows, so that a test
+can compare pictures with records, whatever version of Matplotlib drew them.
+"""
 
-#: Phases in the order in which they are drawn, at most three, and their headings.
+import hashlib
+import json
+from typing import NamedTuple
+
+from .. import records
+from ..timing import geomean
+
+STYLES = {
+    "light": {"text": "#1f2328", "quiet": "#59636e", "line": "#d1d9e0", "faster": "#1f6feb", "slower": "#bc4c00"},
+    "dark": {"text": "#f0f6fc", "quiet": "#9198a1", "line": "#3d444d", "faster": "#58a6ff", "slower": "#f0883e"},
+}
+RIGHT = "to the right of 1 gpusplu is faster"
+HOW = "A bar is the geometric mean, which is also given as a number. Dots beyond the scale are drawn at its ends."
+SAY = "Seconds of other solvers over those of gpusplu, one dot per case"
+PEERS = {
+    "scipy": "SciPy",
+    "klu": "KLU",
+    "cktso": "CKTSO",
+    "pardiso": "MKL PARDISO",
+    "cholmod": "CHOLMOD",
+    "rslab": "rslab",
+    "cudss": "cuDSS",
+    "feral": "feral-solver",
+    "own_lu": "LU of gpusplu",
+    "hindsight": "best in hindsight",
+    "jax_spsolve": "JAX's spsolve",
+    "torch_sla": "torch-sla",
+}
+
+# The chart of the README: columns are phases of the records, with headings; rows are peers that have records.
+SYSTEMS = {"step": "new values and a solve", "total": "analysis and first factorization"}
+WHOLE = {"total": "whole programs", "solver": "their time in solvers"}
+ON_TWO_CORES = ("scipy", "klu", "cktso", "pardiso", "cholmod", "rslab")
+SECTIONS = (  # machine, suite, engine, phases, peers
+    ("cpu2", "processor", "cpu", SYSTEMS, ON_TWO_CORES),
+    ("h200", "supernodal", "supernodal", SYSTEMS, ("cudss",)),
+    ("h200", "circuits", "auto", SYSTEMS, ("cudss", "klu")),
+    ("cpu2", "programs", "auto", WHOLE, ("scipy",)),
+    ("h200", "programs", "auto", WHOLE, ("scipy",)),
+)
+MACHINES = {"cpu2": "Two cores of an EPYC server", "h200": "One H200 and 16 cores of its host"}
+WHAT = {
+    "processor": "matrices of all kinds",
+    "supernodal": "matrices of all kinds",
+    "circuits": "circuits",
+    "programs": "programs of others under gpusplu.install()",
+}
+
+# Pages of results: phases in the order in which they are drawn, at most three, and their headings.
 PHASES = {
     "refactor": "new values",
     "solve": "solve",
@@ -15,60 +64,93 @@ PHASES = {
     "batch": "batch",
     "sequence": "a step of a sequence",
 }
-#: Headings of phases that are something else in a suite.
-TOTALS = {"programs": "whole program", "moves": "all uses"}
-#: Titles of suites whose peers are no other solvers, and what it means to lie to the right of 1.
-SAYS = {
+TOTALS = {"programs": "whole program", "moves": "all uses"}  # headings of total in these suites
+TITLES = {  # of suites whose peers are not other solvers, and what a ratio above 1 means
     "moves": ("Seconds of the best engine in hindsight over those of auto", "auto is faster"),
     "neighbours": ("Seconds with one thread over those with all", "all are faster"),
-    "ldlt": ("Seconds of others, our LU among them, over those of LDL^T", "LDL^T is faster"),
-    "programs": ("Seconds of programs with SciPy's solvers over those with ours", "ours are faster"),
+    "ldlt": ("Seconds of other solvers, and of LU, over those of LDL^T", "LDL^T is faster"),
+    "programs": ("Seconds of programs with SciPy's solvers over those with gpusplu's", "gpusplu's are faster"),
 }
-#: Engine that is drawn where a suite has several.
-ENGINES = {"circuits": "auto"}
-#: Suites of variants: the one that others are compared with, phases and their members.
-VARIANTS = {
+ENGINES = {"circuits": "auto"}  # the engine that is drawn, of suites that have several
+VARIANTS = {  # suites of variants: the one that others are compared with, phases and their members
     "captured": ("captured", {"a step": "ours_s"}),
     "glu": ("choice", {"new values": "refactor_s"}),
     "sflu": ("groups", {"new values": "refactor_s", "solve": "solve_s"}),
 }
-WAYS = {
+NAMES = {
     "now": "waited for",
     "later": "not waited for",
     "levels": "by levels",
-    "columns": "columns alone",
+    "columns": "single columns",
     "columns_levels": "both",
     "warps": "warps only",
 }
-WIDTH = 802  # pixels
 
 
-def picture(suite, found, style):
-    """The picture of a machine's records as SVG; nothing where there is none to compare with."""
-    draw = variants if suite in VARIANTS else peers
-    return draw(suite, found, style)
+class Section(NamedTuple):
+    """A heading, titles of columns, and rows: a name and, for each column, ratios by case."""
+
+    title: str
+    columns: list
+    rows: list
 
 
-def peers(suite, found, style):
-    """Rows are peers, and kinds of matrices where there are several."""
-    engine = ENGINES.get(suite)
-    ratios = {}
+class Picture(NamedTuple):
+    """What a picture shows."""
+
+    title: str
+    sections: list
+
+    def digest(self):
+        return hashlib.sha256(json.dumps(self).encode()).hexdigest()[:16]
+
+
+def chart():
+    """The chart of the README, from the records that the pages of results show."""
+    sections = []
+    for machine, suite, engine, phases, peers in SECTIONS:
+        files = [path for path in records.files(suite) if records.machine(path) == machine]
+        found = records.one_commit(records.read(files))
+        rows = [(PEERS[peer], [ratios_of(found, engine, phase, peer) for phase in phases]) for peer in peers]
+        rows = [row for row in rows if all(row[1])]
+        sections.append(Section(f"{MACHINES[machine]}: {WHAT[suite]}", [*phases.values()], rows))
+    return Picture(f"{SAY}: {RIGHT}", sections)
+
+
+def ratios_of(found, engine, phase, peer):
+    """The peer's seconds over those of gpusplu by case."""
+    same = [record for record in found if (record["engine"], record["phase"], record["peer"]) == (engine, phase, peer)]
+    return {record["case"]: ratio for record in same if (ratio := ratio_of(record))}
+
+
+def ratio_of(record):
+    return record["peer_s"] / record["ours_s"] if record.get("peer_s") and record.get("ours_s") else None
+
+
+def picture(suite, found):
+    """The picture of the records of a suite on one machine; None if there is nothing to compare."""
+    title, columns, rows = (variants if suite in VARIANTS else peers)(suite, found)
+    return Picture(title, [Section("", columns, rows)]) if rows else None
+
+
+def peers(suite, found):
+    """Rows are peers, or peers and kinds of matrices."""
+    engine, ratios = ENGINES.get(suite), {}
     for record in found:
-        there = record.get("peer_s") and record.get("ours_s") and record["peer_s"] / record["ours_s"]
-        if there and record["phase"] in PHASES and engine in (None, record["engine"]):
+        ratio = ratio_of(record)
+        if ratio and record["phase"] in PHASES and engine in (None, record["engine"]):
             peer = PEERS.get(record["peer"], record["peer"])
             name = f"{peer.removeprefix('MKL ')}, {record['kind']}" if "kind" in record else peer
             case = " ".join(str(record[key]) for key in ("case", "variant") if key in record)
-            ratios.setdefault(name, {}).setdefault(record["phase"], {})[case] = there
+            ratios.setdefault(name, {}).setdefault(record["phase"], {})[case] = ratio
     drawn = [phase for phase in PHASES if any(phase in row for row in ratios.values())][:3]
-    titles = [TOTALS.get(suite, PHASES[phase]) if phase == "total" else PHASES[phase] for phase in drawn]
+    columns = [TOTALS.get(suite, PHASES[phase]) if phase == "total" else PHASES[phase] for phase in drawn]
     rows = [(name, [row.get(phase, {}) for phase in drawn]) for name, row in sorted(ratios.items())]
-    say, right = SAYS.get(suite, (None, None))
-    said = (f"{say}, a dot a case", f"to the right of 1 {right}") if say else (SAY, RIGHT)
-    return strips(*said, titles, rows, style)
+    say, right = TITLES.get(suite, (None, None))
+    return f"{say}, one dot per case: to the right of 1 {right}" if say else f"{SAY}: {RIGHT}", columns, rows
 
 
-def variants(suite, found, style):
+def variants(suite, found):
     """Rows are the other variants."""
     base, phases = VARIANTS[suite]
     of = {}
@@ -78,14 +160,68 @@ def variants(suite, found, style):
     for variant in (name for name in of if name != base):
         both = [case for case in of[variant] if case in of[base]]
         columns = [{case: of[variant][case][key] / of[base][case][key] for case in both} for key in phases.values()]
-        rows.append((WAYS.get(variant, variant), columns))
-    say = f'Seconds of each way over those of "{WAYS.get(base, base)}", a dot a case'
-    return strips(say, "to the right of 1 it is slower", list(phases), rows, style)
+        rows.append((NAMES.get(variant, variant), columns))
+    title = f'Seconds of each variant over those of "{NAMES.get(base, base)}", one dot per case'
+    return f"{title}: to the right of 1 it is slower", [*phases], rows
 
 
-def strips(say, right, titles, rows, style):
-    """The picture of one section without a heading."""
-    if not rows:
-        return ""
-    width = (WIDTH - LEFT + GAP) / len(titles) - GAP - NUMBER
-    return Strips(len(titles), width).draw(say, right, HOW, [("", titles, rows)], style)
+# Drawing: lengths are points
+
+LEFT, GAP, NUMBER, ROW, TITLE, HEAD, TOP, WIDTH = 130, 24, 46, 22, 28, 36, 46, 802
+LOW, HIGH = 0.125, 128.0
+TICKS, FEW = (0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128), (0.25, 1, 4, 16, 64)
+
+
+def draw(picture, style, path):
+    """Write a picture as SVG, in the colours of `STYLES`."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    colours = STYLES[style]
+    height = TOP + 8 + sum(TITLE * bool(section.title) + HEAD + ROW * len(section.rows) for section in picture.sections)
+    settings = {"svg.hashsalt": "gpusplu", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}
+    settings |= {"text.color": colours["text"], "font.size": 10}
+    with matplotlib.rc_context(settings):
+        figure = Figure((WIDTH / 72, height / 72), facecolor="none")
+        figure.text(0, 1 - 16 / height, picture.title, weight="bold")
+        figure.text(0, 1 - 34 / height, HOW, color=colours["quiet"])
+        top = TOP
+        for section in picture.sections:
+            if section.title:
+                figure.text(0, 1 - (top + 18) / height, section.title, weight="bold")
+                top += TITLE
+            for number in range(len(section.columns)):
+                draw_column(figure, section, number, top, height, colours)
+            top += HEAD + ROW * len(section.rows)
+        metadata = {"Date": None, "Creator": None, "Title": picture.title, "Identifier": picture.digest()}
+        figure.savefig(path, format="svg", metadata=metadata)
+
+
+def draw_column(figure, section, number, top, height, colours):
+    """A strip of dots per row, and the mean of each."""
+    count, length = len(section.columns), ROW * len(section.rows)
+    width = (WIDTH - LEFT + GAP) / count - GAP - NUMBER
+    left = LEFT + number * (width + NUMBER + GAP)
+    axes = figure.add_axes((left / WIDTH, 1 - (top + 16 + length) / height, width / WIDTH, length / height))
+    axes.set(xscale="log", xlim=(LOW, HIGH), ylim=(len(section.rows) - 0.5, -0.5), facecolor="none")
+    axes.set_title(section.columns[number], loc="left", size=10, color=colours["quiet"], pad=2)
+    axes.set_xticks(ticks := FEW if width < 250 else TICKS[1:], [f"{tick:g}" for tick in ticks], color=colours["quiet"])
+    axes.set_xticks([], minor=True)
+    axes.set_yticks(range(len(section.rows)), [name if number == 0 else "" for name, _ in section.rows])
+    for label in axes.get_yticklabels():
+        label.set(horizontalalignment="left", color=colours["text"])
+    axes.tick_params(length=0, labelsize=9)
+    axes.tick_params("y", pad=LEFT, labelsize=10)
+    axes.spines[:].set_visible(False)
+    axes.grid(axis="x", color=colours["line"], linewidth=0.5)
+    axes.axvline(1, color=colours["quiet"], linewidth=1)
+    for row, (_, strips) in enumerate(section.rows):
+        found = [ratio for _, ratio in sorted(strips[number].items())]
+        if not found:
+            continue
+        mean, shown = geomean(found), [min(max(ratio, LOW), HIGH) for ratio in found]
+        for colour, side in (("faster", [x for x in shown if x >= 1]), ("slower", [x for x in shown if x < 1])):
+            axes.plot(side, [row] * len(side), "o", color=colours[colour], alpha=0.55, markeredgewidth=0, clip_on=False)
+        axes.plot([min(max(mean, LOW), HIGH)] * 2, [row - 0.36, row + 0.36], color=colours["text"], linewidth=2.5)
+        text = f"{mean:{'.0f' if mean >= 100 else '.1f' if mean >= 1 else '.2f'}}x"
+        axes.text(1 + 6 / width, row, text, transform=axes.get_yaxis_transform(), weight="bold", va="center")

@@ -4,10 +4,8 @@ Of several records of the same case, peer and phase the last counts; where refin
 the public call.
 """
 
-from ..cases import CASES
-from . import comparison
-from .next_steps import limit
-from .tables import markdown, means, number, time
+from ..matrices import CASES
+from .tables import comparison, markdown, means, number, time
 
 ORDER = {case.name: k for k, case in enumerate(CASES)}
 FLOORS = {"flop_s": "arithmetic", "copy_s": "traffic", "chain_s": "chain", "places_s": "places"}
@@ -94,15 +92,6 @@ def floors_of(entry):
     return {name: entry[key] for key, name in FLOORS.items()}
 
 
-def next_steps(found):
-    """An item a remedy: the cases it would help, with the regime that takes most of their time and what bounds it."""
-    groups = {}
-    for case, record in with_plan(found):
-        remedy, finding = limit(record, measured_regimes(record), floors_of)
-        groups.setdefault(remedy, []).append(f"{case} ({finding})")
-    return "\n".join(f"- {remedy[0].upper()}{remedy[1:]}: {'; '.join(cases)}." for remedy, cases in groups.items())
-
-
 def where_time_goes(found):
     """A row a case and regime: fronts, levels, arithmetic, measured and predicted seconds, and the floors."""
     rows = []
@@ -133,9 +122,8 @@ def tables(records):
         if any(peer in peers for peers in found.values()):
             parts += [f"## Beside {peer}", compared(found, peer, phases)]
     alone = [record for record in records if record["peer"] == "none"]
-    parts += [comparison.tables(alone)] if alone else []
+    parts += [comparison(alone)] if alone else []
     if next(with_plan(found), None):
         parts += ["## Predicted and measured", predictions(found)]
         parts += ["## Regime by regime", where_time_goes(found)]
-        parts += ["## The next factor of two", next_steps(found)]
     return "\n\n".join(parts)

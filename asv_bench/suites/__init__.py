@@ -1,38 +1,41 @@
-"""What is measured, a module a suite, all with the same few names.
+"""What is measured: ten suites that are run regularly, and experiments for single questions (`asv_bench/experiments`).
+
+Each is a module with the same few names:
 
 CASES : sequence of str
-    Measured unless others are asked for.
+    Default cases.
 PEERS : tuple of str
-    Of `asv_bench.peers`, the same.
+    Default peers, names in `asv_bench.peers`.
 BUDGET : float
-    Seconds that one measurement repeats, the same.
+    Default seconds that one measurement is repeated.
 add_arguments(parser)
-    Its own options, besides those of `options.add_common`.
+    Optional: its own options, besides those of `options.add_common`.
 run(arguments)
-    Iterator of records, as `asv_bench.records` says.
+    Iterator of records, as `asv_bench.records` describes them.
 child(arguments)
-    Only where each case is measured in a process of its own: what that does.
+    Only if each case is measured in a process of its own: what that process does.
 
 The first line of its docstring says what it measures.
 """
 
 from importlib import import_module
 
-PROCESSOR = (
-    *("processor", "ldlt", "one_shot", "sequences", "programs", "neighbours"),
-    *("memory", "methods", "orderings", "dense", "analysis", "gradients", "tensors"),
-    *("schur", "inverse", "updates", "precision"),
+REGULAR = (
+    *("one_shot", "processor", "ldlt", "programs", "neighbours"),  # on the processor
+    *("supernodal", "circuits", "batches", "moves", "sanitize"),  # on a GPU
 )
-DEVICE = (
-    *("supernodal", "circuits", "right_hand_sides", "streaming", "host_values", "glu", "sflu", "crisscross"),
-    *("crisscross_fit", "moves", "captured", "batches", "devices", "sanitize"),
+EXPERIMENTS = (
+    *("captured", "crisscross", "crisscross_fit", "dense", "devices", "glu", "gradients", "inverse", "memory"),
+    *("methods", "orderings", "precision", "right_hand_sides", "schur", "sflu", "streaming", "suspect_systems"),
+    *("tensors", "updates"),
 )
-NAMES = (*PROCESSOR, *DEVICE)
+NAMES = (*REGULAR, *EXPERIMENTS)
 
 
 def named(name):
-    """The module of a suite."""
-    return import_module(f"{__name__}.{name}")
+    """The module of a suite or experiment."""
+    folder = "suites" if name in REGULAR else "experiments"
+    return import_module(f"..{folder}.{name}", __name__)
 
 
 def describe(name):

@@ -1,4 +1,4 @@
-"""Many systems of one pattern at once: seconds a system of refactor and solve, beside cuDSS's uniform batch.
+"""Many systems of one pattern: seconds per system of refactor and solve, compared with cuDSS's uniform batch.
 
 Values and right-hand sides are on the device and differ from system to system: A is scaled from both sides by numbers
 near one. Seconds are medians between CUDA events of a refactorization and a solve of all systems, divided by their
@@ -15,8 +15,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 
 from .. import internals, records
-from ..cases import Case
-from ..matrices import load
+from ..matrices import Case, load
 from ..options import device_clock, measured, note, numbers, present
 from ..peers import cudss
 from ..phases import on_host
@@ -90,10 +89,10 @@ def ours(case, systems, clock, grain, rows):
 
 def theirs(case, systems, clock):
     """The same of cuDSS."""
-    order = cudss.CuDSS.order_of(systems.A)
+    order = cudss.Solver.order_of(systems.A)
     if case.definite:
         order = order[(systems.columns >= systems.A.indices)[order]]
-    with cudss.CuDSS(systems.A, systems.b, case.definite, systems.count) as solver:
+    with cudss.Solver(systems.A, systems.b, case.definite, systems.count) as solver:
         solver.values[...] = systems.values(order).reshape(-1)
         solver.analyze()
         solver.factor()

@@ -1,4 +1,4 @@
-"""LDL^T beside our LU, PARDISO, rslab, feral and cuDSS, on saddle points and other symmetric indefinite matrices.
+"""LDL^T compared with LU, PARDISO, rslab, feral and cuDSS on saddle points and other indefinite matrices.
 
 Cases are names of the gallery (steps of interior-point methods at several barriers, Stokes, mixed elements, Helmholtz)
 and real matrices that are symmetric; definite ones are taken as indefinite here by all. Both sets of values are

@@ -1,4 +1,4 @@
-"""A factor that is used k times by a program that says nothing of k: `auto`, which moves, and the best engine for k.
+"""A factor that is used k times: `auto`, which may migrate it to a GPU, and the best engine for k.
 
 Seconds of splu (or cholesky) and of k refactorizations and solves (`total`), values and right-hand sides on the host
 or on the device. `auto` does all of them, the best of --repeat times, in a process that has used the device before.

@@ -1,4 +1,4 @@
-"""The CPU engine with all its threads and with one, alone and beside others who want the processors.
+"""The CPU engine with all its threads and with one, alone and while others use the processors.
 
 Situations (`variant`): alone; one busy process; as many as there are processors; a product of NumPy's before each call,
 whose threads of BLAS then spin for a while; another thread of this process that multiplies matrices all the time; and

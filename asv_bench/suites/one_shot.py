@@ -1,4 +1,4 @@
-"""One factorization and one solve by splu, beside SciPy's, over the real unsymmetric matrices.
+"""One splu and one solve, compared with SciPy's, on the real unsymmetric matrices.
 
 Seconds of splu and solve, the two taking turns and nothing remembered, and backward errors of A x = b
 (`backward_error`) and of the transposed system (`transposed_error`). An error is too large (`flagged`) above the larger

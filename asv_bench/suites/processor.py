@@ -1,4 +1,4 @@
-"""The CPU engine beside KLU, CKTSO, rslab, CHOLMOD, PARDISO and SciPy: first factor, new values, solve.
+"""The CPU engine compared with KLU, CKTSO, rslab, CHOLMOD, PARDISO and SciPy: first factor, new values, solve.
 
 Cases are the real matrices, by their kind, and names of the gallery, among them meshes of lines with three entries a
 row; those of elasticity and Poisson's equation are definite. A peer is measured on the kind that it is for (CHOLMOD:
@@ -53,7 +53,7 @@ def chosen(arguments):
     """The real and generated matrices that the peers are for, unless cases are asked for."""
     if arguments.cases:
         return arguments.cases
-    kinds = {kind for name in arguments.peer for kind in peers.named(name).KINDS}
+    kinds = {kind for name in arguments.peer for kind in peers.named(name).kinds}
     general = (*real(False, "float64"), *GENERATED) if False in kinds else ()
     return [*general, *(DEFINITE if True in kinds else ())]
 

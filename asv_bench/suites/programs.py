@@ -1,4 +1,4 @@
-"""Programs of others: plain SciPy against the same program under gpusplu.install(), each in a process of its own.
+"""Programs of others with SciPy's solvers and with gpusplu.install(), each in a process of its own.
 
 Seconds of a program from its input to its result (`total`), and those it spends in `splu`, `spsolve`, `factorized` and
 in the solves of what these return (`solver`), the least of `--repeat` processes that take turns. What is measured is

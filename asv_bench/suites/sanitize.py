@@ -1,4 +1,4 @@
-"""One small case of every kind, for compute-sanitizer, which makes kernels 10 to 100 times slower; no times.
+"""Small cases of every kind for compute-sanitizer; no times.
 
     compute-sanitizer --tool memcheck python -m asv_bench run sanitize
     compute-sanitizer --tool racecheck python -m asv_bench run sanitize --apart

@@ -1,4 +1,4 @@
-"""The supernodal GPU engine beside cuDSS on the same device, and beside KLU and CHOLMOD on its host.
+"""The supernodal GPU engine compared with cuDSS on the same device, and with KLU and CHOLMOD on its host.
 
 Cases are names or groups: circuit, middle, large. Each runs in a process of its own with a limit of time. A on the host
 for our analysis and on the device for cuDSS's; values and right-hand sides of refactor, solve and step (one of each)
@@ -12,9 +12,8 @@ columns scaled a little. `--engine cpu --peer none` runs without a device.
 from gpusplu import gallery
 
 from .. import peers, processes, records
-from ..cases import CASES as ALL
-from ..cases import select
-from ..matrices import load
+from ..matrices import CASES as ALL
+from ..matrices import load, select
 from ..options import child_options, device_clock, note, present
 from ..phases import PHASES, Problem, attempt, measure_ours
 from ..timing import HostClock

@@ -1,12 +1,12 @@
 """What explain() says a factorization needs, and the table of docs/use/scaling.md."""
 
-import json
 from math import log
 from pathlib import Path
 
 import pytest
 
 import gpusplu as gs
+from asv_bench import records
 from gpusplu import gallery
 from gpusplu.common.traits import Structure
 from gpusplu.cost.scale import DEVICE_BYTES, LARGE, UNSPLIT, lasting, may_stream, needs, size
@@ -54,8 +54,7 @@ def test_the_model_is_near_to_what_streaming_measured():
     """Device memory of factors in one piece, of Poisson's 80^3 and elasticity's 40^3 on an H200, in segments."""
     factors = {"poisson:80x80x80": 2.9e8 * 8, "elast:40x40x40": 2.4e8 * 8}
     found = dict.fromkeys(factors, float("inf"))
-    for line in (ROOT / "asv_bench" / "records" / "streaming" / "h200-2026-11.jsonl").read_text().splitlines():
-        record = json.loads(line)
+    for record in records.read(records.files("streaming")):
         if record["case"] in factors and record.get("host_bytes") == 0:
             ratio = record["memory_bytes"] / factors[record["case"]]
             found[record["case"]] = min(found[record["case"]], ratio)

@@ -3,7 +3,7 @@
 // simd/dense_kernels.hpp.
 //
 // The leader calls. The result depends on the sizes only, not on the number of threads. It does not use BLAS: these
-// kernels are faster up to W of about 2000 and within 10% beyond (asv_bench/suites/dense.py).
+// kernels are faster up to W of about 2000 and within 10% beyond (asv_bench/experiments/dense.py).
 #pragma once
 #include "base/loops.hpp"
 #include "simd/select.hpp"

@@ -134,7 +134,7 @@ void bind_solve(const std::string& kind, Block<T> L, Block<T> Ut, Block<T> x, Bl
   else throw nb::value_error(("no solve kernel named " + kind).c_str());
 }
 
-// Least seconds of one factorization, copying the blocks before each; for asv_bench/suites/dense.py.
+// Least seconds of one factorization, copying the blocks before each; for asv_bench/experiments/dense.py.
 template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Block<T> C, int repeats, int team_size) {
   require_front(L, &Ut, &C);
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W, R = W + H;

@@ -100,11 +100,13 @@ def test_systems_that_are_not_hermitian(case):
         values[system] = spoilt(case.A, how)
     values[5], values[6] = nearly(case.A, 900), nearly(case.A, 1100)
     failed = [*range(len(ways_to_spoil(case.dtype))), 6]
+    good = on_host(case.batch(case.A, case.puts(np.stack([case.A.data] * 7))).solve(b))
     for put in case.places:
         batch = case.batch(case.A, put(values))
         assert np.flatnonzero(batch.status == STATUS.NOT_HERMITIAN).tolist() == failed
         for x in (batch.solve(b), batch.refactor_solve(put(values), b)):
             assert np.flatnonzero(np.isnan(on_host(x)).any(axis=1)).tolist() == failed
+            np.testing.assert_array_equal(on_host(x)[4], good[4])
         assert batch.stats["not_hermitian"] == len(failed) and np.isnan(batch.slogdet().logabsdet[failed]).all()
         with pytest.raises(gs.NotHermitianError):
             batch[0]
@@ -210,6 +212,34 @@ def test_calls_that_are_not_waited_for(case):
     check_solutions(case, spoilt[good], x[good], sides(case)[good])
     batch.refactor(put(values), check="later")
     assert (batch.status <= STATUS.REPIVOTED).all()
+
+
+@BATCHES
+def test_arrays_of_deferred_calls_are_taken_as_they_are(case):
+    if case.kind not in case.engine.lockstep:
+        return
+    put, values = case.cupy.asarray, systems(case)
+    batch, b, other = case.batch(case.A, values), put(sides(case)), "f" if case.dtype != "f" else "d"
+    wide, on_device = put(sides(case, COUNT, 3)), put(values)
+    for error, text, call in (
+        (TypeError, "rhs is ndarray; pass a cupy.ndarray", lambda: batch.solve(sides(case), check="later")),
+        (TypeError, "values is ndarray", lambda: batch.refactor(values, check="later")),
+        (TypeError, "out is ndarray", lambda: batch.solve(b, check="later", out=sides(case))),
+        (TypeError, f"rhs is {np.dtype(other)}", lambda: batch.solve(b.astype(other), check="later")),
+        (TypeError, f"values is {np.dtype(other)}", lambda: batch.refactor(on_device.astype(other), check="later")),
+        (ValueError, "copies nothing: rhs", lambda: batch.solve(wide[..., 0], check="later")),
+        (ValueError, "copies nothing: values", lambda: batch.refactor(on_device.copy("F"), check="later")),
+        (ValueError, "b must have shape", lambda: batch.solve(b[0], check="later")),
+        (ValueError, "values of shape", lambda: batch.refactor(on_device[:1], check="later")),
+        (ValueError, "out has shape", lambda: batch.solve(b, check="later", out=b[:2])),
+        (ValueError, "trans must be", lambda: batch.solve(b, "X", check="later")),
+        (ValueError, "not 'never'", lambda: batch.solve(b, check="never")),
+        (ValueError, "out= is for check='later'", lambda: batch.solve(b, out=b)),
+        (ValueError, "out= is for check='later'", lambda: batch.refactor_solve(on_device, b, out=b)),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    assert np.isnan(batch.check()).all() and not batch.status.any()
 
 
 @only("ldlt")

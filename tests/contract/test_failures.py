@@ -134,6 +134,10 @@ def test_values_that_are_not_hermitian(case):
     for values in (fine, case.puts(fine), with_values(case.A, fine)):
         factor.refactor(values)
         assert backward_error(case.A, factor.solve(b), b) < 1000 * case.eps
+    if case.engine.on_device:
+        factor.refactor(case.puts(nearly(case.A, 1100)), check="later")
+        with pytest.raises(gs.NotHermitianError, match=f"^{case.kind}: A"):
+            factor.check()
 
 
 @only("lu", "ldlt")

@@ -102,18 +102,33 @@ def test_orderings(case, ordering):
     case.accurate(factor, put=case.puts)
 
 
-@only("lu")
-def test_the_order_of_the_caller_is_kept(case):
-    """NATURAL, as SciPy has it."""
-    for options in ({"permc_spec": "NATURAL"}, {"options": {"ColPerm": "NATURAL"}}):
-        factor = case.make(**options)
+@EVERY
+@pytest.mark.parametrize("precision", ["double", "mixed"])
+def test_the_order_of_the_caller_is_kept(case, precision):
+    perm = np.random.default_rng(1).permutation(case.n).astype(np.int32)
+    ways = [({"ordering": "natural"}, np.arange(case.n)), ({"ordering": perm}, perm)]
+    if case.kind == "lu":  # as SciPy has it
+        ways += [
+            ({name: value}, ways[0][1])
+            for name, value in (("permc_spec", "NATURAL"), ("options", {"ColPerm": "NATURAL"}))
+        ]
+    for options, order in ways:
+        factor = case.make(precision=precision, **options)
         for scale in (1, 2):
             factor.refactor(scale * case.A.data)
-            np.testing.assert_array_equal(factor.perm_c, np.arange(case.n))
-            product = (factor.L @ factor.U)[factor.perm_r][:, factor.perm_c]
-            assert abs(product - scale * case.A).max() < 1e3 * case.eps * abs(case.A).max()
-    with pytest.raises(ValueError, match="contradicts ordering"):
-        case.make(permc_spec="NATURAL", ordering="amd")
+            M = scale * case.A
+            if case.kind == "lu":
+                np.testing.assert_array_equal(np.argsort(factor.perm_c), order)
+                product, M = factor.L @ factor.U, M[np.argsort(factor.perm_r)][:, order]
+            elif case.kind == "cholesky":
+                np.testing.assert_array_equal(factor.perm, order)
+                product, M = factor.L @ factor.L.conj().T, M[order][:, order]
+            else:  # pivots may delay columns
+                continue
+            assert abs(product - M).max() < 1e3 * case.eps * abs(case.A).max()
+    if case.kind == "lu":
+        with pytest.raises(ValueError, match="contradicts ordering"):
+            case.make(permc_spec="NATURAL", ordering="amd")
 
 
 @EVERY

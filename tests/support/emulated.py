@@ -15,7 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-KERNELS = Path(__file__).parents[2] / "gpusplu" / "kernels"
+from gpusplu.cuda import nvrtc
+
+KERNELS = nvrtc.FOLDER
 EMULATOR = Path(__file__).parent / "emulator"
 MACHINE = threading.Lock()  # the emulator has one, whatever library a kernel is in
 SANITIZED = "GPUSPLU_SANITIZED_KERNELS" in os.environ  # all of them; the sanitizer has to be preloaded (.ci/sanitize)
@@ -67,22 +69,21 @@ def compile(
 ) -> Library:
     """Compile kernels/`file`; `scalar` is one of f d F D.
 
-    The library is kept in the temporary directory under a hash of every source it could include.
+    The library is kept in the temporary directory under a hash of its sources, for all checkouts.
     """
-    flags = ["-std=c++17", "-O1", "-g1", "-fPIC", "-shared", "-w", "-x", "c++", "-DGPUSPLU_EMULATED", f"-I{EMULATOR}"]
-    flags += [f"-I{KERNELS}", f"-DSCALAR_{scalar}", f"-DKIND={kind}", *(f"-D{d}" for d in defines)]
+    flags = ["-std=c++17", "-O1", "-g1", "-fPIC", "-shared", "-w", "-x", "c++", "-DGPUSPLU_EMULATED"]
+    flags += [f"-DSCALAR_{scalar}", f"-DKIND={kind}", *(f"-D{d}" for d in defines)]
     # A GPU stops at addresses that this processor reads and writes.
     kinds = "address,undefined" if sanitize or SANITIZED else "alignment"
     flags += [f"-fsanitize={kinds}", "-fno-sanitize-recover=undefined"]
-    digest = hashlib.sha256(repr((compiler(), file, flags)).encode())
-    for source in sorted([*KERNELS.rglob("*.*"), *EMULATOR.glob("*.hpp")]):
-        digest.update(source.read_bytes())
+    texts = sorted(nvrtc.sources(file).items()), [path.read_text() for path in sorted(EMULATOR.glob("*.hpp"))]
+    digest = hashlib.sha256(repr((compiler(), flags, texts)).encode())
     cache_dir = Path(tempfile.gettempdir()) / f"gpusplu-emulated-{os.getuid()}"
     cache_dir.mkdir(exist_ok=True)
     library = cache_dir / f"{Path(file).stem}-{digest.hexdigest()[:20]}.so"
     if not library.exists():
         partial = library.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-        command = [str(compiler()), *flags, str(KERNELS / file), "-o", str(partial)]
+        command = [str(compiler()), *flags, f"-I{EMULATOR}", f"-I{KERNELS}", str(KERNELS / file), "-o", str(partial)]
         subprocess.run(command, check=True, env={**os.environ, "LD_PRELOAD": ""})
         partial.rename(library)
     return Library(library)

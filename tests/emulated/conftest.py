@@ -6,6 +6,8 @@ import pytest
 
 from gpusplu.cuda import devices
 from gpusplu.cuda.process import use_cuda
+from gpusplu.engines.supernodal import memory, shared_memory
+from gpusplu.engines.supernodal.plan import make_plan
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice
 
@@ -28,3 +30,25 @@ def cupy(monkeypatch):
     """Arrays as CuPy would hand them over."""
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
     return fake_cupy
+
+
+@pytest.fixture
+def plan_with(monkeypatch):
+    """Called with parameters of the planner, it has engines make their plans with them; the list of these plans."""
+
+    def use(**parameters):
+        made = []
+
+        def plan(core, *arguments):
+            made.append(make_plan(core, *arguments, **parameters))
+            return made[-1]
+
+        def best_plan(cores, *arguments):
+            return cores[0], plan(cores[0], *arguments), [0.0] * len(cores)
+
+        for module in (memory, shared_memory):
+            monkeypatch.setattr(module, "make_best_plan", best_plan)
+        monkeypatch.setattr(memory, "make_plan", plan)
+        return made
+
+    return use

@@ -1,4 +1,4 @@
-"""Calls with check="later" in graphs that the caller captures, on an emulated device: no host, nothing forgotten."""
+"""Deferred calls, and graphs that the caller captures, on an emulated device: no host in them, nothing forgotten."""
 
 import numpy as np
 import pytest
@@ -7,17 +7,86 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu.common.timing import backward_error
 from support import fake_cupy
+from support.column_engines import harder
+from support.emulated_device import memory_at
 from support.fake_cupy import aligned
 from support.newton import Newton
 from support.small_matrices import EPS, phased, random_matrix, rhs, spd_matrix
 
 pytestmark = pytest.mark.usefixtures("cupy")
 
-ENGINES = ["supernodal", "glu", "sflu", "crisscross"]
+ENGINES = pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
 
 
-@pytest.mark.parametrize(("engine", "steps"), [(engine, 1000 if engine == "supernodal" else 100) for engine in ENGINES])
-def test_newton_with_no_host_in_it(device, engine, steps):
+class Step:
+    """A factor, arrays on the device, and a refactorization with a solve that was made once and can be captured."""
+
+    def __init__(self, A, engine="supernodal", make=gs.splu, columns=(), **options):
+        self.A, self.factor = A, make(A, engine=engine, **options)
+        self.values = fake_cupy.asarray(A.data)
+        self.b = fake_cupy.asarray(np.asfortranarray(rhs(A.shape[0], A.dtype, columns)))
+        self.x = fake_cupy.asarray(self.b)
+        self()
+
+    def __call__(self):
+        self.factor.refactor_solve(self.values, self.b, check="later", out=self.x)
+
+    def captured(self, device):
+        with device.capture() as graph:
+            self()
+        return graph
+
+    def error(self, A):
+        return backward_error(A, np.asarray(self.x), np.asarray(self.b))
+
+
+# ---- without a capture
+
+
+def test_a_step_is_one_launch_and_the_host_does_not_wait(device):
+    step = Step(random_matrix())
+    for _ in range(3):  # arrays that come again are used where they lie
+        step()
+    device.counts.clear()
+    step()
+    assert device.counts == {"replay": 1}
+    np.testing.assert_array_equal(step.x, step.factor.solve(np.asarray(step.b)))
+    assert step.factor.stats.n_refactor == 5
+
+
+def test_a_deferred_solve_after_values_that_a_call_would_have_waited_for(device):
+    """It has the status of the refactorization, and the values before come back."""
+    step = Step(random_matrix())
+    x, spoilt = np.array(step.factor.solve(step.b)), fake_cupy.asarray(step.A.data)
+    spoilt[7] = np.nan
+    step.factor.refactor(spoilt)
+    step.factor.solve(step.b, check="later")
+    with pytest.raises(gs.NonFiniteError):
+        step.factor.check()
+    np.testing.assert_array_equal(step.factor.solve(step.b), x)
+    step.factor.refactor(fake_cupy.asarray(2 * step.A.data))
+    step.factor.solve(step.b, check="later")
+    assert step.factor.check() < 100 * EPS["d"] and step.factor.stats.n_refactor == 2
+
+
+def test_values_that_the_processor_has_to_solve_with(device):
+    """Pivots that a device cannot choose: a deferred call raises before it does anything; the next values are fine."""
+    step = Step(random_matrix(40))
+    step.factor.refactor(harder(step.A).data)
+    step.factor.solve(step.b)
+    assert step.factor.stats.n_repivoted > 0
+    with pytest.raises(RuntimeError, match="left to the CPU engine"):
+        step.factor.solve(step.b, check="later")
+    step()
+    assert step.factor.check() < 100 * EPS["d"] and step.error(step.A) < 100 * EPS["d"]
+
+
+# ---- captured
+
+
+@ENGINES
+def test_newton_with_no_host_in_it(device, engine):
+    steps = 300 if engine == "supernodal" else 100
     newton, expected = Newton(engine), Newton(engine).run(steps)
     graph = newton.capture(device)
     device.counts.clear()
@@ -26,30 +95,25 @@ def test_newton_with_no_host_in_it(device, engine, steps):
         assert newton.x.tobytes() == x.tobytes()
     assert not device.counts  # nothing was copied, allocated or waited for
     assert 0 < newton.factor.check() < 10 * EPS["d"]
-    assert newton.factor.stats.n_refactor == steps + 1
-    assert newton.factor.check() is None
+    assert newton.factor.stats.n_refactor == steps + 1 and newton.factor.check() is None
     assert abs(newton.A @ x + x**3 - np.sin(newton.time / 50) * newton.b).max() < 1e-3
 
 
 def test_what_is_captured_copies_and_waits_for_nothing(device):
-    newton = Newton("supernodal")
-    newton.capture(device)
+    step = Step(random_matrix())
     device.counts.clear()
-    with device.capture():
-        newton.factor.refactor_solve(newton.values, newton.residual, check="later", out=newton.step)
+    step.captured(device)
     assert not {"copy", "synchronize", "allocate", "replay", "move_status"} & set(device.counts)
     assert device.counts["dependent"] > 0
 
 
 @pytest.mark.parametrize("order", ["first", "last", 1])
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", ["d", *(pytest.param(d, marks=pytest.mark.thorough) for d in "fFD")])
 @pytest.mark.parametrize("trans", "NTH")
 def test_solves_and_refactorizations_of_their_own(device, dtype, trans, order):
     device.order = order
-    A = phased(random_matrix(), dtype)
-    factor, plain = gs.splu(A, engine="supernodal"), gs.splu(A, engine="supernodal")
-    values, b = fake_cupy.asarray(A.data), fake_cupy.asarray(rhs(A.shape[0], dtype))
-    x, op = fake_cupy.empty(b.shape, dtype), {"N": A, "T": A.T, "H": A.conj().T}[trans]
+    step, plain = Step(phased(random_matrix(), dtype)), gs.splu(phased(random_matrix(), dtype), engine="supernodal")
+    A, factor, values, b, x = step.A, step.factor, step.values, step.b, step.x
     factor.refactor(values, check="later")
     factor.solve(b, trans, check="later", out=x)
     with device.capture() as refactor:
@@ -62,73 +126,58 @@ def test_solves_and_refactorizations_of_their_own(device, dtype, trans, order):
         solve.launch()
         plain.refactor(values)
         assert x.tobytes() == plain.solve(b, trans).tobytes()
-        assert backward_error(scale * op, np.asarray(x), np.asarray(b)) < 100 * EPS[dtype]
+        assert step.error(scale * {"N": A, "T": A.T, "H": A.conj().T}[trans]) < 100 * EPS[dtype]
     assert factor.check() < 100 * EPS[dtype]
 
 
 @pytest.mark.parametrize("columns", [(1,), (3,), (40,)])
 def test_several_right_hand_sides(device, columns):
-    A = spd_matrix()
-    factor, plain = (gs.cholesky(A, engine="supernodal") for _ in range(2))
-    values, b = fake_cupy.asarray(2 * A.data), fake_cupy.asarray(np.asfortranarray(rhs(A.shape[0], "d", columns)))
-    x = fake_cupy.empty(b.shape, "d", order="F")
-    factor.refactor_solve(values, b, check="later", out=x)
-    x[...] = 0
-    with device.capture() as graph:
-        factor.refactor_solve(values, b, check="later", out=x)
+    step, plain = (Step(spd_matrix(), make=gs.cholesky, columns=columns) for _ in range(2))
+    graph = step.captured(device)
+    step.values *= 2
     graph.launch()
-    plain.refactor(values)
-    np.testing.assert_array_equal(x, plain.solve(b))
-    assert factor.check() < 100 * EPS["d"]
+    plain.factor.refactor(step.values)
+    np.testing.assert_array_equal(step.x, plain.factor.solve(step.b))
 
 
 @pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
 def test_values_in_the_order_of_the_caller_and_arrays_that_kernels_cannot_take(device):
-    given = sp.csr_array(phased(random_matrix(), "D"))
-    factor, plain = (gs.splu(given, engine="supernodal") for _ in range(2))
-    values, b, x = aligned(given.data, 8), aligned(rhs(60, "D"), 8), aligned(rhs(60, "D"), 8)
-    factor.refactor_solve(values, b, check="later", out=x)
-    with device.capture() as graph:
-        factor.refactor_solve(values, b, check="later", out=x)
+    given = sp.csr_array(random_matrix())
+    step, plain = (Step(given) for _ in range(2))
+    step.values, step.b, step.x = (aligned(array, 8) for array in (step.values, step.b, step.x))
+    step()
+    graph = step.captured(device)
     for scale in (2, 3):
-        values[...] = scale * given.data
+        step.values[...] = scale * given.data
         graph.launch()
-        np.testing.assert_array_equal(x, plain.refactor_solve(values, b))
-    assert factor.check() < 100 * EPS["d"]
+        np.testing.assert_array_equal(step.x, plain.factor.refactor_solve(step.values, step.b))
+    assert step.factor.check() < 100 * EPS["d"]
 
 
 def test_the_solution_over_the_right_hand_side(device):
-    A = random_matrix()
-    factor = gs.splu(A, engine="supernodal")
-    b, x = rhs(A.shape[0]), fake_cupy.asarray(rhs(A.shape[0]))
-    factor.solve(x, check="later", out=x)
-    x[...] = b
+    step = Step(random_matrix())
+    step.factor.solve(step.x, check="later", out=step.x)
+    step.x[...] = step.b
     with device.capture() as graph:
-        factor.solve(x, check="later", out=x)
+        step.factor.solve(step.x, check="later", out=step.x)
     graph.launch()
-    np.testing.assert_array_equal(x, factor.solve(b))
-    assert factor.check() is None  # that call has looked
+    np.testing.assert_array_equal(step.x, step.factor.solve(np.asarray(step.b)))
+    assert step.factor.check() is None  # that call has read the status
 
 
 def test_two_factors_in_one_graph(device):
-    A, K = random_matrix(), spd_matrix(60)
-    lu, ch = gs.splu(A, engine="supernodal"), gs.cholesky(K, engine="supernodal")
-    b, y, x = (fake_cupy.asarray(rhs(60)) for _ in range(3))
-    values = fake_cupy.asarray(K.data)
-
-    def step():
-        lu.solve(b, check="later", out=y)
-        ch.refactor_solve(values, y, check="later", out=x)
-
-    step()
+    first, second = Step(random_matrix()), Step(spd_matrix(60), make=gs.cholesky)
+    second.b = first.x
+    first.factor.solve(first.b, check="later", out=first.x)
     with device.capture() as graph:
-        step()
+        first.factor.solve(first.b, check="later", out=first.x)
+        second()
     for scale in (1.0, 4.0):
-        values[...] = scale * K.data
+        second.values[...] = scale * second.A.data
         graph.launch()
-        np.testing.assert_allclose(x, ch.solve(np.asarray(lu.solve(b))), rtol=1e-10)
-        np.testing.assert_allclose(scale * K @ np.asarray(x), np.asarray(y), rtol=1e-10)
-    assert lu.check() is ch.check() is None
+        np.testing.assert_allclose(scale * second.A @ np.asarray(second.x), np.asarray(first.x), rtol=1e-10)
+        np.testing.assert_allclose(first.A @ np.asarray(first.x), np.asarray(first.b), rtol=1e-10)
+    assert first.factor.check() < 1e-14 and second.factor.check() < 1e-14
 
 
 def test_captured_and_plain_calls_take_turns(device):
@@ -139,19 +188,14 @@ def test_captured_and_plain_calls_take_turns(device):
         graph.launch()
         held = sp.csc_array((np.array(newton.values), newton.A.indices, newton.A.indptr))
         assert backward_error(held, newton.factor.solve(b), b) < 100 * EPS["d"]  # of the replay's values
-        assert abs((newton.factor.L @ newton.factor.U).trace()) > 0
+        product = newton.factor.L @ newton.factor.U
+        assert abs(product[newton.factor.perm_r][:, newton.factor.perm_c] - held).max() < 1e-12 * abs(held).max()
         np.testing.assert_allclose(newton.factor.slogdet()[1], np.linalg.slogdet(held.toarray())[1])
+        updated = newton.factor.updated(b)
         newton.factor.refactor(5 * newton.A.data)
         assert backward_error(5 * newton.A, newton.factor.solve(b), b) < 100 * EPS["d"]
-
-
-def test_triangles_are_of_the_values_that_a_replay_left(device):
-    newton = Newton("supernodal")
-    graph = newton.capture(device)
-    before = abs(newton.factor.U).max()
-    newton.spoilt[1] = 64.0
-    graph.launch()
-    assert abs(newton.factor.U).max() > 32 * before
+        with pytest.raises(RuntimeError, match="was refactored since"):
+            updated.solve(b)
 
 
 def test_an_update_is_of_the_values_held_before_a_replay(device):
@@ -163,3 +207,186 @@ def test_an_update_is_of_the_values_held_before_a_replay(device):
     graph.launch()
     with pytest.raises(RuntimeError, match="was refactored since"):
         updated.solve(newton.b)
+
+
+# ---- what goes wrong: a later call finds it, and says in which refactorization
+
+
+@ENGINES
+def test_a_nan_in_between_is_not_forgotten(device, engine):
+    newton = Newton(engine)
+    graph = newton.capture(device)
+    newton.factor.check()
+    newton.spoilt[30] = np.nan
+    for step in range(60):
+        graph.launch()
+        if step == 29:
+            newton.x[...] = 0
+    with pytest.raises(gs.AccuracyError, match="first in refactorization 30 of 60"):
+        newton.factor.check()
+    assert newton.factor.check() is None
+    graph.launch()
+    assert newton.factor.check() < 10 * EPS["d"]
+
+
+@ENGINES
+def test_a_nan_at_the_end_leaves_no_values(device, engine):
+    newton = Newton(engine)
+    graph, b = newton.capture(device), rhs(16)
+    newton.spoilt[3] = np.nan
+    for _ in range(3):
+        graph.launch()
+    with pytest.raises(gs.NonFiniteError) as raised:
+        newton.factor.solve(b)  # any call that waits reads the status
+    assert "until it is refactored" in raised.value.__notes__[0]
+    for call in (
+        lambda: newton.factor.solve(b),
+        lambda: newton.factor.L,
+        newton.factor.slogdet,
+        lambda: newton.factor.solve(newton.residual, check="later"),
+    ):
+        with pytest.raises(RuntimeError, match="holds no values"):
+            call()
+    with pytest.raises(gs.NonFiniteError):
+        newton.factor.refactor(np.nan * newton.A.data)
+    with pytest.raises(RuntimeError, match="holds no values"):
+        newton.factor.solve(b)
+    newton.factor.refactor(newton.A.data)
+    assert backward_error(newton.A, newton.factor.solve(b), b) < 10 * EPS["d"]
+    newton.x[...] = 0
+    graph.launch()
+    assert newton.factor.check() < 10 * EPS["d"]
+
+
+@pytest.mark.parametrize(
+    ("make", "by", "error"), [(gs.splu, 0.0, RuntimeError), (gs.cholesky, -1.0, gs.NotPositiveDefiniteError)]
+)
+def test_values_without_a_factor(device, make, by, error):
+    newton = Newton("supernodal", make)
+    graph = newton.capture(device)
+    newton.spoilt[1] = by
+    graph.launch()
+    with pytest.raises(error, match=r"exactly singular|not positive definite"):
+        newton.factor.check()
+    with pytest.raises(RuntimeError, match="holds no values"):
+        newton.factor.solve(newton.b)
+    newton.spoilt[2] = by
+    for _ in range(2):
+        newton.x[...] = 0
+        graph.launch()
+    with pytest.raises(gs.AccuracyError, match=r"of 2 solutions|1 of 2"):
+        newton.factor.check()
+
+
+def test_values_that_are_not_hermitian(device):
+    step = Step(spd_matrix(), make=gs.cholesky)
+    graph, good, bad = step.captured(device), step.A.data, step.A.data.copy()
+    bad[1] += abs(bad).max()
+    for values, error, match in (
+        ([good, bad, good], gs.AccuracyError, "first in refactorization 3 of 4"),
+        ([bad], gs.NotHermitianError, "Hermitian"),
+    ):
+        for each in values:
+            step.values[...] = each
+            graph.launch()
+        with pytest.raises(error, match=match):
+            step.factor.check()
+    step.values[...] = good
+    graph.launch()
+    assert step.factor.check() < 1e-14
+
+
+@ENGINES
+@pytest.mark.parametrize("refine", ["auto", "never"])
+def test_bad_pivots_are_found_and_chosen_again(device, engine, refine):
+    step = Step(random_matrix(40), engine, refine=refine)
+    graph, bad = step.captured(device), harder(step.A)
+    graph.launch()
+    error = step.factor.check()
+    assert error is None if refine == "never" else error < 100 * EPS["d"]
+    step.values[...] = bad.data
+    graph.launch()
+    with pytest.raises(gs.AccuracyError, match="1 solutions since the last check cannot be trusted"):
+        step.factor.check()
+    b = np.asarray(step.b)
+    assert backward_error(bad, step.factor.solve(b), b) < 1e-9 and step.factor.stats.n_repivoted > 0
+
+
+def test_a_graph_of_other_pivots_is_not_taken_for_the_factor(device):
+    step = Step(random_matrix(40), "sflu")
+    graph, bad, b = step.captured(device), harder(step.A), np.asarray(step.b)
+    step.factor.refactor(bad.data)
+    assert step.factor.stats.n_repivoted == 1
+    for _ in range(2):
+        graph.launch()
+        with pytest.raises(gs.AccuracyError, match="capture it again"):
+            step.factor.solve(b)
+        assert backward_error(bad, step.factor.solve(b), b) < 100 * EPS["d"]
+    step.values[...] = 2 * bad.data
+    step()
+    new, good = step.captured(device), np.array(step.values)
+    step.values[...] = np.nan
+    for each in (new, graph):
+        each.launch()
+    with pytest.raises(gs.NonFiniteError) as raised:
+        step.factor.check()
+    assert "capture it again" in raised.value.__notes__[-1]
+    step.values[...] = good
+    new.launch()
+    assert step.factor.check() < 100 * EPS["d"] and step.error(2 * bad) < 100 * EPS["d"]
+
+
+@ENGINES
+def test_an_inaccurate_solve_in_between_is_found(device, engine):
+    newton = Newton(engine)
+    graph = newton.capture(device)
+    newton.factor.check()
+    held = newton.factor._core._recorded.buffers.values
+    b, x = fake_cupy.asarray(rhs(16)), fake_cupy.asarray(rhs(16))
+    newton.factor.solve(b, check="later", out=x)
+    with device.capture() as solve:
+        newton.factor.solve(b, check="later", out=x)
+    for _ in range(20):
+        graph.launch()
+        if newton.time == 7:
+            memory_at(held.pointer, held.nbytes).view("d")[...] *= 1 + 1e-9
+        solve.launch()
+    with pytest.raises(gs.AccuracyError, match=r"largest backward error is [1-9.]*e-10, of solution 1[56]\b"):
+        newton.factor.check()
+    graph.launch()
+    solve.launch()
+    assert newton.factor.check() < 10 * EPS["d"]
+
+
+# ---- what cannot be captured
+
+
+def test_calls_that_wait_are_refused_and_the_capture_goes_on(device):
+    step = Step(random_matrix())
+    with device.capture() as graph:
+        for call in (
+            lambda: step.factor.solve(step.b),
+            lambda: step.factor.refactor(step.values),
+            lambda: step.factor.refactor_solve(step.values, step.b),
+            step.factor.check,
+            lambda: step.factor.stats,
+            lambda: step.factor.L,
+        ):
+            with pytest.raises(RuntimeError, match="the current stream is captured"):
+                call()
+        step()
+    graph.launch()
+    assert step.factor.check() < 10 * EPS["d"]
+
+
+@pytest.mark.parametrize("columns", [(), (3,)])
+def test_a_first_call_cannot_be_captured(device, columns):
+    A = random_matrix()
+    factor, b = gs.splu(A, engine="supernodal"), fake_cupy.asarray(np.asfortranarray(rhs(60, "d", columns)))
+    with device.capture(), pytest.raises(RuntimeError, match="make the same call once before"):
+        factor.solve(b, check="later", out=fake_cupy.empty(b.shape, "d", order="F"))
+    x = factor.solve(b, check="later")
+    with device.capture() as graph:
+        factor.solve(b, check="later", out=x)
+    graph.launch()
+    assert factor.check() < 100 * EPS["d"]

@@ -122,19 +122,6 @@ def test_solves_and_refactorizations_of_their_own(device, make, dtype):
     assert np.array_equal(batch.canonical(1), given[1] * 2)
 
 
-def test_several_right_hand_sides_over_which_solutions_go(device):
-    A = LU["random"]("d")
-    _, values = systems(A, 3)
-    batch, b = gs.splu_batch(A, values, engine="supernodal"), right_hand_sides(A, 3, (3,))
-    x = fake_cupy.asarray(b)
-    assert batch.solve(x, check="later", out=x) is x
-    x[...] = b
-    captured(device, lambda call: batch.solve(x, check="later", out=x))()
-    np.testing.assert_array_equal(x, batch.solve(b))
-    with pytest.raises(ValueError, match="out has shape"):
-        batch.solve(x, check="later", out=x[:2])
-
-
 @pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
 def test_values_in_the_order_of_the_caller(device):
     A = sp.csr_array(random_matrix(30, "D"))
@@ -148,22 +135,6 @@ def test_values_in_the_order_of_the_caller(device):
     launch()
     np.testing.assert_allclose(x, expected / 4, rtol=1e-10)
     assert (batch.check() < 100 * EPS["d"]).all()
-
-
-@pytest.mark.parametrize("check", ["now", "later"])
-def test_memory_is_given_back_when_nothing_runs_any_more(device, check):
-    A = random_matrix(20)
-    values = fake_cupy.asarray(np.array([A.data] * 2))
-    batch = gs.splu_batch(A, values, engine="supernodal")
-    batch.refactor(values, check=check)
-    before = device.counts["synchronize"]
-    del batch
-    assert device.counts["synchronize"] == before + 1
-    batch = gs.splu_batch(A, values, engine="supernodal")
-    assert not batch.status.any()
-    before = device.counts["synchronize"]
-    del batch
-    assert device.counts["synchronize"] == before
 
 
 # ---- what becomes of systems
@@ -215,21 +186,6 @@ def test_doubts_last_until_somebody_was_told(device, refine):
     assert batch.status.tolist() == flagged
     batch.solve(b, check="later")
     assert (batch.check() < 100 * EPS["d"]).all() and not batch.status.any()
-
-
-def test_failures_raise_where_that_is_asked_for(device):
-    A, good, spoilt, status = failing(gs.splu_batch)
-    b = fake_cupy.asarray(right_hand_sides(A, 6))
-    batch = gs.splu_batch(A, good, engine="supernodal", errors="raise")
-    batch.refactor_solve(fake_cupy.asarray(spoilt), b, check="later")
-    with pytest.raises(gs.BatchError) as caught:
-        batch.check()
-    assert caught.value.indices.tolist() == [2, 4] and caught.value.status == [status[2], status[4]]
-    batch.refactor_solve(fake_cupy.asarray(spoilt), b, check="later")
-    batch.refactor_solve(fake_cupy.asarray(good), b, check="later")
-    with pytest.raises(gs.BatchError, match="2 systems of the batch have failed: untrusted: 2, 4"):
-        batch.solve(b)
-    assert np.isfinite(np.asarray(batch.solve(b))).all() and not batch.status.any()
 
 
 def test_systems_that_need_other_pivots(device):
@@ -289,34 +245,6 @@ def test_a_first_call_cannot_be_captured(device, kind):
     assert not newton.batch.status.any()
 
 
-def test_arrays_are_taken_as_they_are_or_not_at_all(device):
-    A = random_matrix(20)
-    given = np.array([A.data] * 2)
-    batch, b = gs.splu_batch(A, given, engine="supernodal"), fake_cupy.asarray(np.ones((2, 20)))
-    values, wide = fake_cupy.asarray(given), fake_cupy.asarray(np.ones((2, 20, 3)))
-    unaligned = fake_cupy.aligned(np.ones(40), 8).reshape(2, 20)
-    refused = [
-        (TypeError, "rhs is ndarray; pass a cupy.ndarray", lambda: batch.solve(np.ones((2, 20)), check="later")),
-        (TypeError, "values is ndarray", lambda: batch.refactor(given, check="later")),
-        (TypeError, "out is ndarray", lambda: batch.solve(b, check="later", out=np.ones((2, 20)))),
-        (TypeError, "rhs is float32", lambda: batch.solve(b.astype("f"), check="later")),
-        (TypeError, "values is complex128", lambda: batch.refactor(values.astype("D"), check="later")),
-        (ValueError, "copies nothing: rhs", lambda: batch.solve(wide[..., 0], check="later")),
-        (ValueError, "copies nothing: values", lambda: batch.refactor(values.copy("F"), check="later")),
-        (ValueError, r"b must have shape \(2, 20\)", lambda: batch.solve(b[0], check="later")),
-        (ValueError, r"values of shape \(2, ", lambda: batch.refactor(values[:1], check="later")),
-        (ValueError, "not aligned", lambda: batch.solve(unaligned, check="later")),
-        (ValueError, "trans must be", lambda: batch.solve(b, "X", check="later")),
-        (ValueError, "not 'never'", lambda: batch.solve(b, check="never")),
-        (ValueError, "out= is for check='later'", lambda: batch.solve(b, out=b)),
-        (ValueError, "out= is for check='later'", lambda: batch.refactor_solve(values, b, out=b)),
-    ]
-    for kind, text, call in refused:
-        with pytest.raises(kind, match=text):
-            call()
-    assert np.isnan(batch.check()).all() and not batch.status.any()
-
-
 def test_batches_that_take_no_such_calls(device):
     """Those of which the systems take turns, and values that have to be summed."""
     A, b = random_matrix(20), fake_cupy.asarray(np.ones((40, 20)))
@@ -329,21 +257,3 @@ def test_batches_that_take_no_such_calls(device):
     batch = gs.splu_batch(twice, np.ones((2, 4)), engine="supernodal")
     with pytest.raises(TypeError, match="sum duplicates"):
         batch.refactor(fake_cupy.asarray(np.ones((2, 4))), check="later")
-
-
-@KINDS
-def test_on_the_processor_all_is_looked_after_at_once(device, make):
-    A, _, spoilt, status = failing(make)
-    batch, b = make(A, spoilt, engine="cpu"), right_hand_sides(A, 6)
-    out = np.empty_like(b)
-    assert batch.solve(b, check="later", out=out) is out
-    np.testing.assert_array_equal(out, batch.solve(b))
-    assert batch.status.tolist() == status
-    np.testing.assert_array_equal(batch.check(), batch.backward_error)
-    assert np.isnan(batch.check()).all()
-    assert batch.refactor_solve(spoilt, b, check="later", out=out) is out
-    batch.refactor(spoilt, check="later")
-    assert batch.status.tolist() == status
-    assert np.isnan(batch.check()).tolist() == [kind > 0 for kind in status]
-    with pytest.raises(TypeError, match="engine='cpu' works on the processor"):
-        batch.solve(fake_cupy.asarray(b), check="later")

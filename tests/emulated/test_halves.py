@@ -1,29 +1,22 @@
 """Schur complements and changes of low rank of factors on an emulated device."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.supernodal import complement
 from gpusplu.engines.supernodal.plan import Limits
 from support.halves import (
     KINDS,
     analyzed,
-    check_changes,
-    check_halves,
     check_schur,
-    check_updated,
     check_widened,
     dense_schur,
     near_definite,
-    saddle_point,
     two_grids,
 )
-from support.small_matrices import canonical, random_matrix, rhs, spd_matrix
+from support.small_matrices import canonical, spd_matrix
 from support.solves import on_host
 
 
@@ -32,14 +25,6 @@ from support.solves import on_host
 @pytest.mark.parametrize("kind", KINDS)
 def test_schur_complements(cupy, kind, dtype):
     check_schur(cupy, KINDS[kind](40, dtype), np.array([30, 3, 17]), kind)
-
-
-@pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("dtype", "FD")
-def test_complex_symmetric(cupy, dtype):
-    A = saddle_point(40, dtype.lower()).astype(dtype)
-    A.data *= 1 + 0.5j
-    check_schur(cupy, A, np.array([30, 3, 17]), "ldlt", hermitian=False)
 
 
 @pytest.mark.usefixtures("device")
@@ -112,41 +97,6 @@ def test_memory_too_short_for_both_leaves_it_to_solves():
     factor = analyzed("cholesky", A, indices, engine="supernodal", device_memory=3 * enough // 2).factor(A.data)
     assert not factor.eliminated
     np.testing.assert_allclose(factor.schur, dense_schur(A.toarray(), indices), atol=1e-10)
-
-
-@pytest.mark.usefixtures("device")
-def test_an_interior_that_is_not_definite_is_refused_and_the_factor_stays():
-    A, indices = spd_matrix(60), np.array([1, 2, 3])
-    factor = analyzed("cholesky", A, indices, engine="supernodal").factor(A.data)
-    bad = A.copy()
-    bad[40, 40] = -1.0
-    with pytest.raises(gs.NotPositiveDefiniteError):
-        factor.refactor(bad.data)
-    check_halves(np.asarray, factor, A, indices)
-
-
-@pytest.mark.usefixtures("device")
-def test_a_pickled_analysis():
-    A, indices = spd_matrix(40), np.array([1, 2, 3])
-    symbolic = analyzed("cholesky", A, indices, engine="supernodal")
-    symbolic.factor(A.data)
-    check_halves(np.asarray, pickle.loads(pickle.dumps(symbolic)).factor(A.data), A, indices)
-
-
-@pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
-@pytest.mark.parametrize("dtype", "dD")
-def test_updated(engine, dtype):
-    check_updated(random_matrix(40, dtype), gs.splu, engine)
-
-
-@pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("rows", [slice(None, None, 9), slice(3, 4)])
-@pytest.mark.parametrize("dtype", "fD")
-def test_changes(dtype, rows):
-    C = np.zeros((40, 2), dtype)
-    C[rows] = rhs(len(C[rows]), dtype, (2,))
-    check_changes(spd_matrix(40, dtype), C)
 
 
 @pytest.mark.usefixtures("device")

@@ -8,7 +8,7 @@ import gpusplu as gs
 from gpusplu.engines import registry
 from gpusplu.engines.supernodal import lanes, lockstep
 from support import lockstep as checks
-from support.lockstep import CHOLESKY, EVERY, KINDS, LU, make_batch, right_hand_sides, systems
+from support.lockstep import EVERY, KINDS, LU, make_batch, right_hand_sides, systems
 
 
 def cut(monkeypatch, grain, team_rows, wide_rows, alone_rows):
@@ -31,10 +31,6 @@ def small_subtrees(monkeypatch, device):
 @EVERY
 def test_solutions(cupy, definite, name, matrix, dtype):
     checks.check_solutions(matrix(dtype), definite, cupy.asarray)
-
-
-def test_solutions_of_host_arrays(device):
-    checks.check_solutions(LU["poisson"]("d"), False, np.asarray)
 
 
 @KINDS
@@ -130,15 +126,6 @@ def test_memory(device):
     assert device.used < used + batch.nbytes // 2 and device.most_used == before
 
 
-def test_values(cupy, device):
-    A = LU["random"]("F")
-    _, values = systems(A, 40)
-    batch = make_batch(A, 40)
-    batch.refactor(cupy.asarray(values))
-    for system in (0, 31, 39):
-        assert np.array_equal(batch.values(system), values[system])
-
-
 def test_what_cannot_be_done_in_lockstep(device, monkeypatch):
     singular = sp.csc_array(np.array([[1.0, 0.0], [1.0, 0.0]]))
     assert make_batch(singular, 3) is None
@@ -178,22 +165,3 @@ def test_tickets(definite, matrix, grain, device, monkeypatch):
     for f in plan.order:
         numbers = np.sort(plan.tiles["number"][plan.tiles["front"] == f])
         assert np.array_equal(numbers, np.arange(len(numbers)))
-
-
-@pytest.mark.parametrize("make", [gs.splu_batch, gs.cholesky_batch])
-def test_facade(cupy, make):
-    """Systems that fail are flagged or get pivots of their own, arrays stay where they are."""
-    A = CHOLESKY["poisson"]("d")
-    made, values = systems(A, 6)
-    values[2] *= 0
-    values[4, A.indptr[3]] = np.nan
-    b = right_hand_sides(A, 6)
-    batch = make(A, cupy.asarray(values), engine="supernodal")
-    x = batch.solve(cupy.asarray(b))
-    assert type(x) is cupy.ndarray
-    assert batch.stats.side_by_side and batch.engine == "supernodal"
-    wrong = gs.BatchStatus.SINGULAR if make is gs.splu_batch else gs.BatchStatus.NOT_DEFINITE
-    assert batch.status.tolist() == [0, 0, wrong, 0, gs.BatchStatus.NOT_FINITE, 0]
-    for k in (0, 1, 3, 5):
-        assert np.abs(made[k] @ np.asarray(x[k]) - b[k]).max() < 1e-12
-    assert np.isnan(np.asarray(x[[2, 4]])).all()

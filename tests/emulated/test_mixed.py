@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from gpusplu.common.timing import backward_error
 from gpusplu.cuda import layout
 from support import emulated
-from support.mixed import ENOUGH, check_mixed, check_parts_are_double, check_values_on_device, conditioned
 from support.small_matrices import canonical, random_matrix, rhs, spd_matrix
 from support.solve_driver import pointer
 
@@ -43,24 +41,6 @@ def test_rows(dtype, conjugate):
         np.testing.assert_allclose(norms, expected, rtol=100 * eps, atol=10 * eps)
 
 
-@pytest.mark.parametrize("dtype", "dD")
-@pytest.mark.parametrize("make", [gs.splu, gs.cholesky], ids=lambda make: make.__name__)
-def test_mixed(device, cupy, make, dtype):
-    A = (random_matrix if make is gs.splu else spd_matrix)(dtype=dtype)
-    for put in (np.asarray, cupy.asarray):
-        check_mixed(A, make, ((), (3,), (9,)), put, engine="supernodal")
-    mixed, double = (make(A, engine="supernodal", precision=precision) for precision in ("mixed", "double"))
-    check_parts_are_double(A, mixed, double)
-
-
-def test_columns(device, cupy):
-    check_mixed(random_matrix(), gs.splu, ((), (3,)), cupy.asarray, engine="sflu")
-
-
-def test_values_on_the_device(device, cupy):
-    check_values_on_device(cupy, "supernodal")
-
-
 def test_the_factor_is_made_in_single_precision(device):
     gs.cholesky(spd_matrix(), engine="supernodal", precision="mixed")
     assert not any(scalar == "d" for file, scalar, _ in device.loaded if file.startswith("fronts"))
@@ -80,40 +60,3 @@ def test_auto(device):
     assert gs.cache_info().hits == 1
     assert "precision" not in gs.cholesky(A, device=0).stats
     assert "precision" not in gs.cholesky(A, engine="cpu", precision="auto").stats
-
-
-def test_calls_that_nobody_waits_for(device, cupy):
-    A = spd_matrix()
-    factor = gs.cholesky(A, engine="supernodal", precision="mixed")
-    with pytest.raises(ValueError, match="precision='double'"):
-        factor.solve(cupy.asarray(rhs(50)), check="later")
-    with pytest.raises(ValueError, match="precision='double'"):
-        factor.refactor(cupy.asarray(A.data), check="later")
-    factor.check()
-    values, b = cupy.asarray(2 * A.data), cupy.asarray(rhs(50))
-    x = factor.refactor_solve(values, b)
-    assert backward_error(2 * A, x.get(), rhs(50)) < ENOUGH
-
-
-def test_slow_refinement(device, cupy):
-    A = conditioned(1e8)
-    lu = gs.splu(A, engine="supernodal", precision="mixed")
-    b = rhs(60)
-    assert backward_error(A, lu.solve(cupy.asarray(b)).get(), b) < ENOUGH
-    assert lu.stats.n_gmres > 0
-
-
-@pytest.mark.parametrize("make", [gs.splu, gs.cholesky], ids=lambda make: make.__name__)
-def test_values_before_are_kept(device, cupy, make):
-    A = (random_matrix if make is gs.splu else spd_matrix)()
-    factor = make(A, engine="supernodal", precision="mixed")
-    spoilt = A.data.copy()
-    spoilt[7] = np.nan
-    for put in (np.asarray, cupy.asarray):
-        with pytest.raises(gs.NonFiniteError):
-            factor.refactor(put(spoilt))
-        with pytest.raises((RuntimeError, gs.NotPositiveDefiniteError)):
-            factor.refactor(put(0 * A.data))
-        x = factor.solve(rhs(A.shape[0]))
-        assert backward_error(A, x, rhs(A.shape[0])) < ENOUGH
-    assert factor.stats.precision == "mixed"

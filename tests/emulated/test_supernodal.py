@@ -1,102 +1,293 @@
-"""The supernodal GPU engine from end to end on an emulated device: everything but the hardware."""
+"""The supernodal GPU engine on an emulated device: fronts of every phase, pivots, determinants, memory, launches."""
+
+import pickle
+import subprocess
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import gallery
+from gpusplu import _core, gallery
 from gpusplu.common.timing import backward_error
-from gpusplu.engines.supernodal import memory as front_memory
-from gpusplu.engines.supernodal.plan import make_plan
+from gpusplu.engines import registry
+from gpusplu.engines.supernodal.diagonal import diagonal_blocks
+from gpusplu.engines.supernodal.fronts import dependent_launches
+from support import fake_cupy
+from support.determinants import check_determinant_and_condition
 from support.emulated_device import memory_at
-from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
-from support.solves import check_solves
+from support.front_plans import PHASES
+from support.indefinite import check_indefinite
+from support.processes import PYTHON, environment
+from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, small_pairs, spd_matrix
+from support.solves import check_launches, check_solves
 
-LU = {
-    "random": lambda dtype: random_matrix(60, dtype),
-    "circuit": lambda dtype: phased(gallery.named("circuit:9x9"), dtype),
-    "poisson": lambda dtype: phased(gallery.poisson(12, 11), dtype),
-    "one": lambda dtype: canonical(sp.csc_array([[2.0]])).astype(dtype),
-}
-CHOLESKY = {
-    "random": lambda dtype: spd_matrix(50, dtype),
-    "poisson": lambda dtype: phased(gallery.poisson(12, 11), dtype, hermitian=True),
-    "elasticity": lambda dtype: phased(gallery.elasticity(3, 2, 2), dtype, hermitian=True),
-}
-CASES = [(gs.splu, name, make) for name, make in LU.items()] + [
-    (gs.cholesky, name, make) for name, make in CHOLESKY.items()
-]
-SEVERAL = ((), (1,), (3,))  # right-hand sides
+pytestmark = pytest.mark.usefixtures("cupy")
+
+MAKES = {"lu": gs.splu, "cholesky": gs.cholesky, "ldlt": gs.ldlt}
+KINDS = pytest.mark.parametrize("kind", MAKES)
+MAKE = pytest.mark.parametrize("make", [gs.splu, gs.cholesky], ids=["lu", "cholesky"])
+TYPES = pytest.mark.parametrize("dtype", ["d", *(pytest.param(d, marks=pytest.mark.thorough) for d in "FD")])
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize(("make", "name", "matrix"), CASES, ids=lambda value: getattr(value, "__name__", str(value)))
-def test_factor_solve_refactor(device, make, name, matrix, dtype):
-    A = matrix(dtype)
-    factor = make(A, engine="supernodal")
-    assert factor.engine == "supernodal"
-    check_solves(A, factor, SEVERAL)
-    scaled = A.copy()
-    scaled.data *= 3
-    factor.refactor(scaled.data)
-    check_solves(scaled, factor)
-    stats = factor.stats
-    assert stats.n_refactor == 1
-    assert stats.n_repivoted == 0
-    assert stats.nnz_factor >= A.nnz / 2
+def matrix(make):
+    return random_matrix() if make is gs.splu else spd_matrix()
 
 
-# Limits of the classes of fronts that put small matrices into every phase.
-PHASES = {
-    "block": {"warp_rows": 4, "small_rows": 0, "block_rows": 240},
-    "small": {"warp_rows": 4, "small_rows": 16, "block_rows": 240},
-    "large": {"warp_rows": 0, "block_rows": -1},
-    "mixed": {"warp_rows": 4, "small_rows": 8, "block_rows": 12},
-}
+def whole(B):
+    """A dense matrix with all its entries stored, zeros too."""
+    n = B.shape[0]
+    return sp.csc_array((B.ravel(order="F"), np.tile(np.arange(n), n), n * np.arange(n + 1)), shape=(n, n))
 
 
-@pytest.mark.parametrize("dtype", "dF")
+# ---- fronts
+
+
+@TYPES
 @pytest.mark.parametrize("phases", PHASES)
-@pytest.mark.parametrize(
-    ("make", "matrix"), [(gs.splu, LU["poisson"]), (gs.cholesky, CHOLESKY["poisson"])], ids=["lu", "cholesky"]
-)
-def test_every_phase(device, monkeypatch, make, matrix, phases, dtype):
-    def planned(cores, *arguments):
-        return cores[0], make_plan(cores[0], *arguments, **PHASES[phases]), [0.0] * len(cores)
+@KINDS
+def test_every_phase(device, plan_with, kind, phases, dtype):
+    plan_with(**PHASES[phases])
+    if kind == "ldlt":
+        check_indefinite(gallery.named("stokes:9x8"), dtype, True)
+    else:
+        A = phased(gallery.poisson(12, 11), dtype, hermitian=kind == "cholesky")
+        check_solves(A, MAKES[kind](A, engine="supernodal"), ((), (1,), (3,)))
 
-    monkeypatch.setattr(front_memory, "make_best_plan", planned)
-    A = matrix(dtype)
-    check_solves(A, make(A, engine="supernodal"), SEVERAL)
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("phases", PHASES)
+def test_diagonal_blocks_of_ldlt_are_symmetric_to_the_last_bit(device, plan_with, phases):
+    plans = plan_with(**PHASES[phases])
+    factor = check_indefinite(gallery.named("stokes:9x8"), "D", True)
+    buffer = factor._core._recorded.buffers.own["factor"]
+    entries, covered = memory_at(buffer.pointer, buffer.nbytes).view("D"), 0
+    for block in diagonal_blocks(plans[-1]):
+        order = np.arange(block["order"])
+        D = entries[block["at"] + order[:, None] + block["ld"] * order]
+        assert np.array_equal(D, D.conj().T)
+        covered += len(order)
+    assert covered == 198
 
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
-def test_numbers_of_columns_in_turn(device, monkeypatch, make):
+def test_numbers_of_columns_in_turn(device, plan_with, make):
     """Solves leave counters and packets as the next one needs them, for any number of groups."""
-
-    def planned(cores, *arguments):
-        return cores[0], make_plan(cores[0], *arguments, **PHASES["mixed"]), [0.0] * len(cores)
-
-    monkeypatch.setattr(front_memory, "make_best_plan", planned)
+    plan_with(**PHASES["mixed"])
     device.seed = 3
-    A = LU["poisson"]("d") if make is gs.splu else CHOLESKY["poisson"]("d")
+    A = gallery.poisson(12, 11)
     factor, b = make(A, engine="supernodal", refine="never"), rhs(A.shape[0], A.dtype, (18,))
     for count in (18, 3, 9, 1, 17, 2):
         for trans, op in (("N", A), ("T", A.T)):
             assert backward_error(op, factor.solve(b[:, :count], trans), b[:, :count]) < 100 * EPS["d"]
 
 
-def test_every_solve_has_a_tag_of_its_own(device):
-    """Else values that fronts handed to each other in the solve before pass for new ones."""
-    arrow = np.eye(5)
-    arrow[-1], arrow[:, -1] = 1, 1
-    large = canonical(sp.csc_array(np.kron(arrow, np.ones((200, 200))) + 3000 * np.eye(1000)))
-    for A, only_large in ((large, True), (CHOLESKY["poisson"]("d"), False)):
-        factor = gs.cholesky(A, engine="supernodal", refine="never")
-        recorded = factor._core._recorded
-        assert (np.asarray(recorded.program.plan.phase) == 3).all() == only_large
-        for k in range(1, 4):
-            b = rhs(A.shape[0], A.dtype, ())
+def test_every_solve_has_a_tag_of_its_own(device, plan_with):
+    """Otherwise a solve would take values that fronts passed to each other in the solve before."""
+    blocks = sp.kron(sp.eye_array(3), np.ones((100, 100)))
+    border = np.ones((300, 50))
+    large = canonical(sp.block_array([[blocks, border], [border.T, np.ones((50, 50))]]) + 3000 * sp.eye_array(350))
+    plans = plan_with(warp_rows=8, block_rows=16)
+    for A, ordering, only_large in ((large, "natural", True), (gallery.poisson(12, 11), "nd", False)):
+        factor = gs.splu(A, engine="supernodal", ordering=ordering, refine="never")
+        assert (np.asarray(plans[-1].phase) == 3).all() == only_large
+        for seed in range(3):
+            b = rhs(A.shape[0], seed=seed)
             assert backward_error(A, factor.solve(b), b) < 100 * EPS["d"]
-            counters = memory_at(recorded.buffers.vectors(1).own["counters"].pointer, 32).view(np.uint32)
-            assert counters[0] == k  # SOLVES of solve.cuh
+        counters = factor._core._recorded.buffers.vectors(1).own["counters"]
+        assert memory_at(counters.pointer, 4).view(np.uint32)[0] == 3  # SOLVES of solve.cuh
+
+
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_segments(device, plan_with, make):
+    """Segments of fronts share memory of contribution blocks."""
+    plans = plan_with(warp_rows=8, block_rows=16)
+    A = canonical(gallery.poisson(20, 20))
+    whole_bytes = make(A, engine="supernodal", ordering="nd").stats.bytes
+    gs.cache_clear()
+    factor = make(A, engine="supernodal", ordering="nd", device_memory=int(0.9 * whole_bytes))
+    plan = plans[-1]
+    assert len(plan.segment_ptr) > 3 and sum(plan.launches["phase"] == 3) > 1
+    first = np.isin(np.arange(len(plan.launches)), plan.launch_ptr)  # of a segment: it waits for all before
+    np.testing.assert_array_equal(dependent_launches(plan), ~first)
+    for scale in (1, 3):  # the counters of the large fronts live on from one to the next
+        factor.refactor(scale * A.data)
+        check_solves(scale * A, factor)
+
+
+# ---- pivots
+
+
+def test_perturbed_pivots_in_a_small_block(device):
+    """A block times 2^-46 that no norm of the whole shows; of a large perturbation the step of refinement tells."""
+    grid, rng = gallery.poisson(6, 6), np.random.default_rng(0)
+    block = rng.uniform(1, 2, (40, 40)) + 40 * np.eye(40)
+
+    def system():
+        A = canonical(sp.block_diag([grid, 2.0**-46 * block]))
+        return A, np.concatenate([np.ones(36), 2.0**-46 * (block @ np.ones(40))])
+
+    factor = gs.splu(system()[0], engine="supernodal")
+    block[:16, :16] *= 1e-10  # the pivots of the first tile
+    A, b = system()
+    factor.refactor(A.data)
+    x = factor.solve(b)
+    assert factor.stats.n_perturbed > 0 and factor.stats.n_refinement > 0 and factor.stats.n_repivoted == 0
+    assert abs(x[36:] - 1).max() < 1e-9
+    x = factor.solve(fake_cupy.asarray(np.stack((b, -b), axis=1).copy(order="F")))
+    assert abs(abs(x.get()[36:]) - 1).max() < 1e-9
+    block[16:, :] *= 1e-10
+    A, b = system()
+    factor.refactor(A.data)
+    x = factor.solve(b)
+    assert factor.stats.n_repivoted == 1 and abs(x[36:] - 1).max() < 1e-2  # the condition number is 1e13
+
+
+@pytest.mark.parametrize("pivoting", ["auto", "static"])
+def test_perturbed_pivots_are_kept(device, pivoting):
+    A = small_pairs()
+    factor = gs.splu(A, engine="supernodal", pivoting=pivoting)
+    factor.refactor(2 * A.data)
+    assert abs(2 * factor.solve(A @ np.ones(A.shape[0])) - 1).max() < 1e-11
+    stats = factor.stats
+    assert stats.n_perturbed == 20 and stats.n_refinement > 0
+    assert stats.n_reanalyzed == stats.n_repivoted == 0
+
+
+@pytest.mark.parametrize("name", ["kkt:60x25x4", "stokes:6x5", "mixed:6x5", "helmholtz:12x11"])
+def test_indefinite(device, name):
+    check_indefinite(gallery.named(name), "d", True)
+
+
+@pytest.mark.parametrize("phases", ["block", "large"])
+def test_panels_do_not_part_pairs(device, plan_with, phases):
+    """A column alone, and pairs with nothing else beside them: a panel with half of one would be singular."""
+    plan_with(**PHASES[phases])
+    n = 81
+    B = np.zeros((n, n))
+    B[0, 0] = 1
+    B[np.arange(1, n, 2), np.arange(2, n, 2)] = B[np.arange(2, n, 2), np.arange(1, n, 2)] = 2
+    factor = gs.ldlt(whole(B), engine="supernodal", ordering="natural")
+    b = np.arange(1.0, n + 1)
+    np.testing.assert_array_equal(B @ factor.solve(b), b)
+    assert factor.stats.n_repivoted == 0 and factor.inertia() == (41, 40, 0)
+
+
+@pytest.mark.thorough
+def test_the_device_goes_on_with_delayed_columns(device, plan_with):
+    plan_with(warp_rows=4, small_rows=0, block_rows=240)
+    A = phased(gallery.stokes(9, 8), "D", True)
+    assert gs.ldlt(A, engine="cpu").stats.n_delayed == 1
+    factor = gs.ldlt(A, engine="supernodal")
+    for scale in (1, 2):
+        factor.refactor(scale * A.data)
+        check_solves(scale * A, factor)
+        assert factor.stats.n_repivoted == 1 and factor.inertia() == (127, 71, 0)
+
+
+@pytest.mark.parametrize("m", [3, 20, 40])
+def test_the_device_takes_over_an_order_of_pivots(device, m):
+    """Values for which the first panel of the order is all zeros, which is no good block: partners are behind it."""
+    B = np.random.default_rng(m).standard_normal((m, m)) + 3 * np.eye(m)
+    A = whole(np.block([[np.zeros((m, m)), B], [B.T, np.zeros((m, m))]]))
+    factor = gs.ldlt(whole(np.eye(2 * m)), engine="supernodal", ordering="natural")
+    for scale in (1, -1):
+        factor.refactor(scale * A.data)
+        check_solves(canonical(scale * A), factor)
+        assert factor.stats.n_repivoted == int(m > 8) and factor.inertia() == (m, m, 0)
+
+
+def test_an_inertia_that_the_device_is_not_certain_of_is_the_cpu_engines(device):
+    Q, _ = np.linalg.qr(np.random.default_rng(3).standard_normal((30, 30)))
+    B = Q * np.concatenate((np.ones(15), -np.ones(14), [1e-14])) @ Q.T
+    factor = gs.ldlt(whole((B + B.T) / 2), engine="supernodal")
+    assert factor.inertia() is None and "too close to a singular matrix" in factor.inertia_doubt
+
+
+# ---- determinants
+
+
+@pytest.mark.parametrize("n", [33, 180])
+@MAKE
+def test_determinants_of_one_front(device, make, n):
+    A = np.random.default_rng(0).standard_normal((n, n))
+    A = canonical(A if make is gs.splu else A @ A.T + np.eye(n))
+    plan = check_determinant_and_condition(A, make, "supernodal")._core._recorded.program.plan
+    assert (plan.phase.tolist() == [3]) == (n == 180)
+    assert diagonal_blocks(plan)["order"].sum() == n
+
+
+def test_determinants_with_perturbed_pivots_are_left_to_the_processor(device):
+    """With them it is another matrix that was factored."""
+    A = small_pairs()
+    factor, known = gs.splu(A, engine="supernodal"), np.linalg.slogdet(A.toarray())
+    assert factor.stats.n_perturbed > 0 == factor.stats.n_repivoted
+    assert factor.slogdet().sign == known[0]
+    np.testing.assert_allclose(factor.slogdet().logabsdet, known[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100])
+def test_parity(n):
+    perm = np.random.default_rng(n).permutation(n).astype(np.int32)
+    assert _core.parity(perm) == round(np.linalg.det(np.eye(n)[perm]))
+    with pytest.raises(ValueError, match="permutation"):
+        _core.parity(np.full(n, n, np.int32))
+
+
+# ---- memory, launches, and what is said
+
+
+@MAKE
+def test_memory_is_given_back(device, make):
+    A = matrix(make)
+    factor = make(A, engine="supernodal")
+    used = device.used
+    for _ in range(3):
+        factor.refactor(A.data)
+        factor.solve(rhs(A.shape[0]))
+    del factor
+    assert device.used < used
+    gs.cache_clear()  # its program is remembered with its pattern
+    assert device.used == 0
+    device.memory_bytes = 10_000
+    with pytest.raises(gs.DeviceMemoryError):
+        make(gallery.poisson(20, 20), engine="supernodal")
+
+
+@MAKE
+def test_refactor_and_solve_cost_one_launch_each(device, make):
+    A = matrix(make)
+    factor, values, b = make(A, engine="supernodal"), fake_cupy.asarray(A.data), fake_cupy.asarray(rhs(A.shape[0]))
+    factor.refactor_solve(values, b)
+    check_launches(device, factor, values, b)
+
+
+def test_explain_compares_with_the_memory_of_the_device(device, monkeypatch):
+    A = spd_matrix()
+    assert "on a device: one GPU is enough" in gs.explain(A, device=0, cholesky=True)
+    monkeypatch.setattr(device, "free_bytes", lambda: 7000)
+    assert "more than 7 kB: one GPU through which" in gs.explain(A, device=0, cholesky=True)
+
+
+def test_doctor_tests_the_device(device):
+    from gpusplu.cli import doctor
+
+    assert ("supernodal", "available") in doctor.engines()
+    tests = dict(doctor.self_tests())
+    error, limit = tests["splu float64 supernodal"]()
+    assert error <= limit and len(tests) == 36
+    lu_only = [name for name in registry.names() if registry.named(name).kinds == ("lu",)]
+    assert {f"splu float32 {engine}" for engine in lu_only} <= set(tests)
+
+
+def test_pickles_in_a_process_without_cupy(device, tmp_path):
+    (tmp_path / "factor.pickle").write_bytes(pickle.dumps(gs.splu(random_matrix(), engine="supernodal")))
+    code = f"""
+import pickle, sys
+sys.modules["cupy"] = None
+with open({str(tmp_path / "factor.pickle")!r}, "rb") as file:
+    factor = pickle.load(file)
+print(factor.engine, "GPU engines need CuPy" in factor.explain())
+"""
+    run = subprocess.run([*PYTHON, "-c", code], env=environment(), capture_output=True, text=True)
+    assert run.stdout == "cpu True\n", run.stderr

@@ -57,8 +57,17 @@ def crisscross(A, division, tuning=Tuning(), **options):  # noqa: B008 (frozen)
 
 
 def on_device(factor):
-    """Whether the device solves."""
-    return not factor._core._on_cpu
+    """Whether the device solves; deferred calls are refused otherwise."""
+    import cupy  # or what stands in for it
+
+    try:
+        factor.solve(cupy.asarray(np.ones(factor.shape[0], factor.dtype)), check="later")
+    except RuntimeError as error:
+        if "left to the CPU engine" not in str(error):
+            raise
+        return False
+    factor.check()
+    return True
 
 
 def harder(A, seed=0):

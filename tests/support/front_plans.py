@@ -14,6 +14,14 @@ PARAMETERS = {
     "segments": {"warp_rows": 3, "block_rows": 10, "large_tile": 16, "block_bytes": 1},
 }
 
+# Limits of the classes of fronts that put small matrices into every phase.
+PHASES = {
+    "block": {"warp_rows": 4, "small_rows": 0, "block_rows": 240},
+    "small": {"warp_rows": 4, "small_rows": 16, "block_rows": 240},
+    "large": {"warp_rows": 0, "block_rows": -1},
+    "mixed": {"warp_rows": 4, "small_rows": 8, "block_rows": 12},
+}
+
 
 class Pattern:
     """As planners take it."""

@@ -1,8 +1,5 @@
 """LDLFactor: triangles, dtypes, inertia, refactor, what is neither Hermitian nor symmetric, and what is singular."""
 
-import pickle
-import threading
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from support.small_matrices import EPS, canonical, random_matrix, rhs
+from support.small_matrices import EPS, canonical, rhs
 
 
 def saddle(dtype="d", hermitian=True, n=40, m=15, seed=0):
@@ -39,38 +36,18 @@ def counts(A):
     return int(np.sum(eigenvalues > 0)), int(np.sum(eigenvalues < 0)), 0
 
 
-@pytest.mark.parametrize("triangle", [sp.csc_array, sp.tril, sp.triu])
-@pytest.mark.parametrize(("dtype", "hermitian"), [("f", True), ("d", True), *[(c, h) for c in "FD" for h in (0, 1)]])
-def test_ldlt(dtype, hermitian, triangle):
-    A = saddle(dtype, hermitian)
-    full = triangle is sp.csc_array
-    factor = gs.ldlt(triangle(A), hermitian=None if full else bool(hermitian))
-    assert factor.hermitian == bool(hermitian)
-    for columns in ((), (1,), (7,)):
-        b = rhs(55, dtype, columns)
-        x = factor.solve(b)
-        assert (x.dtype, x.shape) == (b.dtype, b.shape)
-        assert backward_error(A, x, b) < 50 * EPS[dtype]
-        np.testing.assert_array_equal(factor(b), x)
-    for trans, op in (("T", A.T), ("H", A.conj().T)):
-        assert backward_error(op, factor.solve(b, trans), b) < 50 * EPS[dtype]
-    assert sp.triu(factor.L, 1).nnz == 0 and np.all(factor.L.diagonal() == 1)
+@pytest.mark.parametrize("triangle", [sp.tril, sp.triu, lambda A: sp.triu(A).tocoo()])
+def test_one_triangle_of_a_complex_symmetric_matrix(triangle):
+    A, b = saddle("D", False), rhs(55, "D", (7,))
+    factor = gs.ldlt(triangle(A), hermitian=False)
+    factor.refactor(2 * triangle(A).data)
+    assert not factor.hermitian and backward_error(2 * A, factor.solve(b), b) < 50 * EPS["D"]
     assert factor.D.nnz == np.count_nonzero(factor.D.diagonal()) + 2 * sp.tril(factor.D, -1).nnz
-    assert abs(product(factor) - A[factor.perm][:, factor.perm]).max() < 1000 * EPS[dtype] * abs(A).max()
-    expected = np.linalg.slogdet(A.toarray())
-    assert abs(factor.slogdet().logabsdet - expected.logabsdet) < 1e4 * EPS[dtype]
-    assert abs(factor.slogdet().sign - expected.sign) < 1e4 * EPS[dtype]
-    exact = 1 / np.linalg.cond(A.toarray(), 1)
-    assert exact * 0.98 <= factor.rcond() <= exact * 10
-    assert factor.stats.method == "front" and factor.L is factor.L and factor.D is factor.D
-    if hermitian:
-        assert factor.inertia() == counts(A) and factor.inertia_doubt == ""
-    else:
-        with pytest.raises(TypeError, match="complex symmetric"):
-            factor.inertia()
+    assert abs(product(factor) - 2 * A[factor.perm][:, factor.perm]).max() < 1e-12 * abs(A).max()
+    assert "fronts" in factor.explain() and "LDL^T" in repr(factor.symbolic)
 
 
-NAMES = ["kkt:200x80x1", "kkt:200x80x4", "kkt:200x150x8", "stokes:9x8", "stokes:4x3x5", "mixed:12x11", "mixed:30x30"]
+NAMES = ["kkt:200x80x1", "kkt:200x80x4", "stokes:9x8", "stokes:4x3x5", "mixed:12x11"]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "helmholtz:25", "helmholtz:20x30", "helmholtz:9x8x7", "power:12x9"])
@@ -81,25 +58,6 @@ def test_gallery(name):
     assert backward_error(A, factor.solve(b), b) < 100 * EPS["d"]
     scale = 1 / np.sqrt(abs(A).max(axis=0).toarray().ravel())
     assert factor.inertia() == counts(canonical(sp.diags_array(scale) @ A @ sp.diags_array(scale)))
-
-
-@pytest.mark.parametrize("dtype", "dD")
-@pytest.mark.parametrize("triangle", [sp.csc_array, sp.tril, lambda A: sp.triu(A).tocoo()])
-def test_refactor(dtype, triangle):
-    A, b = saddle(dtype), rhs(55, dtype)
-    part = triangle(A)
-    factor = gs.ldlt(part)
-    new = A.copy()
-    new.data -= 0.7 * (A.indices == np.repeat(np.arange(55), np.diff(A.indptr)))
-    shifted = triangle(new)
-    assert shifted.nnz == part.nnz and counts(new) != counts(A)
-    for values in (shifted.data, shifted, sp.tril(new), new):
-        factor.refactor(part.data)
-        assert factor.inertia() == counts(A)
-        factor.refactor(values)
-        assert backward_error(new, factor.solve(b), b) < 50 * EPS["d"]
-        assert factor.inertia() == counts(new)
-        assert abs(product(factor) - new[factor.perm][:, factor.perm]).max() < 1000 * EPS["d"] * abs(new).max()
 
 
 def test_inertia_follows_the_values():
@@ -125,23 +83,6 @@ def test_nearly_singular_matrices_have_no_inertia():
     assert factor.inertia() == (56, 0, 0) and factor.inertia_doubt == ""
 
 
-def test_symbolic_and_pickles():
-    A, b = saddle("D", False), rhs(55, "D")
-    sym = pickle.loads(pickle.dumps(gs.analyze(A, ldlt=True)))
-    assert (sym.kind, sym.cholesky) == ("ldlt", False)
-    factor = sym.factor(A.data * 2)
-    assert isinstance(factor, gs.LDLFactor) and not factor.hermitian
-    again = pickle.loads(pickle.dumps(factor))
-    assert isinstance(again, gs.LDLFactor)
-    for one in (factor, again):
-        assert backward_error(2 * A, one.solve(b), b) < 50 * EPS["d"]
-    assert "fronts" in factor.explain() and "LDL^T" in repr(sym)
-    with pytest.raises(ValueError, match="no batches of ldlt"):
-        sym.factor(np.ones((2, A.data.size)))
-    with pytest.raises(ValueError, match="not for both"):
-        gs.analyze(A, ldlt=True, cholesky=True)
-
-
 def test_which_symmetry_a_complex_matrix_has():
     symmetric = saddle("D", False)
     assert not gs.ldlt(symmetric).hermitian
@@ -153,32 +94,6 @@ def test_which_symmetry_a_complex_matrix_has():
     diagonal = gs.ldlt(sp.diags_array(1j * np.arange(1.0, 5), format="csc"))
     assert not diagonal.hermitian
     np.testing.assert_allclose(diagonal.solve(np.ones(4, "D")), -1j / np.arange(1.0, 5))
-
-
-@pytest.mark.parametrize("dtype", "dD")
-def test_neither_hermitian_nor_symmetric(dtype):
-    with pytest.raises(gs.NotHermitianError, match=r"ldlt: .* so A is not"):
-        gs.ldlt(random_matrix(dtype=dtype))
-
-
-@pytest.mark.parametrize("how", ["NaN", "other pattern", "not Hermitian", "singular"])
-def test_refactor_leaves_the_old_factor(how):
-    A, b = saddle(), rhs(55)
-    factor = gs.ldlt(A)
-    before = factor.solve(b)
-    bad, kind = A.copy(), gs.NonFiniteError
-    if how == "NaN":
-        bad.data[5] = np.nan
-    elif how == "other pattern":
-        bad, kind = sp.eye_array(55, format="csc"), gs.PatternMismatchError
-    elif how == "singular":
-        bad.data[:], kind = 0, RuntimeError
-    else:
-        bad.data[1], kind = bad.data[1] + 1, gs.NotHermitianError
-    with pytest.raises(kind):
-        factor.refactor(bad)
-    np.testing.assert_array_equal(factor.solve(b), before)
-    assert factor.inertia() == counts(A)
 
 
 SINGULAR = {
@@ -235,25 +150,6 @@ def test_delayed_columns_are_found_once():
     assert {factor.inertia() for factor in factors} == {(2 * 60 * 61, 3600, 0)}
     b = rhs(A.shape[0])
     assert max(backward_error(A, factor.solve(b), b) for factor in factors) < 10 * EPS["d"]
-
-
-def test_threads_share_a_factor():
-    A, b = saddle(n=300, m=120), rhs(420)
-    factor = gs.ldlt(A)
-    errors = []
-
-    def work(k):
-        for _ in range(5):
-            if k == 0:
-                factor.refactor(A.data)
-            errors.append(backward_error(A, factor.solve(b), b))
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(errors) == 20 and max(errors) < 50 * EPS["d"]
 
 
 def dense(dtype, hermitian):

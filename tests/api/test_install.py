@@ -3,20 +3,23 @@
 import asyncio
 import contextlib
 import contextvars
+import functools
 import importlib
 import importlib.util
+import inspect
 import pickle
 import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
-from types import ModuleType
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
+from scipy.sparse.linalg import spsolve as spsolve_by_value
 
 import gpusplu as gs
 from gpusplu.common import scipy_names as _scipy
@@ -47,6 +50,7 @@ def test_every_known_site_is_ours(originals, asked):
         assert getattr(sys.modules[name], f) is function
         function(*CALLS[f])
         assert asked.pop() == f
+    assert isinstance(spla.spilu(A), spla.SuperLU) and not hasattr(spla.spilu, "__wrapped__")  # not ours
     gs.uninstall()
     for (_, f), function in originals.items():
         function(*CALLS[f])
@@ -71,50 +75,29 @@ def test_any_order_of_install_and_enabled():
     assert not is_ours()
 
 
-def test_install_twice_uninstall_once():
-    gs.install()
-    gs.install()
-    assert is_ours()
-    gs.uninstall()
-    assert not is_ours()
-    gs.uninstall()
+def in_thread(call, *arguments):
+    """What `call` returns in another thread."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(call(*arguments)))
+    thread.start()
+    thread.join()
+    return results[0]
 
 
-def test_names_in_callers_modules():
-    module = ModuleType("somebodys_module")
-    module.fast_lu = spla.splu
-    sys.modules[module.__name__] = module
-    try:
-        with gs.enabled():
-            assert isinstance(module.fast_lu(A), gs.LUFactor)
-        assert module.fast_lu is spla.splu
-    finally:
-        del sys.modules[module.__name__]
-
-
-def test_a_function_that_was_kept_is_scipys_afterwards():
-    with gs.enabled():
-        kept = spla.splu
-    assert not isinstance(kept(A), gs.LUFactor)
-
-
-def test_enabled_nests_and_survives_errors():
+def test_threads():
+    """enabled() is for one thread, and is undone after errors; install() is for all threads, until uninstall()."""
     with gs.enabled():
         with pytest.raises(KeyError), gs.enabled():
             raise KeyError
-        assert is_ours()
-    assert not is_ours()
-
-
-def test_enabled_is_for_this_thread_only():
-    seen = {}
-    with gs.enabled():
-        thread = threading.Thread(target=lambda: seen.setdefault("other", is_ours()))
-        thread.start()
-        thread.join()
+        assert is_ours() and in_thread(is_ours) == bool(getattr(sys.flags, "thread_inherit_context", False))
         copied = contextvars.copy_context()
-    assert seen == {"other": bool(getattr(sys.flags, "thread_inherit_context", False))}
-    assert not copied.run(is_ours)  # SciPy's bodies are back once nobody holds them
+    assert not is_ours() and not copied.run(is_ours)  # SciPy's bodies are back once nobody holds them
+    gs.install()
+    gs.install()
+    assert is_ours() and in_thread(is_ours)
+    for _ in range(2):
+        gs.uninstall()
+        assert not is_ours()
 
 
 def test_enabled_is_for_this_task_only():
@@ -148,12 +131,6 @@ def switched():
             yield is_ours()
 
 
-def in_thread(call, *arguments):
-    thread = threading.Thread(target=call, args=arguments)
-    thread.start()
-    thread.join()
-
-
 @pytest.mark.parametrize("close", ["another thread", "another context", "collected", "thrown into"])
 def test_a_generator_may_be_closed_anywhere(close):
     generator = switched()
@@ -169,7 +146,7 @@ def test_a_generator_may_be_closed_anywhere(close):
     assert scipy_is_untouched() and not is_ours()
 
 
-def test_what_is_closed_elsewhere_ends_where_it_began_and_nothing_else():
+def test_what_ends_elsewhere_ends_where_it_began_and_nothing_else():
     outer, inner = switched(), switched()
     assert next(outer) and next(inner)
     in_thread(outer.close)
@@ -179,6 +156,11 @@ def test_what_is_closed_elsewhere_ends_where_it_began_and_nothing_else():
         assert is_ours()
     assert scipy_is_untouched() and not is_ours()
     assert next(switched())
+    context = gs.enabled()
+    context.__enter__()
+    assert is_ours()
+    del context  # without an end
+    assert scipy_is_untouched() and not is_ours()
 
 
 @pytest.mark.parametrize("close", ["aclose", "collected"])
@@ -205,14 +187,6 @@ def test_an_asynchronous_generator_may_be_closed_in_another_task(close):
         assert scipy_is_untouched() and not is_ours()
 
     asyncio.run(all_of_it())
-
-
-def test_whoever_is_dropped_without_an_end_holds_nothing():
-    context = gs.enabled()
-    context.__enter__()
-    assert is_ours()
-    del context
-    assert scipy_is_untouched() and not is_ours()
 
 
 def test_enabled_decorates_functions_and_can_be_used_again_but_not_at_once():
@@ -287,15 +261,6 @@ def test_a_signal_in_install_leaves_all_or_nothing():
         assert scipy_is_untouched() and not is_ours()
 
 
-def test_install_is_for_all_threads():
-    seen = []
-    gs.install()
-    thread = threading.Thread(target=lambda: seen.append(is_ours()))
-    thread.start()
-    thread.join()
-    assert seen == [True]
-
-
 def test_use_solver_is_a_matter_of_the_thread_where_scipy_has_it_so():
     def outcome(solve):
         try:
@@ -334,12 +299,6 @@ def test_triangles_are_of_the_kind_that_scipys_are(monkeypatch):
     np.testing.assert_allclose((other.L * other.U).toarray()[lu.perm_r][:, lu.perm_c], 2 * A.toarray())
     lu.refactor(2 * A.data)
     np.testing.assert_allclose((lu.L * lu.U).toarray()[lu.perm_r][:, lu.perm_c], 2 * A.toarray())
-
-
-def test_other_names_are_untouched():
-    with gs.enabled():
-        assert isinstance(spla.spilu(A), spla.SuperLU)
-        assert not hasattr(spla.spilu, "__wrapped__")
 
 
 def test_scipy_through_us():
@@ -438,3 +397,138 @@ def test_a_reload_keeps_the_state():
     finally:
         module.uninstall()
     assert not is_ours()
+
+
+class Solvers:
+    """References of all kinds, made while SciPy's functions were its own."""
+
+    attribute = staticmethod(spla.spsolve)
+
+    def only_by_keyword(self, matrix, b, *, solver=spla.spsolve):
+        return solver(matrix, b)
+
+
+class Slots:
+    __slots__ = ("solver",)
+
+
+slots = Slots()
+slots.solver = spla.spsolve
+REFERENCES = {
+    "by value": lambda *args: spsolve_by_value(*args),
+    "default argument": lambda matrix, b, solver=spla.spsolve: solver(matrix, b),
+    "default argument by keyword": Solvers().only_by_keyword,
+    "class attribute": Solvers.attribute,
+    "of an instance": Solvers().attribute,
+    "in slots": lambda *args: slots.solver(*args),
+    "closure": (lambda solver: lambda *args: solver(*args))(spla.spsolve),
+    "partial": functools.partial(spla.spsolve, use_umfpack=False),
+    "decorated": functools.wraps(spla.spsolve)(lambda *args: spsolve_by_value(*args)),
+    "in a dictionary": lambda *args, solvers={"sparse": spla.spsolve}: solvers["sparse"](*args),
+    "in a tuple": lambda *args, solvers=(spla.spsolve,): solvers[0](*args),
+    "by keywords": lambda matrix, b: spsolve_by_value(A=matrix, b=b),
+}
+
+
+@pytest.mark.parametrize("kind", REFERENCES)
+def test_references_from_before_are_reached(kind, asked):
+    call = REFERENCES[kind]
+    for switch in (gs.install, gs.uninstall, gs.install, gs.uninstall):
+        switch()
+        np.testing.assert_allclose(A @ call(A, np.ones(3)), np.ones(3))
+    assert asked == ["spsolve"] * 2
+    with gs.enabled():
+        call(A, np.ones(3))
+    call(A, np.ones(3))
+    assert asked == ["spsolve"] * 3
+
+
+def test_what_others_wrapped_around_them_stays(monkeypatch, asked):
+    counted = []
+
+    @functools.wraps(spla.spsolve)
+    def wrapper(*args):
+        counted.append(True)
+        return spsolve_by_value(*args)
+
+    for name in ("scipy.sparse.linalg", "scipy.sparse.linalg._dsolve.linsolve"):
+        monkeypatch.setattr(sys.modules[name], "spsolve", wrapper)
+    before = wrapper.__code__, spsolve_by_value.__code__
+    with gs.enabled():
+        spla.spsolve(A, np.ones(3))
+        assert (counted, asked) == ([True], ["spsolve"])
+        spsolve_by_value(A, np.ones(3))
+        assert (counted, asked) == ([True], ["spsolve"] * 2)
+    assert (wrapper.__code__, spsolve_by_value.__code__) == before
+
+
+def test_functions_are_scipys_to_look_at():
+    looks = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__globals__")
+    functions = [getattr(spla, name) for name in CALLS]
+
+    def seen():
+        names = [(f.__code__.co_name, f.__code__.co_qualname) for f in functions]  # in tracebacks
+        sources = [(inspect.signature(f), inspect.getsource(f)) for f in functions]
+        return names, sources, [[getattr(f, look) for look in looks] for f in functions]
+
+    before = seen()
+    details = [(f.__code__, f.__kwdefaults__, dict(f.__dict__)) for f in functions]
+    with gs.enabled():
+        assert seen() == before
+        with pytest.raises(TypeError, match="splu"):
+            spla.splu()
+        with pytest.raises(TypeError, match="nonsense"):
+            spla.spsolve(A, np.ones(3), nonsense=1)
+    assert [(f.__code__, f.__kwdefaults__, dict(f.__dict__)) for f in functions] == details
+
+
+def test_threads_call_while_others_switch():
+    stop, errors, calls = threading.Event(), [], []
+
+    def work():
+        while not stop.is_set():
+            try:
+                np.testing.assert_allclose(A @ spsolve_by_value(A, np.ones(3)), np.ones(3))
+                spsolve_by_value(A=A, b=np.ones(3), use_umfpack=False)
+                calls.append(isinstance(spla.splu(A, permc_spec="NATURAL"), gs.LUFactor))
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(300):
+            with gs.enabled():
+                gs.install()
+                time.sleep(0.0005)
+            gs.uninstall()
+            time.sleep(0.0005)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert errors == []
+    assert set(calls) == {True, False}
+
+
+def test_what_is_left_to_scipy_reaches_scipy(asked):
+    """An infinite entry is SciPy's to answer, through its own functions with their own bodies."""
+    bad = A.copy()
+    bad.data[0] = np.inf
+    with gs.enabled():
+        assert isinstance(spla.splu(bad), spla.SuperLU)
+        assert not isinstance(spla.splu(A), spla.SuperLU)
+    assert asked == ["splu", "splu"]
+
+
+def test_a_function_in_the_place_of_scipys_is_no_circle(monkeypatch):
+    """Options are shown to SciPy's function, not to one that calls ours again."""
+    from scipy.sparse.linalg._dsolve import linsolve
+
+    gs.install()
+    installed = linsolve.splu
+    monkeypatch.setattr(linsolve, "splu", lambda *args, **kwargs: installed(*args, **kwargs))
+    gs.common.options.checked_by_scipy.cache_clear()
+    assert isinstance(linsolve.splu(A, diag_pivot_thresh=0.7), gs.LUFactor)

@@ -1,43 +1,46 @@
-"""The numbers behind the pictures against counts by definition."""
+"""The numbers behind pictures against counts by definition, pictures of them, and the command that saves those."""
+
+import builtins
+import re
 
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery, plotting
+from gpusplu.cli import main
+from gpusplu.common.installed import install_hint
+from gpusplu.plotting.axes import counted, plain_ticks
 from gpusplu.plotting.levels import front_flops
 from gpusplu.plotting.maps import dense_from
 from gpusplu.plotting.memory import TILE
 from gpusplu.plotting.timeline import merged
 
 
-def eliminate(structure):
-    """Patterns of the remaining submatrix before every step, dense."""
-    M = structure.B.toarray()
-    n = structure.n
+def test_elimination_and_densities(structure):
+    """Those of the remaining submatrix before every step, and of the trailing blocks of the factors."""
+    M, n, remaining = structure.B.toarray(), structure.n, []
     for k in range(n):
-        yield M[k:, k:].copy()
+        remaining.append(M[k:, k:].mean())
         M[k + 1 :, k + 1 :] |= np.outer(M[k + 1 :, k], M[k, k + 1 :])
+    F = (structure.L + structure.U + sp.eye_array(n, dtype=bool)).toarray()
+    np.testing.assert_array_equal(M, F)
+    np.testing.assert_allclose(plotting.remaining_density(structure), remaining, rtol=1e-14)
+    np.testing.assert_allclose(plotting.factor_density(structure), [F[k:, k:].mean() for k in range(n)], rtol=1e-14)
+    edges, counts = plotting.entries_by_cell(structure, first=10, cells=7)
+    rows = np.add.reduceat(np.add.reduceat(F[10:, 10:].astype(int), edges[:-1] - 10, 0), edges[:-1] - 10, 1)
+    np.testing.assert_array_equal(counts, rows)
 
 
-def test_structure_is_the_elimination_of_the_permuted_pattern(structure):
-    M = structure.B.toarray()
-    for k in range(structure.n):
-        M[k + 1 :, k + 1 :] |= np.outer(M[k + 1 :, k], M[k, k + 1 :])
-    np.testing.assert_array_equal(M, (structure.L + structure.U + sp.eye_array(structure.n, dtype=bool)).toarray())
-
-
-def test_remaining_density(structure):
-    expected = [rest.mean() for rest in eliminate(structure)]
-    np.testing.assert_allclose(plotting.remaining_density(structure), expected, rtol=1e-14)
-    assert expected[-10] > expected[0]
-
-
-def test_factor_density_is_that_of_trailing_blocks(structure):
-    F = (structure.L + structure.U + sp.eye_array(structure.n, dtype=bool)).toarray()
-    expected = [F[k:, k:].mean() for k in range(structure.n)]
-    np.testing.assert_allclose(plotting.factor_density(structure), expected, rtol=1e-14)
+def test_what_cannot_be_drawn(structure):
+    for bad in ({"division": 61}, {"division": -1}, {"first": 60}):
+        with pytest.raises(ValueError, match="60 columns"):
+            plotting.memory_maps(structure, **bad)
+    with pytest.raises(RuntimeError, match="exactly singular"):
+        plotting.fronts(sp.csc_array(np.diag([1.0, 0, 1])))
+    assert plotting.fronts(sp.csc_array(np.diag([1.0, 1, 1], 1) + np.diag([2.0, 1, 1, 1])), "natural").n == 4
 
 
 def test_predictions_match_random_patterns():
@@ -114,12 +117,6 @@ def test_memory_maps(structure, division, first):
     assert np.isnan(maps.mean_stride[maps.hops == 0]).all()
 
 
-@pytest.mark.parametrize("bad", [{"division": 61}, {"division": -1}, {"first": 60}])
-def test_memory_maps_reject_columns_outside(structure, bad):
-    with pytest.raises(ValueError, match="60 columns"):
-        plotting.memory_maps(structure, **bad)
-
-
 def test_column_levels(structure):
     L, U = structure.L.toarray(), structure.U.toarray()
     for right in (False, True):
@@ -151,13 +148,6 @@ def test_fronts(cholesky, ordering):
     assert fronts.level.max() > 2 and (fronts.level == 0).sum() > 4
 
 
-def test_fronts_of_other_matrices():
-    fronts = plotting.fronts(sp.csc_array(np.diag([1.0, 1, 1], 1) + np.diag([2.0, 1, 1, 1])), "natural")
-    assert fronts.n == 4 and fronts.width.size >= 1
-    with pytest.raises(RuntimeError, match="exactly singular"):
-        plotting.fronts(sp.csc_array(np.diag([1.0, 0, 1])))
-
-
 def test_operations_of_a_dense_front_are_those_of_a_dense_factorization():
     n = 40
     pivots = np.arange(n - 1, -1, -1)
@@ -165,19 +155,6 @@ def test_operations_of_a_dense_front_are_those_of_a_dense_factorization():
     assert front_flops(np.array([n]), np.array([0]), True)[0] == (pivots + pivots * (pivots + 1)).sum()
     parts = front_flops(np.array([15, 25]), np.array([25, 0]), False)
     assert parts.sum() == (pivots + 2 * pivots**2).sum()
-
-
-def test_dense_from():
-    assert dense_from(np.array([0.1, 0.6, 0.2, 0.5, 1.0])) == 3
-    assert dense_from(np.array([0.1, 0.2])) == 2
-    assert dense_from(np.array([1.0])) == 0
-
-
-def test_entries_by_cell_of_columns(structure):
-    F = (structure.L + structure.U + sp.eye_array(structure.n, dtype=bool)).toarray()
-    edges, counts = plotting.entries_by_cell(structure, first=10, cells=7)
-    rows = np.add.reduceat(np.add.reduceat(F[10:, 10:].astype(int), edges[:-1] - 10, 0), edges[:-1] - 10, 1)
-    np.testing.assert_array_equal(counts, rows)
 
 
 @pytest.mark.parametrize("kind", ["cholesky", "ldlt", "splu"])
@@ -198,15 +175,9 @@ def test_timeline(kind):
         assert (own[0][1:] >= own[1][:-1]).all()  # one front after the other
 
 
-def test_nothing_is_recorded_unasked():
-    A = gallery.poisson(20, 20)
-    assert gs._core.with_fronts_recorded(lambda: None)[1].size == 0
-    symbolic = gs.analyze(A, cholesky=True)
-    first = gs._core.with_fronts_recorded(lambda: symbolic.factor(A.data))[1].size
-    symbolic.factor(A.data)
-    assert gs._core.with_fronts_recorded(lambda: symbolic.factor(A.data))[1].size == first > 0
-    with pytest.raises(ZeroDivisionError):
-        gs._core.with_fronts_recorded(lambda: 1 / 0)
+@pytest.mark.parametrize(("density", "first"), [([0.1, 0.6, 0.2, 0.5, 1.0], 3), ([0.1, 0.2], 2), ([1.0], 0)])
+def test_where_a_density_stays_above_a_half(density, first):
+    assert dense_from(np.array(density)) == first
 
 
 def test_short_spans_are_drawn_together():
@@ -226,3 +197,172 @@ def test_points_of_a_roofline():
         assert solve.rate == pytest.approx(solve.flops / factor.stats.seconds["solve"])
     real, imaginary = (plotting.points(gs.cholesky(M))[0] for M in (A, A.astype(complex)))
     assert imaginary.flops == 4 * real.flops
+
+
+KINDS = ("density", "requests", "strides", "levels", "supernodes", "spy", "timeline", "roofline")
+
+
+@pytest.fixture
+def agg(monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+    matplotlib.use("agg")
+    yield
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+
+
+def test_drawn_lines_are_the_data(structure, agg):
+    ax = plotting.draw_density(structure)
+    lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    np.testing.assert_array_equal(lines["real"], plotting.remaining_density(structure))
+    np.testing.assert_array_equal(lines["L + U"], plotting.factor_density(structure))
+    assert ax.get_xlim() == (60, 1)
+
+
+def test_drawn_maps_are_the_data(structure, agg):
+    figure = plotting.draw_requests(structure, division=50)
+    images = [ax.images[0].get_array() for ax in figure.axes if ax.images and ax.get_xlabel() == "column"]
+    assert len(images) == 4  # the plane and its corner, unblocked and blocked
+    expected = plotting.memory_maps(structure, 50).requests
+    np.testing.assert_array_equal(images[1].filled(0), expected)
+    corner = plotting.memory_maps(structure, 50, first=30).requests
+    np.testing.assert_array_equal(images[3].filled(0), corner)
+
+
+def test_drawn_supernodes_are_the_data(agg):
+    fronts = plotting.fronts(gallery.poisson(13, 12), "nd")
+    ax = plotting.draw_supernodes(fronts)
+    twin = next(other for other in ax.figure.axes if other is not ax)
+    np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), np.bincount(fronts.level))
+    np.testing.assert_array_equal(twin.get_lines()[0].get_ydata(), np.bincount(fronts.level, fronts.flops))
+    assert len(twin.yaxis.get_majorticklocs()) >= 3  # numbers to read, though it spans less than a power of ten
+    spy = plotting.draw_spy(fronts, first=5)
+    assert len(spy.collections[0].get_paths()) == ((fronts.width >= 2) & (fronts.first >= 5)).sum()
+
+
+def test_titles_do_not_overlap(structure, agg):
+    for figure in (plotting.draw_strides(structure), plotting.draw_requests(structure)):
+        figure.canvas.draw()
+        boxes = [ax.title.get_window_extent() for ax in figure.axes if ax.get_title()]
+        assert len(boxes) >= 2
+        assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_pictures_are_in_the_style_of_the_caller(structure, style, agg):
+    from matplotlib import pyplot
+
+    here = plotting.Machine("a machine", 1e10, 1e11)
+    with pyplot.style.context(style):
+        figures = [plotting.draw_strides(structure), plotting.draw_spy(structure).figure]
+        figures.append(plotting.draw_roofline(here, []).figure)
+        background = pyplot.rcParams["axes.facecolor"]
+    for figure in figures:
+        assert all(same_colour(ax.get_facecolor(), background) for ax in figure.axes)
+    roof = figures[2].axes[0].get_lines()[0]
+    assert not same_colour(roof.get_color(), background)
+
+
+def same_colour(one, other):
+    from matplotlib.colors import to_rgb
+
+    return to_rgb(one) == to_rgb(other)
+
+
+def test_numbers_on_axes(agg):
+    assert [counted(x) for x in (0.5, 12, 999.7, 1234, 2.5e6, 3e9, 1e15)] == [
+        *("0.5", "12", "1 k", "1.23 k", "2.5 M", "3 G", "1 P")
+    ]
+    ax = plotting.axes.new_axes()
+    ax.set(yscale="log", ylim=(1e3, 9e3))
+    plain_ticks(ax.yaxis)
+    assert [label.get_text() for label in ax.get_yticklabels() if label.get_text()][:3] != []
+
+
+def test_drawn_timelines_are_the_data(agg):
+    seconds = {"analyze": 0.5, "factor": 0.25, "refactor": 0.0}
+    begin, end = np.array([0, 0, 2, 2.0]), np.array([2, 1, 3, 3.0])
+    times = plotting.Timeline(seconds, *np.array([[0, 1, 0, 1], [0, 1, 2, 2]]), begin, end)
+    phases, fronts = plotting.draw_timeline(times).axes
+    assert [bar.get_width() for bar in phases.patches] == [500, 250]
+    assert "3 fronts, 2 threads, 83% busy" in fronts.get_title()
+    assert sum(len(spans.get_paths()) for spans in fronts.collections) == 4
+    assert [text.get_text() for text in fronts.get_legend().get_texts()] == [
+        "fronts of one thread",
+        "fronts of all threads",
+    ]
+    alone = plotting.Timeline(seconds, np.array([0, 1]), np.array([0, 1]), np.array([0, 1.0]), np.array([1, 2.0]))
+    assert len(plotting.draw_timeline(alone).axes[1].get_legend().get_texts()) == 1
+    empty = plotting.Timeline(seconds, *np.zeros((2, 0), int), *np.zeros((2, 0)))
+    assert len(plotting.draw_timeline(empty).axes) == 1
+
+
+def test_machine_and_roof(agg):
+    here = plotting.machine()
+    assert 1e8 < here.bandwidth < 1e13 and 1e8 < here.rate < 1e15
+    point = plotting.Point("solve", 2e6, 16e6, 1e-3)
+    ax = plotting.draw_roofline(plotting.Machine("m", 4e10, 2e11), [point])
+    roof, drawn = ax.get_lines()
+    assert roof.get_ydata().max() == 2e11
+    assert (drawn.get_xdata()[0], drawn.get_ydata()[0]) == (0.125, 2e9)
+    assert "40% of the roof" in drawn.get_label()
+
+
+def test_methods_draw_the_factor_itself(agg):
+    A = gallery.rlc_mesh(6, 6)
+    lu = gs.splu(A, pivoting="partial")
+    F = (abs(lu.L) + abs(lu.U)).toarray() != 0
+    image = lu.plot.spy().images[0].get_array()
+    assert (image.filled(0) > 0).sum() == F.sum()
+    real = next(line for line in lu.plot.density().get_lines() if line.get_label() == "real")
+    assert real.get_ydata()[0] == pytest.approx((A.toarray() != 0).mean(), rel=0.2)
+    assert lu.plot.levels().get_title() and lu.plot.strides() and lu.plot.requests()
+    with pytest.raises(ValueError, match="without fronts"):
+        lu.plot.supernodes()
+    symbolic = gs.analyze(gallery.poisson(20, 20), cholesky=True)
+    assert "supernodes" in symbolic.plot.supernodes().get_title()
+    assert "outlined" in symbolic.factor(gallery.poisson(20, 20).data).plot.spy().get_title()
+    assert not {"spy", "timeline"} - set(dir(lu.plot))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_command(kind, tmp_path, capsys, agg):
+    scipy.io.mmwrite(tmp_path / "A.mtx", gallery.rlc_mesh(6, 5))
+    target = tmp_path / "picture.png"
+    assert main(["plot", kind, str(tmp_path / "A.mtx"), "-o", str(target), "--ordering", "amd"]) == 0
+    assert str(target) in capsys.readouterr().out
+    assert target.read_bytes().startswith(b"\x89PNG") and target.stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["density", "A.mtx", "-o", "a.txt"], "the extension is not one of"),
+        (["density", "A.mtx", "-o", "none/a.png"], "no such folder"),
+        (["requests", "A.mtx", "-o", "a.png", "--division", "999"], "division is 999"),
+        (["spy", "A.mtx", "-o", "a.png", "--first", "999"], "first is 999"),
+        (["levels", "A.mtx", "-o", "a.png", "--ordering", "best"], "ordering"),
+    ],
+)
+def test_command_says_what_is_wrong(arguments, message, tmp_path, capsys, monkeypatch, agg):
+    monkeypatch.chdir(tmp_path)
+    scipy.io.mmwrite("A.mtx", gallery.rlc_mesh(6, 5))
+    assert main(["plot", *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.glob("a.*"))
+
+
+def test_without_matplotlib(structure, tmp_path, capsys, monkeypatch):
+    original = builtins.__import__
+
+    def without(name, *arguments, **keywords):
+        if name.partition(".")[0] == "matplotlib":
+            raise ImportError("broken on purpose")
+        return original(name, *arguments, **keywords)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=re.escape(install_hint("plot"))):
+        plotting.draw_density(structure)
+    assert main(["plot", "density", "A.mtx", "-o", str(tmp_path / "a.png")]) == 2
+    assert install_hint("plot") in capsys.readouterr().err

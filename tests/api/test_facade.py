@@ -91,7 +91,8 @@ def test_import_is_light():
     code = (
         "import sys, time; import numpy; start = time.process_time(); import gpusplu; t = time.process_time() - start; "
         "assert not {'cupy', 'scipy.sparse'} & set(sys.modules), 'imports too much'; assert t < 0.3, t; "
-        "import gpusplu.install; assert callable(gpusplu.install); import gpusplu.linalg as spla; spla.splu; spla.cg"
+        "import gpusplu.install; assert callable(gpusplu.install); import gpusplu.linalg as spla; spla.splu; spla.cg; "
+        "spla.splu(gpusplu.gallery.poisson(9, 9)).plot; assert 'matplotlib' not in sys.modules"
     )
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
 

@@ -28,29 +28,19 @@ def quasidefinite(dtype="d"):
     return phased(sp.block_array([[GRID, J.T], [J, -sp.eye_array(30)]]), dtype, hermitian=True)
 
 
-def check_cholesky(A, factor, order):
-    L, n = factor.L, A.shape[0]
-    np.testing.assert_array_equal(factor.perm, order)
+def check(A, factor, order):
+    """L D L^H is the matrix in its order, and the parts of a solve make one."""
+    L, perm, b, eps = factor.L, factor.perm, rhs(A.shape[0], A.dtype), EPS[A.dtype.char]
     assert sp.triu(L, 1).nnz == 0 and L.has_sorted_indices
-    eps = EPS[A.dtype.char]
-    assert abs(L @ L.conj().T - A[order][:, order]).max() < 100 * eps * abs(A).max()
-    b = rhs(n, A.dtype)
-    x = factor.apply_Pt(factor.solve_Lt(factor.solve_L(factor.apply_P(b))))
-    assert backward_error(A, x, b) < 100 * eps
-    assert backward_error(A, factor.solve(b), b) < 100 * eps
-
-
-def check_ldlt(A, factor, order):
-    L, D, perm = factor.L, factor.D, factor.perm
-    eps = EPS[A.dtype.char]
-    assert sp.triu(L, 1).nnz == 0
-    np.testing.assert_array_equal(L.diagonal(), 1)
-    assert sp.tril(D, -2).nnz == sp.triu(D, 2).nnz == 0
-    upper = L.conj().T if factor.hermitian else L.T
+    y = factor.solve_L(factor.apply_P(b))
+    if isinstance(factor, gs.LDLFactor):
+        D, y, upper = factor.D, factor.solve_D(y), L.conj().T if factor.hermitian else L.T
+        np.testing.assert_array_equal(L.diagonal(), 1)
+        assert sp.tril(D, -2).nnz == sp.triu(D, 2).nnz == 0
+    else:
+        D, upper = sp.eye_array(len(b)), L.conj().T
     assert abs(L @ D @ upper - A[perm][:, perm]).max() < 1e4 * eps * abs(A).max()
-    b = rhs(A.shape[0], A.dtype)
-    x = factor.apply_Pt(factor.solve_Lt(factor.solve_D(factor.solve_L(factor.apply_P(b)))))
-    assert backward_error(A, x, b) < 1e4 * eps
+    assert backward_error(A, factor.apply_Pt(factor.solve_Lt(y)), b) < 1e4 * eps
     if order is not None:
         np.testing.assert_array_equal(perm, order)
 
@@ -66,44 +56,29 @@ def test_the_matrix_that_was_reported():
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
-def test_cholesky(dtype):
-    for A in (phased(GRID, dtype, hermitian=True), spd_matrix(dtype=dtype)):
+@pytest.mark.parametrize("make", [gs.cholesky, gs.ldlt])
+def test_pivots_in_the_order_of_the_caller(make, dtype):
+    grid = phased(GRID, dtype, hermitian=True)
+    for A in (grid, quasidefinite(dtype) if make is gs.ldlt else spd_matrix(dtype=dtype)):
         for ordering, order in orders(A.shape[0]):
-            factor = gs.cholesky(A, ordering=ordering)
-            check_cholesky(A, factor, order)
+            factor = make(A, ordering=ordering)
+            check(A, factor, order)
             factor.refactor(2 * A.data)
-            check_cholesky(2 * A, factor, order)
-            check_cholesky(A, pickle.loads(pickle.dumps(factor)).symbolic.factor(A.data), order)
-            check_cholesky(A, gs.analyze(A, cholesky=True, ordering=ordering).factor(A.data), order)
+            check(2 * A, factor, order)
+            check(A, pickle.loads(pickle.dumps(factor)).symbolic.factor(A.data), order)
+            if make is gs.cholesky:
+                expected = np.linalg.cholesky(A.toarray()[order][:, order].astype(np.result_type(dtype, "d")))
+                np.testing.assert_allclose(make(A, ordering=ordering).L.toarray(), expected, atol=1e3 * EPS[dtype])
+    factor = make(GRID, ordering="amd")  # fronts number columns by a postorder
+    np.testing.assert_array_equal(factor.perm, factor.symbolic.col_perm)
 
 
-def test_cholesky_has_the_factor_of_dense_matrices():
-    """There is one only."""
-    for ordering, order in orders(GRID.shape[0]):
-        L = gs.cholesky(GRID, ordering=ordering).L.toarray()
-        np.testing.assert_allclose(L, np.linalg.cholesky(GRID.toarray()[order][:, order]), atol=1e-13)
-
-
-def test_updated_cholesky():
-    factor = gs.cholesky(GRID, ordering="natural")
-    C = np.zeros((117, 1))
+def test_mixed_precision_and_updates():
+    factor, C = gs.cholesky(GRID, ordering="natural", precision="mixed"), np.zeros((117, 1))
+    check(GRID, factor, np.arange(117))
     C[[3, 4], 0] = 0.5
     factor.update(C)
-    check_cholesky(canonical(GRID + C @ C.T), factor, np.arange(117))
-
-
-def test_mixed_precision():
-    check_cholesky(GRID, gs.cholesky(GRID, ordering="natural", precision="mixed"), np.arange(117))
-
-
-@pytest.mark.parametrize("dtype", "fdFD")
-def test_ldlt_without_exchanges(dtype):
-    for A in (phased(GRID, dtype, hermitian=True), quasidefinite(dtype)):
-        for ordering, order in orders(A.shape[0]):
-            factor = gs.ldlt(A, ordering=ordering)
-            check_ldlt(A, factor, order)
-            factor.refactor(2 * A.data)
-            check_ldlt(2 * A, factor, order)
+    check(canonical(GRID + C @ C.T), factor, np.arange(117))
 
 
 @pytest.mark.parametrize("dtype", "dD")
@@ -113,18 +88,18 @@ def test_ldlt_with_exchanges(dtype, hermitian):
     A = phased(gallery.kkt(60, 20), dtype, hermitian)
     for ordering, _ in orders(80):
         factor = gs.ldlt(A, ordering=ordering)
-        check_ldlt(A, factor, None)
+        check(A, factor, None)
         assert factor.inertia() == (60, 20, 0) if factor.hermitian else True
         assert sorted(factor.perm.tolist()) == list(range(80))
     swap = canonical(sp.block_diag([GRID, np.array([[0, 2.0], [2, 0]]), GRID]))
     factor = gs.ldlt(swap, ordering="natural")
-    check_ldlt(swap, factor, np.arange(236))
+    check(swap, factor, np.arange(236))
     assert factor.D[118, 117] == 2
     apart = sp.lil_array((6, 6))
     apart.setdiag([0, 3, 4, 5, 0, 6])
     apart[0, 4] = apart[4, 0] = 7
     factor = gs.ldlt(canonical(apart), ordering="natural")
-    check_ldlt(canonical(apart), factor, [0, 4, 1, 2, 3, 5])
+    check(canonical(apart), factor, [0, 4, 1, 2, 3, 5])
 
 
 @pytest.mark.parametrize("dtype", "fD")
@@ -153,9 +128,3 @@ def check_lu(A, lu, order):
     b = rhs(n, A.dtype)
     assert backward_error(A, lu.solve(b), b) < 1e3 * eps
     assert backward_error(A, lu.apply_Pc(lu.solve_U(lu.solve_L(lu.apply_Pr(b)))), b) < 1e4 * eps
-
-
-def test_other_orders_are_as_they_were():
-    """Fronts number columns by a postorder."""
-    factor = gs.cholesky(GRID, ordering="amd")
-    np.testing.assert_array_equal(factor.perm, factor.symbolic.col_perm)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -14,6 +15,7 @@ from gpusplu.common.installed import install_hint
 from gpusplu.common.options import Options, lu_options, without_usual
 from gpusplu.common.timing import backward_error
 from gpusplu.cuda import presence
+from support.processes import PYTHON, environment
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
 
@@ -133,3 +135,22 @@ def test_arrays_that_have_nothing_but_dlpack():
         gs.splu_batch(A, A.data[None]).solve(b)
     with pytest.raises(TypeError, match=r"b must be an array, not Bare; pass numpy\.from_dlpack of it"):
         gs.spsolve(A, b)
+
+
+SPLU = "import gpusplu, scipy.sparse as sp; gpusplu.splu(sp.eye_array(3, format='csc'))"
+
+
+@pytest.mark.parametrize("value", ["", "0", "2x", "99999999999"])
+def test_numbers_of_threads_that_are_none(value):
+    variables = environment(GPUSPLU_NUM_THREADS=value)
+    run = subprocess.run([*PYTHON, "-c", SPLU], env=variables, capture_output=True, text=True)
+    expected = f"ValueError: GPUSPLU_NUM_THREADS must be a whole number from 1 on, such as 4, got '{value}'"
+    assert run.stderr.strip().splitlines()[-1].strip() == expected.strip()
+    assert run.returncode == 1
+
+
+def test_a_number_of_threads():
+    variables = environment(GPUSPLU_NUM_THREADS="3")
+    code = f"{SPLU}; print(gpusplu._core.num_threads())"
+    run = subprocess.run([*PYTHON, "-c", code], env=variables, capture_output=True, text=True, check=True)
+    assert run.stdout == "3\n"

@@ -45,47 +45,21 @@ def test_gradient_of_a_solve(op, dtype, nrhs):
             assert abs((far - near) / (2 * abs(step)) - expected) < 1e-7
 
 
-def test_coordinates_of_columns():
+def test_factorizations_are_counted():
     A = sp.csc_array(system("d")[0])
+    b, values, symbolic = np.ones(7), np.stack([A.data, 2 * A.data, 3 * A.data]), gs.analyze(A)
+    lu, batch = gs.splu(A), gs.splu_batch(A, values)
+    for call, count in (
+        (lambda: gs.spsolve(A, b), 1),
+        (lambda: gs.factorized(A), 1),
+        (lambda: symbolic.factor(A), 1),
+        (lambda: lu.refactor(A), 1),
+        (lambda: (lu.solve(b), lu.slogdet(), gs.analyze(A), batch.solve(b)), 0),
+        (lambda: gs.splu_batch(A, values), 3),
+        (lambda: batch.refactor_solve(values, b), 3),
+    ):
+        before = gs.factorization_count()
+        call()
+        assert gs.factorization_count() == before + count
     rows, columns = coordinates(A.indptr, A.indices, by_rows=False)
     assert (A.toarray()[rows, columns] == A.data).all()
-
-
-def test_factorizations_are_counted():
-    A, b, _ = system("d")
-    A = sp.csc_array(A)
-    before = gs.factorization_count()
-
-    def made():
-        return gs.factorization_count() - before
-
-    lu = gs.splu(A)
-    assert made() == 1
-    lu.solve(b)
-    lu.solve(b, "T")
-    lu.slogdet()
-    assert made() == 1
-    lu.refactor(A.data)
-    lu.refactor(A)
-    assert made() == 3
-    lu.refactor_solve(A.data, b)
-    assert made() == 4
-    for _ in range(3):
-        gs.spsolve(A, b)
-    assert made() == 7
-    gs.analyze(A)
-    assert made() == 7
-    gs.cholesky(A + A.T + 20 * sp.eye(7))
-    assert made() == 8
-
-
-def test_systems_of_a_batch_are_counted():
-    A, b, _ = system("d")
-    values = np.stack([A.data, 2 * A.data, 3 * A.data])
-    before = gs.factorization_count()
-    batch = gs.splu_batch(A, values)
-    assert gs.factorization_count() == before + 3
-    batch.solve(b)
-    assert gs.factorization_count() == before + 3
-    batch.refactor_solve(values, b)
-    assert gs.factorization_count() == before + 6

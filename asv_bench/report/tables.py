@@ -3,7 +3,7 @@
 The general table has one row per case and variant: seconds of gpusplu and of a peer, and their ratio, by phase.
 """
 
-from gpusplu.cli.report import seconds
+from gpusplu.common.stats import duration as seconds
 
 from ..timing import geomean
 

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from gpusplu import gallery
-from gpusplu.cli.measure import failure, measure
 from gpusplu.common.stats import column, show, three_digits
 from gpusplu.common.timing import Measured, backward_error, other_values, timed
 from gpusplu.cost.model import fastest
@@ -20,9 +19,9 @@ from gpusplu.engines import registry
 from gpusplu.linalg import analyze
 
 from . import calibrate
-from .arguments import MATRIX, NAMES, add_output
+from .calibrate import failure, measure
 from .files import matrix_of
-from .report import CommandError, Progress, print_json, refusing, table
+from .report import MATRIX, NAMES, CommandError, Progress, add_output, print_json, refusing, table
 
 GALLERY = calibrate.cases(
     "circuit:40x40 rlc:60x60 rlc:150x150 power:100x100", definite="poisson:200x200 elast:12x12x12"

@@ -1,16 +1,25 @@
-"""``bench --calibrate``: fits the constants of the choice of an engine to this machine and saves them."""
+"""Seconds of each phase of an engine on one matrix; ``bench --calibrate``: constants fitted to this machine."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from time import perf_counter
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 
 from gpusplu import gallery
-from gpusplu.cli.measure import failure, measure
-from gpusplu.common.timing import Measured
+from gpusplu.common import matrix
+from gpusplu.common.timing import Measured, backward_error, nothing, other_values, repeated, synchronizer, timed
 from gpusplu.cost.calibration import costs_of, fit, processor_name, spread, store, with_followers
 from gpusplu.cost.model import Costs
 from gpusplu.cost.observation import Observation, Observations, merge
 from gpusplu.cost.table import shipped
 from gpusplu.cuda.presence import is_loaded, no_device
 from gpusplu.engines import registry
+from gpusplu.errors import GpuspluError
+from gpusplu.linalg import analyze
 
 from .report import CommandError, Progress, describe, table
 
@@ -110,3 +119,55 @@ def keep(subject: str, found: dict[str, list[Observation]], current: Costs) -> N
         print(f"kept in {store(subject, with_followers(costs, current))}")
     except OSError as error:
         raise CommandError(f"constants cannot be kept: {describe(error)}") from None
+
+
+def measure(
+    A: sp.csc_array,
+    engine: Any,
+    *,
+    cholesky: bool = False,
+    on_device: bool = False,
+    budget: float = 0.2,
+    **options: Any,
+) -> Measured:
+    """Analyse, factor, refactor with other values and solve.
+
+    Parameters
+    ----------
+    A : csc_array, shape (n, n)
+    engine : str
+    cholesky : bool, optional
+    on_device : bool, optional
+        Values and right-hand sides are CuPy's.
+    budget : float, optional
+        How long refactor, solve and both together are repeated, each [s].
+    **options
+        Of `gpusplu.analyze`.
+
+    Raises
+    ------
+    GpuspluError, RuntimeError
+        What the engine raises.
+    """
+    put = matrix.to_device if on_device else np.asarray
+    scaled = other_values(A, cholesky)
+    b = scaled @ np.ones(A.shape[1], A.dtype)
+    analysis, symbolic = timed(lambda: analyze(A, cholesky=cholesky, engine=engine, **options))
+    factorization, factor = timed(lambda: symbolic.factor(A.data))
+    new, rhs = put(scaled.data), put(b)
+    finish = synchronizer() if registry.named(factor.engine).on_device or on_device else nothing
+    factor.refactor(new)
+    x = factor.solve(rhs)
+    error = backward_error(scaled, x if isinstance(x, np.ndarray) else x.get(), b)
+    refactor = repeated(lambda: factor.refactor(new), budget, finish)
+    solve = repeated(lambda: factor.solve(rhs), budget, finish)
+    step = repeated(lambda: factor.refactor_solve(new, rhs), budget, finish)
+    return Measured(analysis, factorization, refactor, solve, step, error, factor)
+
+
+def failure(measuring: Callable[[], Measured]) -> Measured | str:
+    """The measurements, or the reason why there are none."""
+    try:
+        return measuring()
+    except (GpuspluError, RuntimeError, ValueError, MemoryError) as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"

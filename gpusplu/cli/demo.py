@@ -13,10 +13,9 @@ import scipy.sparse.linalg
 import gpusplu
 from gpusplu import gallery
 from gpusplu.common.stats import column, show
-from gpusplu.common.timing import timed
+from gpusplu.common.timing import backward_error, timed
 
-from .arguments import add_output
-from .report import Progress, backward_error, print_json, table
+from .report import Progress, add_output, print_json, table
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -15,17 +15,22 @@ import scipy.sparse as sp
 import gpusplu
 from gpusplu import gallery
 from gpusplu.common.installed import install_hint
+from gpusplu.common.timing import backward_error
 from gpusplu.dispatch.request import AUTO, engine_names, read_request
 from gpusplu.engines import registry
 
-from .arguments import add_output
-from .report import backward_error, describe, print_json
+from .report import add_output, describe, print_json
 
 INSTRUCTIONS = {
     0: "the compiler's baseline",
     2: "x86-64-v2 (SSE4.2)",
     3: "x86-64-v3 (AVX2, FMA)",
     4: "x86-64-v4 (AVX-512)",
+}
+SELF_TESTS = {  # a circuit, a finite element matrix, a saddle point
+    "splu": partial(gallery.rlc_mesh, 15, 15),
+    "cholesky": partial(gallery.elasticity, 4, 4, 4),
+    "ldlt": partial(gallery.kkt, 60, 20, barrier=0.1),
 }
 
 
@@ -44,9 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({**{title: dict(found) for title, found in sections.items()}, "self_test": tests})
         return 0 if all(test["passed"] for test in tests) else 1
     for title, found in sections.items():
-        print(title)
-        for name, value in found:
-            print(f"  {name:<12} {value}")
+        print(title, *(f"  {name:<12} {value}" for name, value in found), sep="\n")
     print("self-test")
     healthy = True
     for name, test in self_tests():
@@ -138,60 +141,25 @@ def engines() -> list[tuple[str, str]]:
 def self_tests() -> list[tuple[str, Callable[[], tuple[float, float]]]]:
     """Name and test of each engine, factorization and number type; a test returns its backward error and the limit."""
     return [
-        (
-            f"{name} {dtype}" + (f" {engine}" if engine != registry.DEFAULT else ""),
-            partial(check, np.dtype(dtype), engine),
-        )
+        (f"{name} {dtype}{'' if engine == registry.DEFAULT else f' {engine}'}", partial(check, name, dtype, engine))
         for engine in [name for name, state in engines() if state == "available"]
         for dtype in ("float32", "float64", "complex64", "complex128")
-        for name, kind, check in (
-            ("splu", "lu", check_splu),
-            ("cholesky", "cholesky", check_cholesky),
-            ("ldlt", "ldlt", check_ldlt),
-        )
-        if kind in registry.named(engine).kinds
+        for name in SELF_TESTS
+        if name.replace("splu", "lu") in registry.named(engine).kinds
     ]
 
 
-def check_splu(dtype: np.dtype[Any], engine: Any = registry.DEFAULT) -> tuple[float, float]:
-    """Factor, refactor and solve an unsymmetric circuit: plain, transposed, conjugate transposed."""
-    A = gallery.rlc_mesh(15, 15).astype(dtype)
+def check(name: str, dtype: str, engine: str) -> tuple[float, float]:
+    """Factor, refactor and solve, LU also with the transposed matrix; complex for ldlt means complex symmetric."""
+    A = SELF_TESTS[name]().astype(dtype)
     if A.dtype.kind == "c":
-        A.data *= np.exp(1j * np.arange(A.nnz)).astype(dtype)
+        turn = np.exp(1j * np.arange(A.shape[0])).astype(dtype)
+        other = turn.conj() if name == "cholesky" else turn
+        A = sp.csc_array(sp.diags_array(turn) @ A @ sp.diags_array(other))
     b = np.ones(A.shape[0], dtype)
-    lu = gpusplu.splu(A, engine=engine)
-    A.data *= np.linspace(1, 2, A.nnz).astype(dtype)
-    lu.refactor(A.data)
-    solutions = ((A, lu.solve(b)), (A.T, lu.solve(b, "T")), (A.conj().T, lu.solve(b, "H")))
-    return max(backward_error(M, x, b) for M, x in solutions), limit(dtype)
-
-
-def check_cholesky(dtype: np.dtype[Any], engine: Any = registry.DEFAULT) -> tuple[float, float]:
-    """Factor, refactor and solve a finite element matrix, made Hermitian for complex numbers."""
-    K = gallery.elasticity(4, 4, 4).astype(dtype)
-    if K.dtype.kind == "c":
-        turn = np.exp(1j * np.arange(K.shape[0])).astype(dtype)
-        K = sp.csc_array(sp.diags_array(turn) @ K @ sp.diags_array(turn.conj()))
-    b = np.ones(K.shape[0], dtype)
-    factor = gpusplu.cholesky(K, engine=engine)
-    K.data *= 2
-    factor.refactor(K.data)
-    return backward_error(K, factor.solve(b), b), limit(dtype)
-
-
-def check_ldlt(dtype: np.dtype[Any], engine: Any = registry.DEFAULT) -> tuple[float, float]:
-    """Factor, refactor and solve a saddle point, made complex symmetric for complex numbers."""
-    K = gallery.kkt(60, 20, barrier=0.1).astype(dtype)
-    if K.dtype.kind == "c":
-        turn = np.exp(1j * np.arange(K.shape[0])).astype(dtype)
-        K = sp.csc_array(sp.diags_array(turn) @ K @ sp.diags_array(turn))
-    b = np.ones(K.shape[0], dtype)
-    factor = gpusplu.ldlt(K, engine=engine)
-    K.data *= 2
-    factor.refactor(K.data)
-    return backward_error(K, factor.solve(b), b), limit(dtype)
-
-
-def limit(dtype: np.dtype[Any]) -> float:
-    """The largest accepted backward error."""
-    return 100 * float(np.finfo(dtype).eps)
+    factor = getattr(gpusplu, name)(A, engine=engine)
+    A.data *= np.linspace(1, 2, A.nnz).astype(dtype) if name == "splu" else 2
+    factor.refactor(A.data)
+    systems = (("N", A), ("T", A.T), ("H", A.conj().T)) if name == "splu" else (("N", A),)
+    errors = [backward_error(M, factor.solve(b, trans), b) for trans, M in systems]
+    return max(errors), 100 * float(np.finfo(dtype).eps)

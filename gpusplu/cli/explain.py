@@ -7,18 +7,15 @@ from gpusplu.dispatch.report import explain_matrix, facts_of_matrix
 from gpusplu.dispatch.request import read_request
 from gpusplu.factors.analysis import analyzed_as
 
-from .arguments import NAMES, add_choices, add_kind, add_matrix, add_output, kind_of
 from .files import matrix_of
-from .report import print_json, refusing
+from .report import NAMES, add_matrix, add_options, kind_of, print_json, refusing
 
 
 def add_parser(commands: Any) -> None:
     """Describe the arguments."""
     parser = commands.add_parser("explain", help="say what would be done with a matrix, and why", epilog=NAMES)
     add_matrix(parser)
-    add_kind(parser)
-    add_choices(parser)
-    add_output(parser)
+    add_options(parser)
     parser.set_defaults(run=run)
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from gpusplu.common.installed import install_hint
 from gpusplu.linalg import cholesky, splu
 
-from .arguments import NAMES, add_matrix, add_refactors
 from .files import matrix_of
-from .report import CommandError, describe, refusing
+from .report import NAMES, CommandError, add_matrix, add_refactors, describe, refusing
 
 KINDS = {
     "density": "density of the remaining submatrix, predicted and real",

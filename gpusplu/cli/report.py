@@ -1,5 +1,6 @@
-"""Output of commands: errors in one line, tables, JSON, a progress bar; and the number that all of them print."""
+"""What commands share: arguments, errors in one line, tables, JSON and a progress bar."""
 
+import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,21 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..common.bars import Line, drawn, is_terminal
-from ..common.stats import duration as seconds
-from ..common.timing import backward_error
+from gpusplu.cost.model import REFACTORIZATIONS
+from gpusplu.gallery import FAMILIES
 
-__all__ = [
-    "CommandError",
-    "Progress",
-    "backward_error",
-    "describe",
-    "facts",
-    "print_json",
-    "refusing",
-    "seconds",
-    "table",
-]
+from ..common.bars import Line, drawn, is_terminal
+
+MATRIX = "a file (.mtx, .mtx.gz, .npz) or a name of the gallery (poisson:100x100)"
+NAMES = f"names of the gallery: FAMILY:AxB or FAMILY:AxBxC, with a family of {', '.join(FAMILIES)}"
 
 
 class CommandError(Exception):
@@ -101,3 +94,46 @@ class Progress:
         """Draw the bar."""
         if self.visible:
             self.line.draw(f"{drawn(self.done / self.total)} {self.done}/{self.total} {note}")
+
+
+# Arguments that several commands have
+
+
+def add_matrix(parser: Any) -> None:
+    """The matrix to work on."""
+    parser.add_argument("matrix", metavar="MATRIX", help=MATRIX)
+
+
+def add_options(parser: Any) -> None:
+    """Kind of factorization, LU by default; choices that gpusplu makes by default; output."""
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--cholesky", action="store_true", help="A is Hermitian positive definite")
+    kinds.add_argument("--ldlt", action="store_true", help="A is Hermitian or symmetric, definite or not")
+    parser.add_argument("--engine", default="auto", metavar="NAME", help="auto (default) or a name that doctor lists")
+    parser.add_argument("--ordering", default="auto", metavar="NAME", help="auto (default), nd, amd or natural")
+    add_refactors(parser)
+    add_output(parser)
+
+
+def add_refactors(parser: Any, of: str = "how often the factor will be refactored and solved with") -> None:
+    """Expected use, which choices depend on."""
+    parser.add_argument(
+        "--expected-refactors",
+        type=float,
+        default=REFACTORIZATIONS,
+        metavar="N",
+        help=f"{of}; {REFACTORIZATIONS} unless given",
+    )
+
+
+def add_output(parser: Any) -> None:
+    """Output format."""
+    parser.add_argument("--json", action="store_true", help="print one object of JSON, numbers in SI units")
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0, help="say on standard error what is done; twice: every solve too"
+    )
+
+
+def kind_of(arguments: argparse.Namespace) -> str:
+    """Keywords of the requested factorization."""
+    return "ldlt" if arguments.ldlt else "cholesky" if arguments.cholesky else "lu"

@@ -8,12 +8,11 @@ import numpy as np
 
 import gpusplu
 from gpusplu.common.stats import column, show
-from gpusplu.common.timing import timed
+from gpusplu.common.timing import backward_error, timed
 from gpusplu.dispatch.report import method_text
 
-from .arguments import NAMES, add_choices, add_kind, add_matrix, add_output, kind_of
 from .files import SOLUTIONS, check_solution_path, matrix_of, read_rhs, write_solution
-from .report import backward_error, facts, print_json, refusing
+from .report import NAMES, add_matrix, add_options, facts, kind_of, print_json, refusing
 
 FIRST = 5  # entries of the solution that are printed
 
@@ -26,9 +25,7 @@ def add_parser(commands: Any) -> None:
         "rhs", type=Path, metavar="RHS", nargs="?", help="file of right-hand sides, .npy too; A @ ones unless given"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="X", help=f"write the solution: {', '.join(SOLUTIONS)}")
-    add_kind(parser)
-    add_choices(parser)
-    add_output(parser)
+    add_options(parser)
     parser.set_defaults(run=run)
 
 

@@ -107,7 +107,7 @@ class Factor(Calls, PartsOfInverse):
     @property
     def plot(self) -> FactorPlots:
         """Pictures: ``lu.plot.spy()``, density, levels, supernodes, timeline, roofline, requests and strides."""
-        from ..plotting.methods import FactorPlots
+        from ..plotting import FactorPlots
 
         return FactorPlots(self)
 

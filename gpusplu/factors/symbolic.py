@@ -239,7 +239,7 @@ class Symbolic(Generic[FactorT, BatchT]):
     @property
     def plot(self) -> SymbolicPlots:
         """Pictures: ``symbolic.plot.spy()`` and `supernodes`."""
-        from ..plotting.methods import SymbolicPlots
+        from ..plotting import SymbolicPlots
 
         return SymbolicPlots(self._analysis.core)
 

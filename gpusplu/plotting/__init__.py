@@ -11,14 +11,18 @@ that :func:`column_structure` (column LU) and :func:`fronts` (supernodes) find; 
 >>> axes.figure.savefig("spy.svg")  # doctest: +SKIP
 """
 
-from .curves import draw_density, draw_levels, draw_supernodes
-from .density import factor_density, predicted_density, remaining_density, uniform_density
-from .levels import Fronts, column_levels, entries_by_cell, fronts
-from .maps import draw_requests, draw_spy, draw_strides
-from .memory import MemoryMaps, memory_maps
+from .drawing import draw_density, draw_levels, draw_requests, draw_spy, draw_strides, draw_supernodes
+from .elimination import (
+    MemoryMaps,
+    factor_density,
+    memory_maps,
+    predicted_density,
+    remaining_density,
+    uniform_density,
+)
 from .methods import FactorPlots, SymbolicPlots
 from .roofline import Machine, Point, draw_roofline, machine, points
-from .structure import ColumnStructure, column_structure
+from .structures import ColumnStructure, Fronts, column_levels, column_structure, entries_by_cell, fronts
 from .timeline import Timeline, draw_timeline, timeline
 
 __all__ = [

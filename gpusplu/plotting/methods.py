@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .curves import draw_density, draw_levels, draw_supernodes
-from .levels import Fronts, fronts_of
-from .maps import draw_requests, draw_spy, draw_strides
+from .drawing import draw_density, draw_levels, draw_requests, draw_spy, draw_strides, draw_supernodes
 from .roofline import draw_roofline, engine_roof, points
-from .structure import ColumnStructure, structure_of
+from .structures import ColumnStructure, Fronts, fronts_of, structure_of
 from .timeline import draw_timeline, timeline
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from ..engines import registry
-from .axes import BLUE, GREEN, RED, counted, is_dark, new_axes, plain_ticks
+from .drawing import BLUE, GREEN, RED, counted, is_dark, new_axes, plain_ticks
 
 COPIED, ORDER, REPEATS = 96 << 20, 1400, 5  # bytes; of dense matrices; the best of so many
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .axes import BLUE, GREEN, GREY, ORANGE, RED, SKY, import_pyplot
+from .drawing import BLUE, GREEN, GREY, ORANGE, RED, SKY, import_pyplot
 
 PHASES = {"canonicalize": GREY, "analyze": ORANGE, "factor": BLUE, "refactor": SKY, "solve": GREEN}
 # Fronts that take less than this share of the time are drawn as one box with their neighbours.

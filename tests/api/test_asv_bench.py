@@ -15,7 +15,7 @@ from asv_bench.report import circuits, pictures
 from support.asv_bench_package import FOLDER
 
 RESULTS, CHARTS = __main__.RESULTS, __main__.PICTURES
-PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.common.timing", "gpusplu.cli.report"}
+PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.common.timing", "gpusplu.common.stats", "gpusplu.cli.report"}
 KEPT = [name for name in suites.NAMES if records.files(name)]
 
 

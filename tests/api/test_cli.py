@@ -12,8 +12,10 @@ import scipy.sparse as sp
 import gpusplu
 from gpusplu import gallery
 from gpusplu.cli import main
-from gpusplu.cli.report import Progress, backward_error, plain, seconds, table
+from gpusplu.cli.report import Progress, plain, table
 from gpusplu.common.bars import WIDTH
+from gpusplu.common.stats import duration as seconds
+from gpusplu.common.timing import backward_error
 from support.command_line import failure
 
 

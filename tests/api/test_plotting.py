@@ -12,10 +12,9 @@ import gpusplu as gs
 from gpusplu import gallery, plotting
 from gpusplu.cli import main
 from gpusplu.common.installed import install_hint
-from gpusplu.plotting.axes import counted, plain_ticks
-from gpusplu.plotting.levels import front_flops
-from gpusplu.plotting.maps import dense_from
-from gpusplu.plotting.memory import TILE
+from gpusplu.plotting.drawing import counted, dense_from, plain_ticks
+from gpusplu.plotting.elimination import TILE
+from gpusplu.plotting.structures import front_flops
 from gpusplu.plotting.timeline import merged
 
 
@@ -274,7 +273,7 @@ def test_numbers_on_axes(agg):
     assert [counted(x) for x in (0.5, 12, 999.7, 1234, 2.5e6, 3e9, 1e15)] == [
         *("0.5", "12", "1 k", "1.23 k", "2.5 M", "3 G", "1 P")
     ]
-    ax = plotting.axes.new_axes()
+    ax = plotting.drawing.new_axes()
     ax.set(yscale="log", ylim=(1e3, 9e3))
     plain_ticks(ax.yaxis)
     assert [label.get_text() for label in ax.get_yticklabels() if label.get_text()][:3] != []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpusplu.cli import calibrate, main, measure
+from gpusplu.cli import calibrate, main
 from gpusplu.common.timing import nothing
 from gpusplu.cost import calibration, table
 from gpusplu.cost.calibration import fit, with_followers
@@ -30,7 +30,7 @@ def test_every_entry_is_reached(cupy, device, own_cache, monkeypatch, capsys):
     monkeypatch.setattr(of_fronts, "compile_kernels", lambda *what: b"")
     for module in (of_columns, of_fronts):
         monkeypatch.setattr(module, "excess", some_excess)
-    for module in (measure, of_fronts):
+    for module in (calibrate, of_fronts):
         monkeypatch.setattr(module, "synchronizer", lambda: nothing)
     before = calibration.for_core(device.name)
     assert main(["bench", "--calibrate", "--budget", "0.001"]) == 0

@@ -1,4 +1,4 @@
-"""Levels: sets of columns, or of supernodes, that can be factored at the same time."""
+"""What pictures of the matrix plane show: patterns of L + U by columns and by fronts, and levels of both."""
 
 from __future__ import annotations
 
@@ -6,12 +6,137 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .. import _core
 from ..common import matrix
-from ..common.options import read_ordering
+from ..common.options import Options, read_ordering
 from ..cost.calibration import for_core
-from .structure import ColumnStructure, grid
+from ..cost.model import REFACTORIZATIONS
+from ..engines import registry
+from ..engines.problem import Problem, Request
+from ..engines.processor import cpu_factor
+
+
+@dataclass(frozen=True)
+class ColumnStructure:
+    """Patterns of a column LU ``B = A[row_perm][:, col_perm] = L U``, all n x n, CSC, rows ascending.
+
+    Attributes
+    ----------
+    B : csc_array of bool
+        Pattern that is factored, its whole diagonal included.
+    L : csc_array of bool
+        Strictly lower triangle of the pattern of L + U.
+    U : csc_array of bool
+        Strictly upper triangle.
+
+    See Also
+    --------
+    column_structure
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> structure.B.nnz <= structure.L.nnz + structure.n + structure.U.nnz
+    True
+    """
+
+    B: sp.csc_array
+    L: sp.csc_array
+    U: sp.csc_array
+
+    @property
+    def n(self) -> int:
+        """Order."""
+        return int(self.B.shape[0])
+
+
+def column_structure(A: Any, ordering: Any = "auto", expected_refactors: float = REFACTORIZATIONS) -> ColumnStructure:
+    """Factor `A` by column LU on the processor and keep the patterns.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+    ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
+    expected_refactors : float, optional
+        By which "auto" chooses.
+
+    Raises
+    ------
+    RuntimeError
+        ``Factor is exactly singular``.
+
+    See Also
+    --------
+    draw_density, draw_requests, draw_strides, draw_levels
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> structure.n
+    114
+    """
+    known, data = matrix.canonicalize(matrix.read_matrix(matrix.to_host(A)))
+    values = known.gather(data)
+    matrix.check_finite(known, values)
+    name, perm = read_ordering(ordering, known.n)
+    options = Options(name, perm, pivoting="partial")
+    request = Request(registry.DEFAULT, "by columns", refactorizations=expected_refactors)
+    analysis = Problem(known, values, "lu", options, request).for_processor()
+    if analysis.structural_rank < known.n:
+        raise RuntimeError("Factor is exactly singular")
+    return structure_of(cpu_factor(analysis, known, values, options), known)
+
+
+def structure_of(core: Any, known: matrix.Pattern) -> ColumnStructure:
+    """Structure of L and U of an engine's factor of a matrix with this pattern; with one triangle U is L^T."""
+    n = known.n
+    lower = in_columns(core.lower(), n)
+    upper = in_columns(core.upper(), n) if core.symbolic.kind == "lu" else lower.T
+    rows, columns = (np.argsort(perm) for perm in (core.row_perm, core.col_perm))  # they gather
+    rows = np.concatenate((rows[known.ind], np.arange(n)))
+    columns = np.concatenate((columns[np.repeat(np.arange(n), np.diff(known.ptr))], np.arange(n)))
+    B = sp.csc_array((np.ones(rows.size, bool), (rows, columns)), shape=(n, n))
+    B.sum_duplicates()
+    return ColumnStructure(B, pattern_of(sp.tril(lower, -1)), pattern_of(sp.triu(upper, 1)))
+
+
+def in_columns(arrays: tuple[np.ndarray, np.ndarray, np.ndarray], n: int) -> sp.csc_array:
+    """The matrix of pointers, rows and values of columns."""
+    pointers, rows, values = arrays
+    return sp.csc_array((values, rows, pointers), shape=(n, n))
+
+
+def pattern_of(A: Any) -> sp.csc_array:
+    """Boolean CSC matrix of the stored entries, zeros included."""
+    A = sp.coo_array(A)
+    out = sp.csc_array((np.ones(A.nnz, bool), A.coords), shape=A.shape)
+    out.sort_indices()
+    return out
+
+
+def grid(n: int, first: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cut rows ``first`` to n into at most `cells` cells with sizes that differ by at most one.
+
+    Returns
+    -------
+    edges : ndarray, shape (cells + 1,), int64
+    cell : ndarray, shape (n,), int64
+        Of every row; rows before `first` have the number of cells.
+
+    Raises
+    ------
+    ValueError
+        `first` is not a row.
+    """
+    if not 0 <= first < n:
+        raise ValueError(f"first is {first}, the matrix has {n} columns")
+    cells = min(cells, n - first)
+    edges = first + np.arange(cells + 1, dtype=np.int64) * (n - first) // cells
+    cell = np.searchsorted(edges, np.arange(n), side="right") - 1
+    cell[:first] = cells
+    return edges, cell
 
 
 def column_levels(structure: ColumnStructure, right_looking: bool = True) -> np.ndarray:

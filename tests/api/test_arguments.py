@@ -43,21 +43,6 @@ def test_auto_without_cupy(without_cupy):
     assert "cpu: engine='auto' and CuPy is not installed" in gs.splu(spd_matrix()).explain()
 
 
-@pytest.mark.parametrize("ordering", ["auto", "amd", "nd", "natural", "reversed"])
-@pytest.mark.parametrize("pivoting", ["auto", "static", "partial"])
-@pytest.mark.parametrize("refine", ["auto", "always", "never"])
-def test_options_that_work(ordering, pivoting, refine):
-    A, b = random_matrix(), rhs(60)
-    chosen = np.arange(60)[::-1] if ordering == "reversed" else ordering
-    lu = gs.splu(A, ordering=chosen, pivoting=pivoting, refine=refine)
-    assert backward_error(A, lu.solve(b), b) < 1e3 * EPS["d"]
-    assert lu.symbolic.ordering in {"auto": ("amd", "nd"), "reversed": ("user",)}.get(ordering, (ordering,))
-    if ordering == "natural":
-        np.testing.assert_array_equal(lu.perm_c, np.arange(60))
-    ch = gs.cholesky(spd_matrix(), ordering=np.arange(50)[::-1] if ordering == "reversed" else ordering, refine=refine)
-    assert backward_error(spd_matrix(), ch.solve(rhs(50)), rhs(50)) < 50 * EPS["d"]
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

@@ -164,16 +164,6 @@ def test_entries_of_the_inverse_by_the_factors_held(engine, dtype):
         assert abs(entries[k] - inverse[columns, A.indices]).max() < 1000 * EPS[dtype] * abs(inverse).max()
 
 
-def test_the_analysis_is_remembered():
-    gs.cache_clear()
-    A = random_matrix(30)
-    for _ in range(3):
-        gs.splu_batch(A, systems_like(A, 2))
-    assert (gs.cache_info().hits, gs.cache_info().misses) == (2, 1)
-    with pytest.raises(gs.NonFiniteError):
-        gs.splu_batch(matrix_of(A, np.full(A.nnz, np.nan)), systems_like(A, 2))
-
-
 def test_a_batch_for_which_there_is_no_room():
     class NoRoom(DenseBatches):
         name, most = "no_room", 0

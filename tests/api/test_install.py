@@ -57,24 +57,6 @@ def test_every_known_site_is_ours(originals, asked):
     assert asked == []
 
 
-def test_any_order_of_install_and_enabled():
-    with gs.enabled():
-        gs.install()
-        gs.uninstall()
-        assert is_ours()
-        gs.install()
-    assert is_ours()
-    gs.uninstall()
-    assert not is_ours()
-    context = gs.enabled()
-    gs.install()
-    context.__enter__()
-    gs.uninstall()
-    assert is_ours()
-    context.__exit__(None, None, None)
-    assert not is_ours()
-
-
 def in_thread(call, *arguments):
     """What `call` returns in another thread."""
     results = []
@@ -161,32 +143,6 @@ def test_what_ends_elsewhere_ends_where_it_began_and_nothing_else():
     assert is_ours()
     del context  # without an end
     assert scipy_is_untouched() and not is_ours()
-
-
-@pytest.mark.parametrize("close", ["aclose", "collected"])
-def test_an_asynchronous_generator_may_be_closed_in_another_task(close):
-    async def switched_later():
-        with gs.enabled():
-            while True:
-                yield is_ours()
-
-    async def begin(generators):
-        assert await anext(generators[0])
-
-    async def end(generators):
-        if close == "aclose":
-            await generators[0].aclose()
-        generators.clear()
-        await asyncio.sleep(0)
-
-    async def all_of_it():
-        generators = [switched_later()]
-        await asyncio.create_task(begin(generators))
-        await asyncio.create_task(end(generators))
-        await asyncio.sleep(0.01)
-        assert scipy_is_untouched() and not is_ours()
-
-    asyncio.run(all_of_it())
 
 
 def test_enabled_decorates_functions_and_can_be_used_again_but_not_at_once():

@@ -126,19 +126,6 @@ def test_small_orders():
     np.testing.assert_array_equal(swap.solve(np.array([3.0, 6.0])), [2, 1])
 
 
-def test_patterns_are_remembered_by_kind_and_symmetry():
-    gs.cache_clear()
-    A = saddle("D")
-    gs.ldlt(A), gs.splu(A)
-    again = gs.ldlt(canonical(1.5 * A))
-    assert "reused" in again.stats["analysis"] and again.inertia() == counts(A)
-    both = canonical(A + A.T)  # the same pattern, symmetric and real
-    assert gs.ldlt(both).hermitian
-    other = A.copy()
-    other.data = A.data.real + 0.5j * abs(A.data.real)
-    assert not gs.ldlt(canonical(other)).hermitian
-
-
 def test_delayed_columns_are_found_once():
     gs.cache_clear()
     A = gallery.mixed_elements(60, 60)

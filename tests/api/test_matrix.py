@@ -71,15 +71,6 @@ def test_values_of_bsr_are_in_block_order():
     np.testing.assert_array_equal(dense(pattern, pattern.gather(A.data.ravel())), A.toarray())
 
 
-def test_number_types_are_those_of_scipy():
-    for char in "?bBhHiIlLfdFD":
-        assert matrix.float_dtype(np.dtype(char)) == sp.csc_array((1, 1), dtype=char)._asfptype().dtype
-    assert matrix.float_dtype(np.dtype("e")) == np.float32
-    for char in "gG":
-        with pytest.raises(TypeError, match=r"cannot upcast \["):
-            matrix.float_dtype(np.dtype(char))
-
-
 def test_canonical_csc_moves_nothing():
     A = sp.csc_array(shuffled(9, 20, "d"))
     A.sum_duplicates()
@@ -153,21 +144,6 @@ def test_hermitian_tolerates_rounding_and_one_sided_zeros():
     zeros = sp.coo_array((np.append(M.data, 0.0), (np.append(M.indices, 2), [0, 0, 1, 1, 2, 0])), shape=(3, 3))
     pattern, data = matrix.canonicalize(zeros)
     np.testing.assert_array_equal(dense(matrix.both_triangles(pattern, data, "cholesky"), pattern.gather(data)), A)
-
-
-@pytest.mark.parametrize(
-    ("A", "where"),
-    [
-        ([[4.0, 1, 0], [1, 4, 2], [0, 3, 4]], r"A\[(1, 2|2, 1)\].*differ by 1[,;].*splu"),
-        ([[4.0, 1], [1, 4 + 2j]], r"A\[1, 1\].*differ by 4"),
-        ([[4.0, 1 + 1j], [1 + 1j, 4]], r"differ by 2"),
-        ([[4.0, 0], [1, 4 + 2j]], r"A\[1, 1\].*differ by 4"),
-    ],
-)
-def test_hermitian_refuses(A, where):
-    pattern, data = matrix.canonicalize(sp.csc_array(np.array(A)))
-    with pytest.raises(gs.NotHermitianError, match=where):
-        matrix.both_triangles(pattern, data, "cholesky")
 
 
 def test_mismatch_names_the_first_entry():

@@ -82,13 +82,10 @@ def test_whose_analysis_it_is_is_said():
     assert gs.cholesky(spd_matrix()).stats["analysis"] == NEW
     assert gs.cholesky(spd_matrix()).stats["analysis"] == REUSED.format(7)
     assert pickle.loads(pickle.dumps(third)).stats["analysis"] == NEW  # of its own process
-
-
-def test_analyze_and_explain_are_always_new():
-    A = random_matrix()
-    for call in (gs.analyze, gs.explain, gs.analyze, gs.explain):
+    before = counts()
+    for call in (gs.analyze, gs.explain):
         call(A)
-    assert counts() == (0, 0)
+    assert counts() == before
 
 
 # ---- values and indices that change
@@ -118,19 +115,6 @@ def test_arrays_edited_in_place(way):
         assert A.toarray()[1, 1] == (3 if end == 2 else 4)
         solved(A, WAYS[way])
     assert counts() == (7, 5)
-
-
-def test_same_object_other_content_and_other_object_same_content():
-    A, b = random_matrix(), rhs(60)
-    x = gs.spsolve(A, b)
-    copy = A.copy()
-    np.testing.assert_array_equal(gs.splu(copy).solve(b), gs.splu(A).solve(b))
-    assert counts() == (2, 1)
-    B = random_matrix(seed=3)
-    A.data, A.indices, A.indptr = B.data, B.indices, B.indptr
-    accurate(B, gs.spsolve(A, b), b)
-    assert counts() == (2, 2)
-    accurate(copy, x, b)
 
 
 # ---- what a pattern is known by besides its content
@@ -194,17 +178,6 @@ def test_order_is_told_apart():
     for M, n in ((A, 4), (B, 3), (A, 4), (B, 3)):
         np.testing.assert_allclose(gs.splu(M).solve(np.ones(n)), 1 / np.arange(1.0, n + 1))
     assert counts() == (2, 2)
-
-
-@pytest.mark.parametrize("form", ["csc", "csr", "coo", "bsr", "dia", "lil", "dense"])
-@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
-def test_formats(form):
-    A = random_matrix()
-    for k in range(3):
-        B = (A * (1 + k)).toarray() if form == "dense" else (A * (1 + k)).asformat(form)
-        b = rhs(60, seed=k)
-        accurate(A * (1 + k), gs.splu(B).solve(b), b)
-        assert counts() == (k, 1)
 
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
@@ -420,17 +393,6 @@ def test_bytes_are_bounded():
         assert gs.cache_info()[3:5] == (1, one)
     finally:
         gs.cache_limit(bytes=before)
-
-
-def test_limits_are_checked():
-    for name in ("entries", "bytes"):
-        with pytest.raises(ValueError, match=f"{name} must not be negative"):
-            gs.cache_limit(**{name: -1})
-    info = gs.cache_info()
-    gs.cache_limit()
-    assert gs.cache_info() == info
-    assert info.maxsize == 64
-    assert 0 < info.maxbytes <= 512 << 20
 
 
 # ---- threads

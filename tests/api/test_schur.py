@@ -1,7 +1,5 @@
 """Schur complements: the interior factored, the interface left to the caller."""
 
-import copy
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -167,17 +165,3 @@ def test_what_cannot_be_expanded():
         factor.expand(np.ones(2))
     with ThreadPoolExecutor(1) as other, pytest.raises(RuntimeError, match="condense a right-hand side first"):
         other.submit(factor.expand, np.ones(1)).result()  # that thread has condensed nothing
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
-@pytest.mark.parametrize("kind", KINDS)
-def test_copies_are_of_the_values_held(kind, copied):
-    A, b = KINDS[kind](40), rhs(KINDS[kind](40).shape[0])
-    indices = [*range(len(b) - 4, len(b))]
-    factor = analyzed(kind, A, indices).factor(A.data)
-    factor.refactor(2 * A.data)
-    again = copied(factor)
-    factor.refactor(3 * A.data)
-    np.testing.assert_allclose(again.schur, 2 * dense_schur(A.toarray(), indices), rtol=1e-8, atol=1e-10)
-    x = again.expand(np.linalg.solve(again.schur, again.condense(b)))
-    np.testing.assert_allclose(2 * A @ x, b, atol=1e-9)

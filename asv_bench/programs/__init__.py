@@ -35,7 +35,7 @@ def made(name, size):
     Raises
     ------
     ImportError
-        A package that it needs is not installed: ``pip install 'gpusplu[programs]'``.
+        A package that it needs is not installed: ``pip install --group programs``.
     """
     module, function = name.split(".")
     return getattr(import_module(f"{__name__}.{module}"), function)(size)

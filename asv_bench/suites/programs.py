@@ -4,7 +4,7 @@ Seconds of a program from its input to its result (`total`), and those it spends
 in the solves of what these return (`solver`), the least of `--repeat` processes that take turns. What is measured is
 the first run of a process, as a user waits for it; imports and input do not count. With `--late` gpusplu is installed
 when the program and all it imports are there. `difference` is that of both results, relative to their largest number.
-`--scale` multiplies the sizes in `asv_bench/programs`. The packages: ``pip install 'gpusplu[programs]'``.
+`--scale` multiplies the sizes in `asv_bench/programs`. The packages: ``pip install --group programs``.
 """
 
 import time

@@ -227,8 +227,8 @@ void bind_factor(nb::module_& m) {
   nb::exception<NotSymmetric>(m, "NotSymmetric", PyExc_ValueError);
   nb::dict attributes;  // of a raised error: the column and the pivot
   attributes["column"] = -1, attributes["pivot"] = 0.0;
-  static PyObject* not_positive_definite =
-      PyErr_NewException("gpusplu._core.NotPositiveDefinite", PyExc_ArithmeticError, attributes.ptr());
+  const nb::str name = nb::str("{}.NotPositiveDefinite").format(m.attr("__name__"));
+  static PyObject* not_positive_definite = PyErr_NewException(name.c_str(), PyExc_ArithmeticError, attributes.ptr());
   m.attr("NotPositiveDefinite") = nb::handle(not_positive_definite);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {

@@ -26,7 +26,7 @@ template <class T> BoundColumnLU<T> make(In<off> ptr, In<idx> ind, In<idx> row_p
   return {ColumnLU<T>(symbolic, A), A.nnz()};
 }
 
-template <class T> nb::dict factor(BoundColumnLU<T>& lu, In<T> values, double pivot_threshold) {
+template <class T> nb::dict factor_columns(BoundColumnLU<T>& lu, In<T> values, double pivot_threshold) {
   require_entries(values, lu.nnz, "values");
   return to_dict(without_gil([&] { return lu.factor(values.data(), {pivot_threshold}); }));
 }
@@ -38,9 +38,9 @@ template <class T> nb::dict refactor(BoundColumnLU<T>& lu, In<T> values) {
 }
 
 // b: (nrhs, n), one right-hand side a row.
-template <class T> void solve(const BoundColumnLU<T>& lu,
-                              nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> b,
-                              nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, const std::string& trans) {
+template <class T>
+void solve_columns(const BoundColumnLU<T>& lu, nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> b,
+                   nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, const std::string& trans) {
   if (!lu.factored()) throw std::runtime_error("solve: factor() has not succeeded yet");
   require(b.shape(0) == x.shape(0) && b.shape(1) == x.shape(1) && (idx)b.shape(1) == lu.n(),
           "b and x must have a row of n entries for each right-hand side");
@@ -49,7 +49,7 @@ template <class T> void solve(const BoundColumnLU<T>& lu,
   lu.solve(op, (idx)b.shape(0), b.data(), lu.n(), x.data(), lu.n());
 }
 
-template <class T> void bind_type(nb::module_& m, const char* name) {
+template <class T> void bind_column_lu_of(nb::module_& m, const char* name) {
   using LU = BoundColumnLU<T>;
   nb::class_<LU>(m, name)
       .def(
@@ -59,9 +59,9 @@ template <class T> void bind_type(nb::module_& m, const char* name) {
             new (self) LU(make<T>(ptr, ind, row_perm, col_perm, block_ptr, row_scale, col_scale));
           },
           "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "block_ptr"_a, "row_scale"_a, "col_scale"_a)
-      .def("factor", &factor<T>, "values"_a, "pivot_threshold"_a = 0.1)
+      .def("factor", &factor_columns<T>, "values"_a, "pivot_threshold"_a = 0.1)
       .def("refactor", &refactor<T>, "values"_a)
-      .def("solve", &solve<T>, "b"_a, "x"_a, "trans"_a = "N")
+      .def("solve", &solve_columns<T>, "b"_a, "x"_a, "trans"_a = "N")
       .def("row_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.row_perm())); })
       .def("col_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.col_perm())); })
       .def(
@@ -78,7 +78,8 @@ template <class T> void bind_type(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_column_lu(nb::module_& m) {
-  for_scalars([&]<class T>(const char* scalar) { bind_type<T>(m, (std::string("ColumnLU_") + scalar).c_str()); });
+  for_scalars(
+      [&]<class T>(const char* scalar) { bind_column_lu_of<T>(m, (std::string("ColumnLU_") + scalar).c_str()); });
 }
 
 }  // namespace gs

@@ -179,7 +179,7 @@ template <class T> void bind_add_child(Block<T> L, Block<T> Ut, Block<T> C, In<i
   add_child(front, {begin, end}, n_rows, rel.data(), block.get(), assign);
 }
 
-template <class T> void bind_type(nb::module_& m) {
+template <class T> void bind_dense_of(nb::module_& m) {
   m.def("add_child", &bind_add_child<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "rel"_a.noconvert(),
         "block"_a.noconvert(), "begin"_a, "end"_a, "one_triangle"_a, "assign"_a);
   m.def("lu_front", &bind_lu<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "pivots"_a.noconvert(),
@@ -194,7 +194,7 @@ template <class T> void bind_type(nb::module_& m) {
 }  // namespace
 
 void bind_dense(nb::module_& m) {
-  for_scalars([&]<class T>(const char*) { bind_type<T>(m); });
+  for_scalars([&]<class T>(const char*) { bind_dense_of<T>(m); });
   m.def("simd_best_level", &simd_best_level);
   m.def("set_simd_level", &set_simd_level, "level"_a, "For tests; 0 restores the best.");
 }

@@ -28,14 +28,15 @@ template <class T> BoundFrontFactor<T>* make_factor(const Symbolic& structure, I
   return new BoundFrontFactor<T>(std::move(symbolic), A);
 }
 
-template <class T> nb::dict factor(BoundFrontFactor<T>& self, In<T> values, double perturb_below, double tiny_below) {
+template <class T>
+nb::dict factor_fronts(BoundFrontFactor<T>& self, In<T> values, double perturb_below, double tiny_below) {
   require_entries(values, self.nnz_of_A, "values");
   const PivotRule rule{perturb_below, tiny_below};
   return to_dict(without_gil([&] { return self.factor(values.data(), rule); }));
 }
 
 // b is Fortran-ordered n x nrhs, flat.
-template <class T> NumPy<T> solve(const BoundFrontFactor<T>& self, In<T> b, const std::string& trans) {
+template <class T> NumPy<T> solve_fronts(const BoundFrontFactor<T>& self, In<T> b, const std::string& trans) {
   const idx n = self.symbolic().n, nrhs = columns_of(b, n, "b");
   const Trans op = trans_of(trans);
   std::vector<T> x(b.shape(0));
@@ -48,8 +49,8 @@ template <class T> void bind_front_factor(nb::module_& m, const char* name) {
   nb::class_<F>(m, name, "Multifrontal LU or Cholesky (internal).")
       .def_static("make", &make_factor<T>, "symbolic"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a, "col_scale"_a,
                   "ptr"_a, "ind"_a, nb::rv_policy::take_ownership)
-      .def("factor", &factor<T>, "values"_a, "perturb_below"_a = 0.0, "tiny_below"_a = 0.0)
-      .def("solve", &solve<T>, "b"_a, "trans"_a = "N")
+      .def("factor", &factor_fronts<T>, "values"_a, "perturb_below"_a = 0.0, "tiny_below"_a = 0.0)
+      .def("solve", &solve_fronts<T>, "b"_a, "trans"_a = "N")
       .def("lower", [](const F& f) { return matrix_tuple(without_gil([&] { return f.lower(); })); })
       .def("upper", [](const F& f) { return matrix_tuple(without_gil([&] { return f.upper(); })); })
       .def("row_perm", [](const F& f) { return to_numpy(f.row_perm()); })

@@ -1,4 +1,4 @@
-"""Measurements of gpusplu: suites that make records, peers to measure beside, reports that make pages of records.
+"""Measurements of gpusplu: suites make records, peers are other solvers, reports make pages from records.
 
 python -m asv_bench list
 python -m asv_bench run SUITE --out records.jsonl

@@ -1,4 +1,4 @@
-"""Arguments that all suites have in common, and what suites make of them."""
+"""Arguments that all suites have, and functions that interpret them."""
 
 import argparse
 import sys
@@ -12,19 +12,19 @@ from .timing import DeviceClock, EmulatedClock
 
 
 def add_common(parser, suite):
-    """What every suite understands; defaults are the suite's."""
+    """Arguments of every suite, with the defaults of the suite."""
     parser.add_argument("--cases", nargs="*", default=list(suite.CASES), metavar="CASE", help="names of matrices")
     parser.add_argument("--out", type=Path, help="file that records are appended to")
     parser.add_argument("--peer", type=peer_names, default=list(suite.PEERS), help="names joined by commas, or none")
     parser.add_argument("--seconds", type=float, default=540.0, help="after which no case is begun")
     parser.add_argument("--budget", type=float, default=suite.BUDGET, help="seconds that one measurement repeats")
     parser.add_argument("--repeat", type=int, default=3, help="repeats, where their number is fixed")
-    parser.add_argument("--emulated", action="store_true", help="rehearse in the emulator of the tests")
+    parser.add_argument("--emulated", action="store_true", help="run in the emulator of the tests")
     getattr(suite, "add_arguments", lambda _: None)(parser)
 
 
 def peer_names(text):
-    """Names joined by commas; "none" is no name at all."""
+    """Names joined by commas; "none" means no name."""
     names = [] if text in ("", "none") else text.split(",")
     if not set(names) <= set(peers.NAMES):
         raise argparse.ArgumentTypeError(f"{text!r} is not none or some of {','.join(peers.NAMES)}")
@@ -41,7 +41,7 @@ def names(text):
 
 
 def present(arguments):
-    """The peers that are asked for and can run; says why the others cannot."""
+    """The requested peers that can run; prints why the others cannot."""
     found = []
     for name in arguments.peer:
         reason = peers.named(name).missing()
@@ -50,18 +50,18 @@ def present(arguments):
 
 
 def device_clock(arguments):
-    """For what runs on the device, or in the emulator."""
+    """The clock of the device, or of the emulator."""
     return (EmulatedClock if arguments.emulated else DeviceClock)(arguments.budget)
 
 
 def prepare(arguments):
-    """What has to be done before anything runs."""
+    """Start the emulator if requested."""
     if arguments.emulated:
         internals.emulate()
 
 
 def in_time(arguments, cases):
-    """Those of the cases that are begun before the time is over."""
+    """The cases that begin before the time is over."""
     begin = time.perf_counter()
     for case in cases:
         if time.perf_counter() - begin > arguments.seconds:
@@ -71,7 +71,7 @@ def in_time(arguments, cases):
 
 
 def measured(arguments, cases, measure):
-    """The records that `measure` yields of one case after another; a case that fails is a finding, not the end."""
+    """The records that `measure` yields for each case; an error ends only its case."""
     for case in in_time(arguments, cases):
         try:
             yield from measure(case)
@@ -80,11 +80,11 @@ def measured(arguments, cases, measure):
 
 
 def child_options(arguments):
-    """The arguments in common as a child of the suite is given them."""
+    """The common arguments for a child of the suite."""
     options = ["--peer", ",".join(arguments.peer) or "none", "--budget", str(arguments.budget)]
     return [*options, "--repeat", str(arguments.repeat), *(["--emulated"] if arguments.emulated else [])]
 
 
 def note(text):
-    """What is worth knowing while a suite runs, and no record."""
+    """Print a message to standard error."""
     print(text, file=sys.stderr, flush=True)

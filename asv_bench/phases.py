@@ -1,8 +1,8 @@
 """Problems, and the phases of solvers on them.
 
-Phases: analyze and factor from a call to the end of a synchronization, least of up to three; total is their sum.
-refactor, solve and step (one of each) are medians, between CUDA events where a device works, and from Python to the end
-of a synchronization (`..._wall`).
+Phases: analyze and factor from the call to the end of a synchronization, the least of up to three; total is their sum.
+refactor, solve and step (one of each) are medians, between CUDA events on a device, and from Python to the end of a
+synchronization (`..._wall`).
 """
 
 import time
@@ -20,25 +20,25 @@ from .regimes import regimes
 from .timing import backward_error
 
 PHASES = ("analyze", "factor", "total", "refactor", "solve", "step")
-PLAIN = (int, float, str, bool, dict, list, type(None))  # what JSON can hold of the statistics
-# Errors are medians over so many right-hand sides, whose errors differ by factors of two to three, if A is this small.
+PLAIN = (int, float, str, bool, dict, list, type(None))  # statistics that JSON can represent
+# Errors are medians over several right-hand sides, because they differ by factors of two to three; one if A is large.
 RIGHT_HAND_SIDES, MANY_ENTRIES = 5, 2e6
 
 
 class Problem:
-    """A matrix, right-hand sides and a second set of values, on the host and where the engine wants them.
+    """A matrix, right-hand sides and a second set of values, on the host and where the engine needs them.
 
     Parameters
     ----------
     A : csc_array, shape (n, n)
     definite : bool
-        Else `A` is taken for a general matrix, or for one that is `symmetric`.
+        Otherwise `A` is a general matrix, or a `symmetric` one.
     clock : HostClock
-        Says also where values and vectors are.
+        Also determines where values and vectors are.
     sequence : array_like, shape (steps, nnz), optional
-        Values that a simulator would bring one after another.
+        Successive values of a simulation.
     again : float, optional
-        Analysis and first factorization are repeated for this long [s].
+        How long analysis and first factorization are repeated [s].
     symmetric : bool, optional
     """
 
@@ -59,7 +59,7 @@ class Problem:
         return self.clock.put(array)
 
     def put_matrix(self, A):
-        """A where values are; on the host where CuPy has no sparse matrices, for want of cuSPARSE."""
+        """A where values are; on the host if CuPy has no sparse matrices because cuSPARSE is missing."""
         if self.on_device:
             with suppress(ImportError):
                 import cupyx.scipy.sparse
@@ -68,9 +68,9 @@ class Problem:
         return A
 
     def walk(self, step, order=None):
-        """Wall seconds of a step and the worst backward error over a sequence of values, where there is one.
+        """Wall seconds of a step and the worst backward error over the sequence of values, if there is one.
 
-        `step` takes values where the engine wants them, in the order of A.data or in `order` of it, and returns x.
+        `step` takes values where the engine needs them, in the order of A.data or permuted by `order`, and returns x.
         """
         if not len(self.sequence):
             return {}
@@ -83,7 +83,7 @@ class Problem:
         return {"sequence": took / len(values), "sequence_error": worst, "sequence_steps": len(values)}
 
     def error(self, solve):
-        """Median backward error of what `solve` has for right-hand sides of the second system."""
+        """Median backward error of `solve` for the right-hand sides, with the second values."""
         errors = [backward_error(self.scaled, on_host(solve(self.put(b))), b) for b in self.right_hand_sides]
         return float(np.median(errors))
 
@@ -93,10 +93,10 @@ def on_host(x):
 
 
 def least(measure, again):
-    """Least first phases of up to three calls of `measure`, which returns seconds by phase and what it made."""
+    """Least seconds of up to three calls of `measure`, which returns seconds by phase and a result."""
     start, best, made = time.perf_counter(), {}, None
     for _ in range(3):
-        made = None  # frees the memory of the one before
+        made = None  # frees the memory of the previous result
         took, made = measure()
         best = {phase: min(value, best.get(phase, value)) for phase, value in took.items()}
         if time.perf_counter() - start > again:
@@ -105,7 +105,7 @@ def least(measure, again):
 
 
 def repeated(clock, refactor, solve, step, events=True):
-    """Seconds of the phases that are called again and again; `events`: between CUDA events too."""
+    """Seconds of the repeated phases; `events`: between CUDA events too."""
     found = {}
     for phase, function in (("refactor", refactor), ("solve", solve), ("step", step)):
         found[f"{phase}_wall"] = clock.wall(function)
@@ -114,7 +114,7 @@ def repeated(clock, refactor, solve, step, events=True):
 
 
 def begun(problem, analyze, factor):
-    """Seconds of the first phases, one right after the other, and what `factor` makes of what `analyze` returns."""
+    """Seconds of the first phases, and the result of `factor`, which takes the result of `analyze`."""
 
     def first():
         analysis, symbolic = problem.clock.once(analyze)
@@ -125,9 +125,9 @@ def begun(problem, analyze, factor):
 
 
 def measure_ours(problem, engine, profile=True, **options):
-    """Seconds of each phase, the backward error, what was predicted; with `profile` also where the time goes.
+    """Seconds of each phase of gpusplu, backward error, predictions; with `profile` also seconds by kernel and regime.
 
-    `options` are those of `gpusplu.analyze`; "auto" is given a matrix that is where values are.
+    `options` are those of `gpusplu.analyze`. The matrix for "auto" is where values are.
     """
     clock, A = problem.clock, problem.A
     b, given = problem.put(problem.b), problem.put_matrix(A) if engine == "auto" else A
@@ -140,7 +140,7 @@ def measure_ours(problem, engine, profile=True, **options):
     factor.refactor(new)
     found["backward_error"] = problem.error(factor.solve)
     refactor, solve, step = factor.refactor, factor.solve, factor.refactor_solve
-    events = profile or factor.engine == "cpu"  # otherwise replays are what counts
+    events = profile or factor.engine == "cpu"  # otherwise only replays count
     found |= repeated(clock, lambda: refactor(new), lambda: solve(b), lambda: step(new, b), events)
     found |= {"flops": float(factor.symbolic.flops), "entries": factor.nnz, "n": A.shape[0], "nnz": A.nnz}
     found["stats"] = {name: value for name, value in factor.stats.items() if isinstance(value, PLAIN)}
@@ -160,7 +160,7 @@ def replays(factor, clock, certified):
     """Seconds of the graphs of a device factor; with `certified` also of those that measure the backward error."""
     graphs = tuple(internals.GRAPHS) if certified else ("refactor", "solve", "step")
     found = attempt(lambda: internals.replay_seconds(factor, clock, graphs), "note")
-    if factor.stats.get("n_refinement"):  # what is solved for by one replay is not the answer
+    if factor.stats.get("n_refinement"):  # the solution of one replay is not the final one
         return {phase: value for phase, value in found.items() if phase not in ("solve", "step")}
     return found
 
@@ -182,8 +182,8 @@ def wall_of_fronts(A, factor, clock):
 
 
 def attempt(measure, name="error"):
-    """What was measured, or why not, under `name`."""
+    """The measurements, or the error under `name`."""
     try:
         return measure()
-    except Exception as error:  # one solver's failure is a finding about that solver
+    except Exception as error:  # the failure of one solver is a result
         return {name: f"{type(error).__name__}: {describe(error)}"[:300]}

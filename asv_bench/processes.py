@@ -1,4 +1,4 @@
-"""Measurements in processes of their own, so that no failure takes the others along: cases, one result a line."""
+"""Measurements in separate processes, so that a crash ends one case only; results are JSON lines."""
 
 import json
 import os
@@ -16,14 +16,14 @@ START = '{"solver"'
 
 
 def tell(name, found):
-    """Print what a solver took, where a parent reads it."""
+    """Print the result of a solver for the parent process."""
     if found is not None:
         print(json.dumps({"solver": name, **found}), flush=True)
     return found or {}
 
 
 def environment():
-    """Of a child: the packages that this process runs, in this order."""
+    """Environment of a child, which then uses the same packages as this process."""
     places = [str(Path(module.__file__).resolve().parents[1]) for module in (gpusplu, sys.modules[__package__])]
     places += filter(None, [os.environ.get("PYTHONPATH")])
     return os.environ | {"PYTHONPATH": os.pathsep.join(places)}
@@ -59,13 +59,13 @@ class Child:
         self.errors.close()
 
     def forward(self):
-        """Put the lines of the process where somebody waits for them, and None at its end."""
+        """Put the lines of the process, and None at its end, into the queue."""
         for line in self.process.stdout:
             self.lines.put(line)
         self.lines.put(None)
 
     def next_case(self, until):
-        """Results by solver up to the end of a case; and why they stop before, if they do."""
+        """Results by solver up to the end of a case, and the reason if the case ended early."""
         found = {}
         while True:
             try:
@@ -82,26 +82,26 @@ class Child:
                 found[solver] = result
 
     def complaint(self):
-        """The last line that the process wrote of its errors."""
+        """The last line of the standard error of the process."""
         self.process.wait()
         self.errors.seek(0)
         return "".join(self.errors.read().strip().splitlines()[-1:])
 
 
 def measure_cases(suite, options, limits, seconds, together):
-    """Case, results by solver, and why it ended early if it did, of one case after another.
+    """Case, results by solver, and the reason if it ended early, of one case after another.
 
     Parameters
     ----------
     suite : str
     options : list of str
-        That the suite's `child` is given.
+        Of the suite's `child`.
     limits : dict
-        Seconds that a case may take.
+        Allowed seconds by case.
     seconds : float
-        After which no case is begun.
+        No case begins later.
     together : float
-        Seconds more for the first case of a process that measures all that are left; 0 for a process a case.
+        Additional seconds for the first case of a process that measures all remaining cases; 0: one process per case.
     """
     left, end = list(limits), time.perf_counter() + seconds
     while left and time.perf_counter() < end - 3:

@@ -1,10 +1,9 @@
-"""What a plan asks of a device, regime by regime: fronts, levels, arithmetic, traffic, and the chain of fronts.
+"""The work of a plan by regime: fronts, levels, arithmetic, traffic, and the longest chain of fronts.
 
 A regime is a phase of the plan: fronts of a warp, of a block (small and full), and large ones that are cut into tiles.
-Four floors bound its time from below: arithmetic at the rate of a large matrix product, traffic at the rate of a copy,
-the chain of fronts that wait for each other, and the places for warps and blocks that all fronts share, the last two at
-the latencies that the prototypes reached. The largest is what a regime is bound by; what lies above it is lost to
-something else.
+Four lower bounds of its time are known: arithmetic at the rate of a large matrix product, traffic at the rate of a
+copy, the chain of fronts that wait for each other, and the places for warps and blocks that all fronts share, the last
+two at the latencies of the prototypes. The largest one bounds the regime; time beyond it has other causes.
 """
 
 import numpy as np

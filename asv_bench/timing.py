@@ -1,9 +1,9 @@
 """Seconds on the host and on the device, repetition and means.
 
 `device` is the time between two CUDA events around one call. A kernel that spins first keeps the stream busy while the
-host enqueues the rest, so that what is measured is the work of the device and not how fast Python is. `wall` is what a
-caller waits from the call to the end of a synchronization. Both are medians after a warm-up that also brings the clocks
-of the device up. Without a device only `wall` exists: the CPU engine is measured by the same suites.
+host enqueues the call, so that the time is that of the device and not of Python. `wall` is the time from the call to
+the end of a synchronization. Both are medians after a warm-up, which also raises the clock rates of the device. Without
+a device `device` is `wall`; the same suites measure the CPU engine.
 """
 
 import gc
@@ -41,7 +41,7 @@ class HostClock:
         self.budget = budget
 
     def put(self, array):
-        """An array where the engines want it that this clock is for."""
+        """The array, on the device if this clock is for one."""
         return array
 
     def synchronize(self):
@@ -55,13 +55,13 @@ class HostClock:
         return time.perf_counter() - start, result
 
     def once(self, function):
-        """The same, with nothing under way and no garbage collection inside."""
+        """The same, with nothing running before and no garbage collection inside."""
         gc.collect()
         self.synchronize()
         return self.call(function)
 
     def repeats(self, function):
-        """Call until warm; how many calls fit into the budget, 3 to 200."""
+        """Warm up; returns how many calls fit into the budget, 3 to 200."""
         took, _ = self.once(function)
         end = time.perf_counter() + self.budget / 3
         while time.perf_counter() < end:
@@ -69,7 +69,7 @@ class HostClock:
         return self.calls(took)
 
     def calls(self, seconds):
-        """How many calls of so many seconds fit into the budget."""
+        """Number of calls that fit into the budget, if each takes this many seconds."""
         return int(min(200, max(3, self.budget / seconds)))
 
     def least(self, function):
@@ -84,7 +84,7 @@ class HostClock:
 
 
 class EmulatedClock(HostClock):
-    """Arrays are a device's, time is the emulator's: for rehearsals, one call of each."""
+    """For tests in the emulator: arrays are on the emulated device, and each function is called once."""
 
     on_device = True
 
@@ -97,7 +97,7 @@ class EmulatedClock(HostClock):
         return 1
 
     def capture(self, function):
-        """What launches a graph of what `function` asks of the current stream."""
+        """A function that launches a graph of what `function` enqueues on the current stream."""
         from . import internals
 
         return internals.captured(function)
@@ -120,7 +120,7 @@ class DeviceClock(HostClock):
         self.cuda.get_current_stream().synchronize()
 
     def spin_for(self, seconds):
-        """Keep the current stream busy, so that the host can run ahead."""
+        """Keep the current stream busy, so that the host can enqueue further work."""
         self.spin((1,), (1,), (int(seconds * 1e9),))
 
     def capture(self, function):
@@ -146,7 +146,7 @@ class DeviceClock(HostClock):
 
 
 def interleaved(functions, repeat):
-    """Least seconds of each function, taking turns so that a noisy moment hits them all."""
+    """Least seconds of each function; the functions alternate, so that disturbances affect all of them."""
     least = [float("inf")] * len(functions)
     for _ in range(repeat):
         for k, function in enumerate(functions):
@@ -155,7 +155,7 @@ def interleaved(functions, repeat):
 
 
 def best(function, repeat):
-    """Least seconds of one function called again and again, as a simulator does: caches and threads stay warm."""
+    """Least seconds of repeated calls, with warm caches and threads as in a simulator."""
     gc.collect()
     least = float("inf")
     for _ in range(repeat):

@@ -1,8 +1,8 @@
 """refactor_solve with waiting, without, and in a graph of the caller.
 
-Seconds of `refactor_solve` with values and vectors on the device, on average over many in a row: each waited for
-("now"); not waited for, each a call from Python ("later"); not waited for, each a launch of a graph that was captured
-("captured"). With `--systems` also those of a batch of so many, seconds a system.
+Mean seconds of many successive `refactor_solve` with values and vectors on the device: waiting for each ("now"); calls
+from Python without waiting ("later"); launches of a captured graph without waiting ("captured"). With `--systems` also
+those of a batch of that size, in seconds per system.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """Crisscross LU with several division points: predicted and measured seconds, blocked and unblocked.
 
-For trailing blocks of several sizes and the one that the model picks, which comes last: device seconds of the columns
-before the division, with those of the trailing block (`sparse_s`), of the whole factorization and of a solve, beside
-both curves of the model. A trailing block of 0 columns, which has to be among them, is unblocked, sflu. The suite
-crisscross_fit finds the constants that such records ask for.
+For trailing blocks of several sizes, and last the one that the model chooses: device seconds of the columns before the
+division, including those of the trailing block (`sparse_s`), of the whole factorization and of a solve, and both curves
+of the model. One trailing block must have 0 columns, which is unblocked like sflu. The experiment crisscross_fit fits
+constants to such records.
 """
 
 from functools import partial

@@ -1,8 +1,8 @@
 """Constants of the model of crisscross, fitted to records of the experiment crisscross; needs no device.
 
-Says the constants with the least squares, and what they are worth: for each case those that all other cases ask for
-choose a trailing block; what that takes, between the blocks that were measured, is a record (`ours_s`), with none at
-all (`unblocked_s`) and the best (`best_s`).
+Prints the constants with the least squares, and evaluates them: for each case, the constants fitted to all other cases
+choose a trailing block; its seconds, interpolated between the measured blocks, are a record (`ours_s`), with those
+without a block (`unblocked_s`) and of the best block (`best_s`).
 """
 
 from itertools import groupby

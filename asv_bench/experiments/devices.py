@@ -1,10 +1,11 @@
 """Several devices of one host compared with one of them, and predicted schedules for more.
 
-`devices` of a record: how many share the work. Values and right-hand side are on the first one; seconds are those of a
-call up to the end of a synchronization, medians. `same`: whether the solution has the bits of one device's. A batch is
-a case `NAME x SYSTEMS`: seconds of one system, of a refactorization and a solve, from arrays on the first device and,
-in phase "host", from arrays of the host. With --simulated nothing runs: the plans for one H200 are dealt to as many
-devices as are named, and records of the phase "simulated" say the seconds of a refactorization that the model predicts.
+`devices` of a record is the number of devices that share the work. Values and right-hand side are on the first one;
+seconds are medians of a call up to the end of a synchronization. `same`: whether the solution has the same bits as that
+of one device. A batch is a case `NAME x SYSTEMS`: seconds per system of a refactorization and a solve, from arrays on
+the first device and, in phase "host", from arrays on the host. --simulated runs nothing: it maps the plan for one H200
+to the given numbers of devices, and records of the phase "simulated" contain the predicted seconds of a
+refactorization.
 """
 
 import gc

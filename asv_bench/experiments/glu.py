@@ -1,9 +1,9 @@
 """Each mode of the glu engine: refactorization with the model's choice, and with one mode only.
 
-Seconds of a replay of the graph between CUDA events: in double precision by the model's choice ("choice"), by the modes
-alone and by other constants of the model of pipelines (microseconds of a column, of an update), and in float32 and
-complex128. With the choice: what was predicted, its phases of subtrees, its levels after them and the backward error of
-a solve. "pipeline" leaves to the model's levels what does not fit into shared memory.
+Seconds of a replay of the graph between CUDA events: in double precision with the model's choice ("choice"), with each
+mode only and with other constants of the model of pipelines (microseconds of a column, of an update), and in float32
+and complex128. Records of the choice also have the prediction, the phases of subtrees, the levels after them and the
+backward error of a solve. "pipeline" leaves columns that do not fit into shared memory to the model's levels.
 """
 
 import numpy as np

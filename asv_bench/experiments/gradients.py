@@ -1,9 +1,9 @@
 """Solves that JAX compiles, differentiates and batches, compared with klujax, sparsax and JAX's spsolve.
 
-Least seconds of a compiled call with values it has not seen: `solve`, `gradient` (the loss and its gradients with
-respect to the values and to b) and `vmap` (`--systems` systems with a b each; one after the other where a peer has no
-batches), on JAX's default device, which is the "engine" of records. `numpy_s` is gpusplu.spsolve of the same system
-without JAX. Errors are backward errors of `solve`, and for gradients the relative difference to ours.
+Least seconds of a compiled call with new values: `solve`, `gradient` (the loss and its gradients with respect to the
+values and to b) and `vmap` (`--systems` systems with one b each; one after the other if a peer has no batches), on
+JAX's default device, which is the "engine" of records. `numpy_s` is gpusplu.spsolve of the same system without JAX.
+Errors are backward errors of `solve`, and for gradients the relative difference to those of gpusplu.
 """
 
 from importlib.util import find_spec

@@ -1,7 +1,8 @@
 """Entries of the inverse on A's pattern and its diagonal, compared with a factorization of the same analysis.
 
-The peer is our own: `symbolic.factor` of the same values, by cholesky, ldlt or splu as the matrix is. `error` is the
-largest difference of some entries of the diagonal from solves with unit vectors, relative to the largest of them.
+The peer is gpusplu itself: `symbolic.factor` of the same values, by cholesky, ldlt or splu, depending on the matrix.
+`error` is the largest difference between entries of the diagonal and solves with unit vectors, relative to the largest
+of these entries.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Peak resident memory of a factorization in its own process, relative to the bytes of factor and input.
 
-The peak is what a process that loads a matrix and calls splu (cholesky where the name starts with `spd/`) adds to one
-that has only imported gpusplu and loaded the matrix, plus the input: Linux's VmHWM, reset just before the call.
+The peak is the additional memory of a process that loads a matrix and calls splu (cholesky if the name starts with
+`spd/`), relative to one that only imported gpusplu and loaded the matrix, plus the input: Linux's VmHWM, reset just
+before the call.
 """
 
 from pathlib import Path

@@ -1,9 +1,8 @@
 """Methods of the CPU engine: measured and predicted seconds, and constants that fit better.
 
-Column LU and fronts, and LDL^T by fronts where the matrix is symmetric.
-
-The model is core/analysis/time_model.cpp with the constants of gpusplu/cost/table.py: seconds = base + rows + entries +
-fill + flops, each with a constant. Cases are the real matrices unless others are asked for.
+Column LU and fronts, and LDL^T by fronts if the matrix is symmetric. The model is core/analysis/time_model.cpp with the
+constants of gpusplu/cost/table.py: seconds = base + rows + entries + fill + flops, each with a constant. Cases are the
+real matrices by default.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Minimum degree compared with SuiteSparse's, nested dissection with 1 and 2 threads compared with METIS's.
 
-Both get the same graph of A + A^T, whose making is not timed; the two take turns. With the seconds: entries of the
+Both get the same graph of A + A^T, whose construction is not timed, and alternate. Records also have the entries of the
 Cholesky factor (`lnz`, `peer_lnz`), flops and levels of the elimination tree of both.
 """
 

@@ -1,9 +1,9 @@
 """Mixed precision compared with double precision: seconds, bytes and backward errors on every real matrix.
 
-cholesky of the matrices that are positive definite, else splu; the "peer" is the same with ``precision="double"``.
-Backward errors (`backward_error`, `double_error`) and those of single rows (`rows_error`, `double_rows_error`) are the
-largest of four solves: with A and its transpose, of a solution between 1 and 2 and of a random right-hand side.
-`precision` is what the factor has in the end, `steps` and `iterations` what refinement and GMRES took.
+cholesky for positive definite matrices, otherwise splu; the "peer" is the same with ``precision="double"``. Backward
+errors (`backward_error`, `double_error`) and those of single rows (`rows_error`, `double_rows_error`) are the largest
+of four solves: with A and its transpose, of a solution between 1 and 2 and of a random right-hand side. `precision` is
+that of the final factor, `steps` and `iterations` those of refinement and GMRES.
 """
 
 import numpy as np

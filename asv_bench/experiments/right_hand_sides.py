@@ -1,8 +1,8 @@
 """Solves with 1, 4, 16 and 32 right-hand sides by the supernodal engine, compared with cuDSS.
 
-Right-hand sides and solutions are on the device. Ours is one replay of the graph without the measurement of the
-backward error, as cuDSS has none; both are medians between CUDA events. Backward errors are the largest of a column,
-without refinement. `--kernels` says what each kernel takes.
+Right-hand sides and solutions are on the device. Seconds of gpusplu are those of one replay of the graph without the
+backward error, because cuDSS measures none; both are medians between CUDA events. Backward errors are the largest of a
+column, without refinement. `--kernels` prints the seconds of each kernel.
 """
 
 import numpy as np

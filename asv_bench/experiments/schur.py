@@ -1,10 +1,10 @@
 """Schur complements on an interface, compared with PARDISO, cuDSS and solves with the interior's factor.
 
-The interface is the last `--unknowns` of a matrix: of grids a plane or some rows of points. `schur` are new values and
-the complement of them, `solves_s` the same by solves with the interior's factor for each column that couples it with
-the interface. `halves` is condense and expand of one right-hand side; PARDISO's two partial solves in its place.
-`difference` is that of the two complements. Beside cuDSS everything is on the device, and the complement comes from the
-supernodal engine.
+The interface is the last `--unknowns` of a matrix: a plane or some rows of points of a grid. `schur` is a
+refactorization that computes the complement, `solves_s` the same by solves with the interior's factor for each column
+that couples it with the interface. `halves` is condense and expand of one right-hand side; for PARDISO its two partial
+solves. `difference` is that of the two complements. With cuDSS everything is on the device, and the complement comes
+from the supernodal engine.
 """
 
 import numpy as np

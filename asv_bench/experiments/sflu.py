@@ -1,9 +1,9 @@
 """Variants of the sflu engine: waiting or levels, groups of columns, blocks for long columns.
 
-Seconds of a refactorization and of a solve between CUDA events around replays of their graphs, of the engine as it is
-("groups") and of what VARIANTS switches off. Factors have to be the same bit by bit (`same`), but those of "warps",
-which sums long columns in another order. Plans with more than 2e8 multiply-adds are left out but for ibmpg2t_mna_tran,
-and without --variants columns by themselves where there are more than 1e5.
+Seconds of a refactorization and of a solve between CUDA events around replays of their graphs, of the default engine
+("groups") and without the features that VARIANTS names. Factors must have the same bits (`same`), except those of
+"warps", which sums long columns in another order. Plans with more than 2e8 multiply-adds are left out except for
+ibmpg2t_mna_tran, and so are, without --variants, single columns of matrices with more than 1e5.
 """
 
 import gpusplu as gs

@@ -1,10 +1,10 @@
 """Factors larger than the allowed device memory, compared with a factor that has all the memory it needs.
 
-`shares` are parts of what a factor needs if nothing is saved, in the order in which they are measured; the first has to
-be 1. Values and right-hand side are on the device; seconds are those of a call up to the end of a synchronization,
-medians. `both_s`: refactor_solve; `same`: whether the solution has the bits of the first one. Said besides: what copies
-alone can do, what the branches below the large fronts would be for the CPU engine (`branches`), and its rate on a case
-that is small enough to wait for (docs/internals/decisions).
+`shares` are parts of the memory that a factor needs, in the order of measurement; the first must be 1. Values and
+right-hand side are on the device; seconds are medians of a call up to the end of a synchronization. `both_s`:
+refactor_solve; `same`: whether the solution has the same bits as the first one. It also prints the rates of copies, the
+work of the branches below the large fronts (`branches`), and the rate of the CPU engine on a small case
+(docs/internals/decisions).
 """
 
 import numpy as np

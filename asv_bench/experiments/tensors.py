@@ -1,8 +1,8 @@
 """Solves that torch differentiates, eagerly and on the processor, compared with torch-sla.
 
-Least seconds of a call with values it has not seen: `solve`, `gradient` (the loss and its gradients with respect to the
-values and to b) and `batch` (`--systems` systems with a b each, in one call). `numpy_s` is gpusplu.spsolve of the same
-system without torch. Errors are backward errors of `solve`, and for gradients the relative difference to ours.
+Least seconds of a call with new values: `solve`, `gradient` (the loss and its gradients with respect to the values and
+to b) and `batch` (`--systems` systems with one b each, in one call). `numpy_s` is gpusplu.spsolve of the same system
+without torch. Errors are backward errors of `solve`, and for gradients the relative difference to those of gpusplu.
 """
 
 from importlib.util import find_spec

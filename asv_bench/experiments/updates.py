@@ -1,9 +1,8 @@
 """Updates and downdates of Cholesky factors, compared with CHOLMOD's and with a refactorization.
 
-Columns of C have entries at `--entries` unknowns that are neighbours of each other in A, or fewer where there are none.
-A measurement takes several such C in turns, adds one and takes it away again: `update` and `downdate` are least seconds
-of one call, from Python. CHOLMOD changes a simplicial factor, in C. `refactor_s` is a refactorization of the same
-matrix.
+Columns of C have entries at `--entries` unknowns that are neighbours of each other in A, or at fewer. A measurement
+alternates between several such C, adds one and subtracts it again: `update` and `downdate` are least seconds of one
+call from Python. CHOLMOD changes a simplicial factor, in C. `refactor_s` is a refactorization of the same matrix.
 """
 
 import numpy as np

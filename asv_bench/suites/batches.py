@@ -2,9 +2,9 @@
 
 Values and right-hand sides are on the device and differ from system to system: A is scaled from both sides by numbers
 near one. Seconds are medians between CUDA events of a refactorization and a solve of all systems, divided by their
-number; `refactor_s`, `solve_s`: of each alone; `wall_s`: from Python to the end of a synchronization; `loop_s`: of
-refactor_solve of the CPU engine, one system after another. Ours measures the backward error of every system and refines
-where it has to, cuDSS does neither; both errors are the worst of the first SAMPLES and the last system.
+number; `refactor_s`, `solve_s`: of each; `wall_s`: from Python to the end of a synchronization; `loop_s`: of
+refactor_solve of the CPU engine, one system after another. gpusplu measures the backward error of every system and
+refines if necessary, cuDSS does neither; both errors are the worst of the first SAMPLES and the last system.
 """
 
 import gc

@@ -1,11 +1,11 @@
 """All engines and `auto` on circuits, compared with cuDSS and KLU on the same machine in the same run.
 
-Cases: real circuits and power grids, Newton sequences (names ending in _seq) and RLC meshes of the gallery. "auto" is
-told of 1,000 refactorizations, `auto_default` of nothing. `cpu` and engines ending in _host have values and vectors on
-the host, all others on the device, `cpu_device` too. The phase "sequence" is one step of a Newton sequence, refactor
-and solve from Python (`ours_s`), with the worst backward error of its steps. One process measures case after case;
-where one takes too long or ends it, another goes on with the next. The report holds the numbers against what they
-should reach (report/circuits.py). Without a device: --engines cpu,auto_host --peer none.
+Cases: real circuits and power grids, Newton sequences (names ending in _seq) and RLC meshes of the gallery. "auto"
+expects 1,000 refactorizations, `auto_default` the default number. `cpu` and engines ending in _host have values and
+vectors on the host, all others, including `cpu_device`, on the device. The phase "sequence" is one step of a Newton
+sequence, refactor and solve from Python (`ours_s`), with the worst backward error of its steps. One process measures
+all cases; if one takes too long or crashes, another process continues with the next. The report compares the results
+with targets (report/circuits.py). Without a device: --engines cpu,auto_host --peer none.
 """
 
 import gc

@@ -1,10 +1,10 @@
 """LDL^T compared with LU, PARDISO, rslab, feral and cuDSS on saddle points and other indefinite matrices.
 
 Cases are names of the gallery (steps of interior-point methods at several barriers, Stokes, mixed elements, Helmholtz)
-and real matrices that are symmetric; definite ones are taken as indefinite here by all. Both sets of values are
-symmetric. With --engine on a device values and vectors are there. Of a peer with several settings those that are wrong,
-by a backward error of 1e-8, do not count; its inertia is that of the first of the others. Threads of a BLAS spin for a
-while after a call, so there is a pause after every solver.
+and symmetric real matrices; all solvers treat definite ones as indefinite. Both sets of values are symmetric. If
+--engine is on a device, values and vectors are there too. Settings of a peer with a backward error above 1e-8 do not
+count; its inertia is that of the first other setting. Threads of a BLAS spin for a while after a call, so there is a
+pause after every solver.
 """
 
 import os

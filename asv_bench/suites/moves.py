@@ -1,11 +1,11 @@
 """A factor that is used k times: `auto`, which may migrate it to a GPU, and the best engine for k.
 
-Seconds of splu (or cholesky) and of k refactorizations and solves (`total`), values and right-hand sides on the host
-or on the device. `auto` does all of them, the best of --repeat times, in a process that has used the device before.
-What any engine by name would have taken is the best of its first factorizations and first steps, which record graphs on
-a device, and k - 1 of its median steps; the least is the peer's (`hindsight`), `best` says whose. `ended` is the engine
-that auto came to. Numbers k whose best would take more than --longest seconds are left out, and so are engines whose
-factorization takes longer.
+Seconds of splu (or cholesky) and of k refactorizations and solves (`total`), values and right-hand sides on the host or
+on the device. `auto` does not know k; it makes all calls, the best of --repeat times, in a process that has used the
+device before. The time of a named engine is the best of its first factorizations and first steps, which record graphs
+on a device, plus k - 1 median steps; the least is that of the peer (`hindsight`), `best` names the engine. `ended` is
+the engine that auto used last. Numbers k whose best time exceeds --longest seconds are left out, and so are engines
+whose factorization takes longer.
 """
 
 from functools import partial

@@ -1,15 +1,15 @@
 """The CPU engine with all its threads and with one, alone and while others use the processors.
 
-Situations (`variant`): alone; one busy process; as many as there are processors; a product of NumPy's before each call,
-whose threads of BLAS then spin for a while; another thread of this process that multiplies matrices all the time; and
-one processor for all threads. Mean seconds of a first factorization (`total`: splu or cholesky, analysis included), of
-a refactorization and of a solve, in turns of a tenth of the budget; the "peer" is ourselves with one thread, and
-`slowdown` the seconds over the less of the two.
+Situations (`variant`): alone; one busy process; one busy process per processor; a product by NumPy before each call,
+whose BLAS threads then spin for a while; another thread of this process that multiplies matrices all the time; and one
+processor for all threads. Mean seconds of a first factorization (`total`: splu or cholesky, analysis included), of a
+refactorization and of a solve, alternating every tenth of the budget; the "peer" is gpusplu with one thread, and
+`slowdown` the ratio to the better of the two.
 
-Large factors (`--large`): 50 refactorizations one after the other with nobody else running, with the least and the
-median number of processors that they used; and how long after a busy process has ended all threads are used again
+Large factors (`--large`): 50 successive refactorizations without other processes, with the least and the median number
+of processors that they used; and the time after the end of a busy process until all threads are used again
 (`recovery`; the "peer" is one refactorization). `others` and `steal` are processors that other processes and the
-hypervisor took meanwhile.
+hypervisor used meanwhile.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ def add_arguments(parser):
 
 @contextlib.contextmanager
 def busy(count):
-    """Processes that do nothing, all the time."""
+    """Processes that run an empty loop."""
     processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     time.sleep(0.3)
     try:
@@ -88,7 +88,7 @@ def products_beside():
 
 @contextlib.contextmanager
 def one_processor():
-    """For all threads that there are, and those that they start."""
+    """For all current threads, and those that they start."""
     allowed = os.sched_getaffinity(0)
     keep_to({min(allowed)})
     try:
@@ -114,7 +114,7 @@ SITUATIONS = {
 
 
 def seconds_of_processors():
-    """Ours, those of all processes, and those that the hypervisor gave to others."""
+    """Processor seconds of this process, of all processes, and those that the hypervisor gave to others."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     user, nice, system, _, _, interrupts, soft_interrupts, steal = fields[:8]
@@ -125,7 +125,7 @@ def seconds_of_processors():
 
 
 def processors_used(call):
-    """Seconds of a call, and processors meanwhile: ours, those of others, those of the hypervisor."""
+    """Seconds of a call, and processors used meanwhile: by this process, by others, by the hypervisor."""
     before, begin = seconds_of_processors(), time.perf_counter()
     call()
     seconds = time.perf_counter() - begin
@@ -134,7 +134,7 @@ def processors_used(call):
 
 
 def calls(case):
-    """What is measured, by phase."""
+    """The measured calls by phase."""
     A = load(case)
     factorize = gs.cholesky if is_definite(case) else gs.splu
     factor, b = factorize(A, engine="cpu"), np.random.default_rng(0).normal(size=A.shape[0])

@@ -1,9 +1,8 @@
 """One splu and one solve, compared with SciPy's, on the real unsymmetric matrices.
 
-Seconds of splu and solve, the two taking turns and nothing remembered, and backward errors of A x = b
+Seconds of splu and solve, alternating with SciPy's and without cached patterns, and backward errors of A x = b
 (`backward_error`) and of the transposed system (`transposed_error`). An error is too large (`flagged`) above the larger
-of 1e-14 and ten times SciPy's. Matrices that splu refuses as singular, and for which SciPy has no solution either, are
-left out.
+of 1e-14 and ten times SciPy's. Matrices that splu rejects as singular are left out if SciPy has no solution either.
 """
 
 import numpy as np

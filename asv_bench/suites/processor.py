@@ -1,11 +1,11 @@
 """The CPU engine compared with KLU, CKTSO, rslab, CHOLMOD, PARDISO and SciPy: first factor, new values, solve.
 
-Cases are the real matrices, by their kind, and names of the gallery, among them meshes of lines with three entries a
-row; those of elasticity and Poisson's equation are definite. A peer is measured on the kind that it is for (CHOLMOD:
-definite; KLU and CKTSO: others) and left out where it would take too long. What counts is the least of up to three
-first factors and of as many calls of all else as --budget holds, for all alike. Threads of a BLAS spin for a while
-after a call, so there is a pause after every solver. --threads is for ours, CKTSO and rslab, and for OpenBLAS and MKL,
-as far as these are loaded later.
+Cases are the real matrices, by kind, and names of the gallery, including meshes of lines with three entries per row;
+those of elasticity and Poisson's equation are definite. A peer is measured on the kinds that it is for (CHOLMOD:
+definite; KLU and CKTSO: others), unless it would take too long. For all solvers alike, the least of up to three first
+factorizations counts, and the least of as many other calls as fit into --budget. Threads of a BLAS spin for a while
+after a call, so there is a pause after every solver. --threads applies to gpusplu, CKTSO and rslab, and to OpenBLAS and
+MKL if these are loaded later.
 """
 
 import os

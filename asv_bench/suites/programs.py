@@ -1,10 +1,10 @@
 """Programs of others with SciPy's solvers and with gpusplu.install(), each in a process of its own.
 
-Seconds of a program from its input to its result (`total`), and those it spends in `splu`, `spsolve`, `factorized` and
-in the solves of what these return (`solver`), the least of `--repeat` processes that take turns. What is measured is
-the first run of a process, as a user waits for it; imports and input do not count. With `--late` gpusplu is installed
-when the program and all it imports are there. `difference` is that of both results, relative to their largest number.
-`--scale` multiplies the sizes in `asv_bench/programs`. The packages: ``pip install --group programs``.
+Seconds of a program from its input to its result (`total`), and those in `splu`, `spsolve`, `factorized` and in the
+solves of their results (`solver`), the least of `--repeat` alternating processes. The first run of a process counts, as
+a user waits for it, without imports and input. With `--late` gpusplu is installed after the program and all its
+imports. `difference` is that of both results, relative to their largest number. `--scale` multiplies the sizes in
+`asv_bench/programs`. The packages: ``pip install --group programs``.
 """
 
 import time

@@ -4,15 +4,15 @@
     compute-sanitizer --tool racecheck python -m asv_bench run sanitize --apart
 
 Factors, refactors and solves in each number type on the device, and checks the backward errors: the supernodal engine
-by LU, Cholesky and LDL^T, with the memory that it wants and streaming (`streaming`), in mixed precision, and the
-engines of circuits, each of their modes; determinants and condition numbers; a batch that is not waited for; Schur
-complements. CuPy's memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The
-matrices are just large enough for fronts of every class. Cases are matrices of MATRICES.
+by LU, Cholesky and LDL^T, with enough memory and streaming (`streaming`), in mixed precision, and each mode of the
+column engines; determinants and condition numbers; a batch without waiting; Schur complements. CuPy's memory pool is
+disabled, so that an access beyond an array is an access beyond an allocation. The matrices are just large enough for
+fronts of every class.
 
-Warps that work off a group of columns hand values to each other through shared memory by acquire and release of flags,
-or by words that carry their own tag. Racecheck knows barriers only and reports each of these hand-overs. --apart gives
-every column a group of its own: what is left is what barriers order. Groups are tested by the emulator, in any order
-of their warps, and by equal bits on the device (tests/gpu).
+Warps that process a group of columns pass values to each other through shared memory by acquire and release of flags,
+or by words with a tag. Racecheck knows only barriers and reports each of these exchanges. --apart gives every column a
+group of its own, so that barriers order all accesses. The emulator tests groups with any order of their warps, and
+tests/gpu compares their bits on the device.
 """
 
 from contextlib import nullcontext

@@ -1,12 +1,12 @@
 """The supernodal GPU engine compared with cuDSS on the same device, and with KLU and CHOLMOD on its host.
 
-Cases are names or groups: circuit, middle, large. Each runs in a process of its own with a limit of time. A on the host
-for our analysis and on the device for cuDSS's; values and right-hand sides of refactor, solve and step (one of each)
-are on the device: medians between CUDA events, ours of one replay of the graph without the measurement of the backward
-error, as cuDSS has none; of the public call where refinement turned out to be needed. Further keys of the same phases:
-`ours_call_s`, events around the public call, which certifies solves; `ours_certified_s`, a replay with the measurement;
-`ours_wall_s` and `peer_wall_s`, from Python to the end of a synchronization. New values are the old ones with rows and
-columns scaled a little. `--engine cpu --peer none` runs without a device.
+Cases are names or groups: circuit, middle, large. Each runs in a process of its own with a time limit. A is on the host
+for the analysis of gpusplu and on the device for that of cuDSS; values and right-hand sides of refactor, solve and step
+(one of each) are on the device. Seconds are medians between CUDA events: of one replay of the graph without the
+backward error, because cuDSS measures none; of the public call if refinement was needed. Further keys of the same
+phases: `ours_call_s`, events around the public call, which measures backward errors; `ours_certified_s`, a replay that
+measures them; `ours_wall_s` and `peer_wall_s`, from Python to the end of a synchronization. New values are the old ones
+with slightly scaled rows and columns. `--engine cpu --peer none` runs without a device.
 """
 
 from gpusplu import gallery

@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from .factors.batch import BatchedCholeskyFactor, BatchedLUFactor
     from .factors.batch_status import BatchStatus
     from .factors.batches import cholesky_batch, splu_batch
-    from .factors.factor import CholeskyFactor, LUFactor
-    from .factors.ldl_factor import LDLFactor
+    from .factors.cholesky import CholeskyFactor
+    from .factors.ldl import LDLFactor
+    from .factors.lu import LUFactor
     from .factors.schur import SchurFactor, SchurSymbolic
     from .factors.symbolic import Symbolic
     from .factors.updated import UpdatedFactor
@@ -118,7 +119,7 @@ LAZY = {
     "BatchStatus": "factors.batch_status",
     "BatchedCholeskyFactor": "factors.batch",
     "BatchedLUFactor": "factors.batch",
-    "CholeskyFactor": "factors.factor",
+    "CholeskyFactor": "factors.cholesky",
     "DeviceFailedError": "errors",
     "DeviceMemoryError": "errors",
     "EngineUnavailableError": "errors",
@@ -127,8 +128,8 @@ LAZY = {
     "HostMemoryError": "errors",
     "IllConditionedUpdateError": "errors",
     "Inertia": "common.results",
-    "LDLFactor": "factors.ldl_factor",
-    "LUFactor": "factors.factor",
+    "LDLFactor": "factors.ldl",
+    "LUFactor": "factors.lu",
     "NoSymmetricFactorError": "errors",
     "NonFiniteError": "errors",
     "NotHermitianError": "errors",

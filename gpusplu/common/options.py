@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import index, is_
+from operator import attrgetter, index, is_
 from typing import Any, get_args
 
 import numpy as np
@@ -67,6 +67,16 @@ class Options:
     hermitian: bool = True
     precision: str = "double"
     symmetric: bool = False
+
+
+#: The options that an analysis depends on, except the permutation. The threshold is not one: every call chooses pivots
+#: among its values again.
+options_of_analysis = attrgetter(*(name for name in Options.__slots__ if name not in ("perm", "pivot_threshold")))
+
+
+def may_reuse_analysis(kind: str, options: Options) -> bool:
+    """Whether other values may use an analysis: not if pivots that were chosen for others would not be checked."""
+    return kind == "cholesky" or (options.pivoting != "static" and options.refine != "never")
 
 
 # Default arguments of lu_options after the order of the matrix, and their result.

@@ -35,6 +35,7 @@ from ..cuda.background import background_work
 from ..engines import registry
 from ..engines.problem import Problem
 from . import phases
+from .analyzed import Analyzed
 from .background import THREAD, engines_for, has_idle_processor, start_background
 from .request import AUTO
 from .selection import MARGIN, Choice, predicted, resolve_precision
@@ -191,22 +192,19 @@ class Use:
             f"{show(self.host_seconds(migration))} s, {show(self.on(best))} s were predicted for them"
         )
         reason = "; ".join(filter(None, (reason, resolve_precision(problem, engine))))
-        symbolic = type(migration.host_symbolic)(
-            problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem)
-        )
+        symbolic = Analyzed(problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem))
         made = symbolic.make(values)
         if get_ready := getattr(made, "get_ready", None):  # the values of its first step come from the host
             get_ready(self.on_device or problem.request.on_device)
-        core = phases.logged(made, symbolic)
         symbolic.seconds["move"] = perf_counter() - start
-        migration.offer(core, symbolic, version)
+        migration.offer(made, symbolic, version)
         self.migrated = symbolic
 
 
 class Migration:
-    """Wraps a processor's factor and counts its use; a `Factor` holds it until it migrates.
+    """Counts the use of a processor's factor, whose calls go through it, until the factor migrates.
 
-    Has the interface of engines' factors (engines/interface.py). May be used from several threads.
+    May be used from several threads.
 
     Parameters
     ----------
@@ -229,11 +227,6 @@ class Migration:
         """Start with a free lock and no pending factor."""
         self._changing = Lock()  # guards the values and the engine
         self._pending: tuple[Any, Any, int] | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.held, name)
 
     reason = property(lambda self: self._use.reason)
 
@@ -295,11 +288,11 @@ class Migration:
 
     def _go(self, pending: tuple[Any, Any, int]) -> None:
         self.held, self._pending = pending[0], None  # other threads may still call this object
+        factor = self._factor()
         with log_context(self.caller):
             phases.migrated(pending[1])
-        factor = self._factor()
-        if factor is not None:
-            factor.replace_core(*pending[:2])
+            if factor is not None:
+                factor.replace_core(*pending[:2])
 
 
 _all: WeakSet[Use | Migration] = WeakSet()
@@ -314,10 +307,10 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def tracked(factor: Any, core: Any, symbolic: Any) -> Any:
-    """The engine's factor, tracked if it may migrate."""
-    if symbolic.nnz < LEAST:
-        return core
+def tracked(factor: Any, core: Any, symbolic: Any) -> Migration | None:
+    """The object that counts the use of a factor and migrates it; None if it may not migrate, or is on a device."""
+    if symbolic.nnz < LEAST or registry.named(symbolic.engine).on_device:
+        return None
     use: Use = symbolic.parts()[0].memo("moving", Use)
     watch = Migration(factor, core, symbolic, use)
     if use.begun or has_idle_processor():  # else `auto` has already counted the first factorization

@@ -9,14 +9,13 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _core
 from ..common import matrix
-from ..common.options import Options
+from ..common.options import may_reuse_analysis, options_of_analysis
 
 #: All patterns of the process.
 STORE = _core.Patterns()
@@ -31,8 +30,6 @@ atexit.register(STORE.clear)  # before devices that hold analyses are shut down
 
 # Modules of the objects that belong to analyses; others, devices for example, are shared.
 OWN_MODULES = ("gpusplu.engines.", "gpusplu.common.matrix")
-# Options that an analysis depends on. The threshold is not one: every call chooses pivots among its values again.
-ANALYSED_BY = attrgetter(*(name for name in Options.__slots__ if name not in ("perm", "pivot_threshold")))
 
 
 class CacheInfo(NamedTuple):
@@ -140,10 +137,10 @@ def pattern_key_of(A: Any, kind: str, options: Any, request: Any) -> PatternKey 
 
     An analysis is not reused if the caller forbids it, or if pivots chosen for other values would not be checked.
     """
-    if not request.remembered or (kind != "cholesky" and (options.pivoting == "static" or options.refine == "never")):
+    if not (request.remembered and may_reuse_analysis(kind, options)):
         return None
     perm = None if options.perm is None else options.perm.tobytes()
-    tag = (kind, A.format, matrix.float_dtype(A.dtype).char, ANALYSED_BY(options), perm, request)
+    tag = (kind, A.format, matrix.float_dtype(A.dtype).char, options_of_analysis(options), perm, request)
     return PatternKey(tag, A.shape[0], *matrix.index_arrays(A))
 
 
@@ -156,12 +153,11 @@ def keep(key: PatternKey, symbolic: Any) -> None:
 
 
 def give(known: Any, factor: Any) -> None:
-    """Let the next call borrow a factor that no caller holds, if it still has the pattern's analysis."""
-    engines, _ = factor.parts()
+    """Let the next call borrow an engine's factor that no caller holds, if it still has the pattern's analysis."""
     core = known.value[1] if isinstance(known.value, tuple) else known.value.parts()[1].core
-    if engines.symbolic is core:
-        size = getattr(engines, "bytes", None)
-        STORE.give(known, engines, engines.stats()["bytes"] if size is None else size)
+    if factor.symbolic is core:
+        size = getattr(factor, "bytes", None)
+        STORE.give(known, factor, factor.stats()["bytes"] if size is None else size)
 
 
 def drop() -> bool:
@@ -198,6 +194,8 @@ def parts_of(thing: Any) -> list[Any]:
         return list(thing.values())
     if isinstance(thing, (list, tuple)):
         return list(thing)
+    if isinstance(thing, _core.Delays):
+        return [thing.symbolic]
     if isinstance(thing, _core.Plan):  # its arrays
         return [getattr(thing, name) for name in dir(thing) if not name.startswith("_")]
     if not type(thing).__module__.startswith(OWN_MODULES):

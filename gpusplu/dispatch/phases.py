@@ -8,7 +8,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from ..common.listeners import EACH, UNASKED, caller, log_enabled, tell
+from ..common.listeners import EACH, NOBODY, UNASKED, caller, log_enabled, tell
 from ..common.progress import shown_to
 from ..common.stats import duration, show
 from ..cost.model import Prediction
@@ -85,26 +85,32 @@ def short_of_memory() -> None:
         tell("memory is short: what was remembered of patterns is dropped, and the call made again", UNASKED)
 
 
-def log_fused(symbolic: Any) -> None:
-    """Log a fused analysis and factorization."""
+def made_at_once(symbolic: Any, dropped_call: int) -> None:
+    """Log an analysis and the search for it, which one call of an engine made; `dropped_call`: as in `Made`."""
+    if dropped_call:
+        dropped(dropped_call, "it does not suit these values, or leads to no factor")
     if symbolic.call:
         return reused(symbolic)
     canonicalized(symbolic.parts()[0])
     analyzed(symbolic)
 
 
-def logged(core: Any, symbolic: Any) -> Any:
-    """Log the factorization. Returns the engine's factor, wrapped in `LoggedFactor` if logs or progress are enabled."""
+def factored(symbolic: Any, numeric: Any) -> None:
+    """Log the factorization of a factor, with its repairs."""
     if not log_enabled():
-        return core if caller().progress is None else LoggedFactor(core, symbolic, None)
-    stats, expected = core.stats(), prediction_of(symbolic)
+        return
+    stats, expected = numeric.stats(), prediction_of(symbolic)
     phase = "refactor" if stats["n_refactor"] else "factor"  # a borrowed factor is refactored
-    text = f"{stored_text(core.nnz, core.method)}, {size(stats['bytes'])}"
+    text = f"{stored_text(numeric.nnz, numeric.method)}, {size(stats['bytes'])}"
     took(phase, stats[f"{phase}_seconds"], text, getattr(expected, phase, None))
-    following = LoggedFactor(core, symbolic, expected)
-    if following.counted:
-        repaired(core, symbolic, {}, stats)
-    return following
+    if has_counts(symbolic):
+        repaired(numeric, symbolic, {}, stats)
+
+
+def has_counts(symbolic: Any) -> bool:
+    """Whether reading the counts of a factor costs nothing. From a device it would wait; device engines log repairs
+    themselves."""
+    return not registry.named(symbolic.engine).on_device
 
 
 def repaired(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -118,55 +124,44 @@ def repaired(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping
         tell("; ".join(events))
 
 
-class LoggedFactor:
-    """Wraps an engine's factor, logs its refactorizations and solves and shows their progress, in the log context in
-    which it was made.
+def follows_calls() -> bool:
+    """Whether the current caller requests logs or progress of later calls of the factor."""
+    return caller() is not NOBODY or log_enabled()
 
-    Parameters
-    ----------
-    core : EngineFactor
-    symbolic : Symbolic
-        Analysis that made it.
-    expected : Prediction, optional
-    """
 
-    def __init__(self, core: Any, symbolic: Any, expected: Prediction | None):
-        self.held, self._symbolic, self._expected, self._caller = core, symbolic, expected, caller()
-        # Reading counts from a device would wait for it; device engines log repairs themselves.
-        self.counted = not registry.named(symbolic.engine).on_device
+def logged_calls(symbolic: Any, numeric: Any, solve: Any, refactor: Any, refactor_solve: Any) -> tuple[Any, Any, Any]:
+    """The calls of a factor, each followed by a log line and with its progress shown, as its caller requests now."""
+    one, expected = caller(), prediction_of(symbolic)
+    counted = has_counts(symbolic)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.held, name)
-
-    def solve(self, b: Any, trans: int = 0) -> Any:
-        columns = 1 if b.ndim == 1 else b.shape[1]
-        sides = f"{show(columns)} right-hand side" + ("s" if columns > 1 else "")
-        return self._timed("solve", partial(self.held.solve, b, trans), sides)
-
-    def refactor(self, values: Any, source: Any = None, *checked: bool) -> Any:
-        with shown_to(self._caller):
-            counted = self.counted and log_enabled()
-            before = self.held.stats() if counted else {}
-            bad = self._timed("refactor", partial(self.held.refactor, values, source, *checked))
-            if counted:
-                repaired(self.held, self._symbolic, before, self.held.stats())
-        return bad
-
-    def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
-        return self._timed("refactor_solve", partial(self.held.refactor_solve, values, b, trans))
-
-    def _timed(self, phase: str, work: Callable[[], Any], text: str = "") -> Any:
-        with shown_to(self._caller):
+    def timed(phase: str, work: Callable[[], Any], text: str = "") -> Any:
+        with shown_to(one):
             start = perf_counter()
             result = work()
             if log_enabled(EACH):
-                seconds, error = perf_counter() - start, self.held.backward_error
+                seconds, error = perf_counter() - start, numeric.backward_error
                 if phase != "refactor" and error >= 0:
                     text = ", ".join(filter(None, (text, f"backward error {error:.1e}")))
-                took(phase, seconds, text, getattr(self._expected, phase, None), EACH)
+                took(phase, seconds, text, getattr(expected, phase, None), EACH)
         return result
+
+    def logged_solve(b: Any, trans: int = 0) -> Any:
+        columns = 1 if b.ndim == 1 else b.shape[1]
+        sides = f"{show(columns)} right-hand side" + ("s" if columns > 1 else "")
+        return timed("solve", partial(solve, b, trans), sides)
+
+    def logged_refactor(values: Any, source: Any = None, *checked: bool) -> Any:
+        with shown_to(one):
+            before = numeric.stats() if counted and log_enabled() else None
+            bad = timed("refactor", partial(refactor, values, source, *checked))
+            if before is not None:
+                repaired(numeric, symbolic, before, numeric.stats())
+        return bad
+
+    def logged_step(values: Any, b: Any, trans: int = 0) -> Any:
+        return timed("refactor_solve", partial(refactor_solve, values, b, trans))
+
+    return logged_solve, logged_refactor, logged_step
 
 
 def batch_factored(count: int, side_by_side: bool, seconds: float) -> None:

@@ -21,6 +21,7 @@ from ..cost.observation import Observations
 if TYPE_CHECKING:
     from ..common.matrix import Pattern
     from ..common.memo import Memo
+    from ..common.options import Options
     from ..common.timing import Measured
     from .problem import Problem, Request
 
@@ -45,6 +46,28 @@ class Analysis(NamedTuple):
     core: Any
     plan: Any = None
     compared: tuple[tuple[str, float], ...] = ()
+
+
+class Made(NamedTuple):
+    """A factor by `Engine.factor_matrix`.
+
+    Attributes
+    ----------
+    problem : Problem
+        It has no values, and holds the analysis.
+    analysis : Analysis
+    factor : EngineFactor
+    known : _core.Known or None
+        The cached pattern that was used.
+    dropped : int
+        Number of the call that made a cached analysis which was not usable, or 0.
+    """
+
+    problem: Problem
+    analysis: Analysis
+    factor: EngineFactor
+    known: Any
+    dropped: int
 
 
 class EngineFactor(Protocol):
@@ -313,22 +336,29 @@ class Engine(ABC):
         DeviceMemoryError
         """
 
-    def factor_fused(
-        self, A: Any, request: Request, cache: Any, borrow: bool
-    ) -> tuple[Problem, Analysis, EngineFactor, Any] | None:
-        """LU of compressed columns with default options by one call: the problem, which stores the analysis and has
-        no values, the analysis, the factor, and the cached pattern if there was one (patterns.py); None if that
-        is not possible. `cache`: the patterns that the process caches. With `borrow` the caller does not receive the
-        factor."""
-        return None
+    def factor_matrix(
+        self, A: Any, kind: str, options: Options, request: Request, cache: Any, borrow: bool
+    ) -> Made | None:
+        """Analyse and factor a caller's matrix in one call, for which separate calls would take longer than the work.
 
-    def analyze_fused(self, A: Any, request: Request) -> tuple[Problem, Analysis] | None:
-        """The same for LU of any values, without the factor."""
-        return None
+        Parameters
+        ----------
+        A : sparse matrix, shape (n, n)
+            From `dispatch.pipeline.read`.
+        kind : {"lu", "cholesky", "ldlt"}
+        options : Options
+        request : Request
+        cache : _core.Patterns
+            The patterns that the process caches.
+        borrow : bool
+            The caller does not receive the factor, so it may be one that the cache holds.
 
-    def factor_given(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> EngineFactor | None:
-        """`factor` of unchecked values in the caller's order, by one call; None if that is not possible: their number
-        is wrong, they are not finite or not for LU, or options were set."""
+        Returns
+        -------
+        Made or None
+            None if that is not possible, and if the values are not valid: the caller then takes the steps one by one,
+            and raises the error.
+        """
         return None
 
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .. import _core
 from ..common.matrix import Pattern
-from ..common.options import Options
-from ..cost.calibration import for_core
+from ..common.options import Options, may_reuse_analysis, options_of_analysis
+from ..cost.model import REFACTORIZATIONS
 from ..errors import NotPositiveDefiniteError
 
 
@@ -23,10 +24,12 @@ class indefinite_by_name:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
 
 
-def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: Options) -> Any:
+def cpu_factor(
+    symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: Options, kind: str = "lu", delays: Any = None
+) -> Any:
     """Factor canonical values, shape (nnz,), by the core's analysis `symbolic`.
 
-    Fronts renumber columns, so if their order has to stay natural an analysis for fronts is not used.
+    `delays`: a ``_core.Delays`` of the pattern, which LDL^T factorizations read and update.
 
     Raises
     ------
@@ -34,27 +37,35 @@ def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: 
         ``Factor is exactly singular``.
     NotPositiveDefiniteError
     """
-    if options.ordering == "natural" and options.perm is None and symbolic.method == "front" and symbolic.kind == "lu":
-        symbolic = _core.analyze(pattern.ptr, pattern.ind, canonical, for_core(), ordering="natural")
+    spec = spec_of(kind, "csc", options)
     with indefinite_by_name():
-        return _core.factor(
-            symbolic,
-            pattern.core,
-            canonical,
-            pivot_threshold=options.pivot_threshold,
-            pivoting=options.pivoting,
-            refine=options.refine,
-            hermitian=options.hermitian,
-            any_values=options.symmetric,
-            own_order=own_order(options, pattern.n),
-        )
+        return _core.factor_canonical(spec, pattern.core, symbolic, delays or _core.Delays(), canonical)
 
 
-def own_order(options: Options, n: int) -> np.ndarray | None:
-    """The order of columns of L, U and D that the caller requests, if any."""
-    if options.ordering != "natural":
-        return None
-    return np.arange(n, dtype=np.int32) if options.perm is None else options.perm
+def spec_of(kind: str, format: str, options: Options, refactorizations: float = REFACTORIZATIONS) -> Any:
+    """The core's form of the options. The pattern cache compares its tag; without one it is not used."""
+    make = _spec if options.perm is None else _spec.__wrapped__  # an array has no hash
+    return make(kind, format, options, refactorizations)
+
+
+@lru_cache(maxsize=256)
+def _spec(kind: str, format: str, options: Options, refactorizations: float) -> Any:
+    perm = None if options.perm is None else options.perm.tobytes()
+    tag = (kind, format, options_of_analysis(options), perm, refactorizations)
+    return _core.FactorSpec(
+        kind,
+        format,
+        tag if may_reuse_analysis(kind, options) else None,
+        ordering=options.ordering,
+        perm=options.perm,
+        matching=options.matching,
+        symmetric=options.symmetric,
+        refactorizations=refactorizations,
+        pivot_threshold=options.pivot_threshold,
+        pivoting=options.pivoting,
+        refine=options.refine,
+        hermitian=options.hermitian,
+    )
 
 
 def cpu_refactor(factor: Any, canonical: np.ndarray) -> None:

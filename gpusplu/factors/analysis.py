@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import is_
 from typing import TYPE_CHECKING, Any, Never, TypeAlias, Unpack, overload
 
 import numpy as np
 
 from ..common.arrays import takes_arrays
-from ..common.options import DEFAULTS, Options, cholesky_options, kind_of, lu_options
+from ..common.options import Options, cholesky_options, kind_of, lu_options
 from ..common.progress import seen
 from ..common.stats import Explanation
 from ..cost.model import REFACTORIZATIONS
+from ..dispatch import pipeline
+from ..dispatch.pipeline import read
 from ..dispatch.report import explain_matrix
 from ..dispatch.request import read_request
 from ..engines.problem import Request
 from ..typing import Engine, No, Ordering, Pivoting, Precision, Progress, Refine, Unknowns, Verbose, Visible, Yes
 from .indefinite import options_of_ldlt
-from .pipeline import analyze_lu, prepare, prepare_schur, read
+from .schur import SchurSymbolic
+from .symbolic import Symbolic
 
 if TYPE_CHECKING:
     from .batch import BatchedCholeskyFactor, BatchedLUFactor
-    from .factor import CholeskyFactor, LUFactor
-    from .ldl_factor import LDLFactor
-    from .schur import SchurSymbolic
-    from .symbolic import Symbolic
+    from .cholesky import CholeskyFactor
+    from .ldl import LDLFactor
+    from .lu import LUFactor
 
 
 class HowToAnalyze(Visible, total=False):
@@ -144,9 +145,6 @@ def analyze(
     True
     """
     request = read_request(engine, device, device_memory, expected_refactors)
-    plain = all(map(is_, (ordering, pivoting, refine, precision), DEFAULTS[-4:]))
-    if plain and not cholesky and not ldlt and schur is None:
-        return seen(analyze_lu, verbose, progress)(A, request)
     kind = kind_of(cholesky, ldlt)
     if ldlt:
         A, request = read(A, request._replace(may_migrate=False))
@@ -159,7 +157,7 @@ def analyze(
 
     chosen = options_of_ldlt(A, ordering, refine, hermitian, precision) if ldlt else options
     if schur is None:
-        return seen(prepare, verbose, progress)(A, request, kind, chosen)[0]
+        return Symbolic.of(seen(pipeline.analyze, verbose, progress)(A, request, kind, chosen)[0])
     return seen(prepare_schur, verbose, progress)(A, request, kind, chosen, schur)
 
 
@@ -212,7 +210,18 @@ def analyzed_as(kind: str, A: Any, request: Request, ordering: Any) -> tuple[Sym
         return cholesky_options(n, ordering, "auto") if kind == "cholesky" else own_lu_options(n, ordering)
 
     chosen = options_of_ldlt(A, ordering, "auto", None) if kind == "ldlt" else options
-    return prepare(A, request, kind, chosen)
+    symbolic, canonical = pipeline.analyze(A, request, kind, chosen)
+    return Symbolic.of(symbolic), canonical
+
+
+def prepare_schur(A: Any, request: Request, kind: str, options: pipeline.ReadOptions, indices: Any) -> Any:
+    """Canonicalize, check, and analyse the matrix without the unknowns of `indices`."""
+    A, request = pipeline.read(A, request)
+
+    def interior(inside: Any) -> Symbolic[Any, Any]:
+        return Symbolic.of(pipeline.analyze(inside, request, kind, options)[0])
+
+    return SchurSymbolic(*pipeline.checked_pattern(A, kind, options(A.shape[0])), indices, interior)
 
 
 def own_lu_options(

@@ -22,6 +22,7 @@ from ..common.options import one_of
 from ..common.results import SlogDet
 from ..common.stats import Stats
 from ..dispatch import phases
+from ..dispatch.pipeline import factor_values
 from ..engines import registry
 from ..engines.chunked_batch import make_batch
 from ..engines.interface import AcceptsDeferred, FactorsAndSolves, OverlapsHostWork
@@ -29,7 +30,8 @@ from ..errors import require
 from ..typing import ArrayT, Errors, FactorT
 from .batch_calls import BatchCalls
 from .batch_status import BatchStatus
-from .factor import CholeskyFactor, LUFactor
+from .cholesky import CholeskyFactor
+from .lu import LUFactor
 from .symbolic import BATCHES, FACTORS, Symbolic
 
 ERRORS: tuple[str, ...] = get_args(Errors)
@@ -50,7 +52,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         if not canonical:
             values = self._read(values)
         if self._analysis.core.structural_rank < self._problem.n:
-            symbolic = symbolic.compatible_with(self._without_zeros(values.dtype))
+            symbolic = Symbolic.of(symbolic.compatible_with(self._without_zeros(values.dtype)))
             self._problem, self._analysis = symbolic.parts()
         self._symbolic = symbolic
         self._dtype, self._lock = values.dtype, RLock()
@@ -208,7 +210,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         matrix.check_finite(self._problem.pattern, canonical)
         if self._problem.cholesky:
             matrix.check_new_values(self._problem.pattern, canonical, "cholesky")
-        factor: FactorT = FACTORS[self._problem.kind](self._symbolic, canonical)
+        factor: FactorT = FACTORS[self._problem.kind](factor_values(self._symbolic, canonical))
         return factor
 
     def __iter__(self) -> Iterator[FactorT]:

@@ -1,4 +1,4 @@
-"""Calls of a batch: refactor, solve, and both; like factor_calls.py for single factors."""
+"""Calls of a batch: refactor, solve, and both; like factor.py for single factors."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,12 +11,15 @@ from ..common import matrix
 from ..common.arrays import takes_arrays
 from ..common.options import cholesky_options, one_of
 from ..common.progress import seen
+from ..dispatch.pipeline import ReadOptions, analysis_for_batch, within_memory
 from ..dispatch.request import AUTO, read_request
 from ..engines.problem import Request
 from ..typing import Engine, Errors, Ordering, Pivoting, Progress, Refine, Verbose
 from .analysis import own_lu_options
-from .batch import ERRORS, BatchedCholeskyFactor, BatchedLUFactor
-from .pipeline import factor_batch
+from .batch import ERRORS, BatchedCholeskyFactor, BatchedFactor, BatchedLUFactor
+from .symbolic import Symbolic
+
+Batch = TypeVar("Batch", bound=BatchedFactor)
 
 
 @takes_arrays
@@ -81,7 +84,8 @@ def splu_batch(
     """
     options = partial(own_lu_options, ordering=ordering, pivoting=pivoting, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    return seen(factor_batch, verbose, progress)(A, values, request, BatchedLUFactor, options, errors)
+    work = seen(made_batch, verbose, progress)
+    return work(A, values, request, BatchedLUFactor, options, errors)
 
 
 @takes_arrays
@@ -134,7 +138,9 @@ def cholesky_batch(
     """
     options = partial(cholesky_options, ordering=ordering, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    return seen(factor_batch, verbose, progress)(A, values, request, BatchedCholeskyFactor, options, errors)
+    return seen(within_memory, verbose, progress)(
+        made_batch, A, values, request, BatchedCholeskyFactor, options, errors
+    )
 
 
 def read_batch(engine: str, device: Any, device_memory: int | None, values: Any, errors: str) -> Request:
@@ -145,3 +151,14 @@ def read_batch(engine: str, device: Any, device_memory: int | None, values: Any,
     request = read_request(engine, device, device_memory)
     systems = (*np.shape(values), 1)[0]
     return request._replace(systems=max(1, systems), on_device=matrix.is_cupy(values), may_migrate=False)
+
+
+def made_batch(A: Any, values: Any, request: Request, made: type[Batch], options: ReadOptions, errors: Errors) -> Batch:
+    """Analyse the pattern and factor the batch."""
+    kind = "cholesky" if made is BatchedCholeskyFactor else "lu"
+
+    def work() -> Batch:
+        return made(Symbolic.of(analysis_for_batch(A, request, kind, options)), values, errors)
+
+    batch: Batch = within_memory(work)
+    return batch

@@ -1,69 +1,137 @@
-"""LUFactor and CholeskyFactor, and their common base with LDLFactor."""
+"""Factor: what LU, Cholesky and LDL^T factors have in common: solves, refactorizations, triangles, facts.
+
+A factor holds an engine's factor (`EngineFactor`) and binds its calls once: to the engine's methods, or to wrappers
+that count the use of a factor which may migrate to a device (dispatch/migration.py) and that log (dispatch/phases.py).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, overload
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
+import scipy.sparse as sp
+from numpy import int32, ndarray, zeros
 from numpy.typing import NDArray
 
 from .. import _core
 from ..common import matrix, notebook
-from ..common.arrays import library_of
+from ..common.arrays import call_with_foreign, library_of
 from ..common.counting import FACTORIZATIONS
 from ..common.results import SlogDet
+from ..common.rhs import TRANS, cast, check_rhs, solve_as_given
+from ..common.scipy_names import warn
 from ..common.stats import Explanation, Stats, durations, show, stats_of
 from ..cost.scale import size
-from ..dispatch.migration import Migration, resolved, tracked
-from ..dispatch.phases import LoggedFactor, logged
+from ..dispatch import phases
+from ..dispatch.analyzed import Analyzed
+from ..dispatch.migration import Migration, tracked
+from ..dispatch.pipeline import Made, factor_values
 from ..dispatch.report import analysis_text, explain_factor, stored_text
-from ..engines import registry
-from ..errors import require
-from ..typing import ArrayT
-from .changes import Changes
-from .factor_calls import UNKNOWN, VERSIONS, Calls
+from ..errors import NotPositiveDefiniteError, require
+from ..typing import ArrayT, Check, Later, Now, Trans
+from . import deferred as later
 from .inverse import PartsOfInverse
 from .symbolic import FACTORS, Symbolic
-from .triangles import CholeskyTriangle, LUTriangles
 from .updated import UpdatedFactor
 
 if TYPE_CHECKING:
     from ..plotting import FactorPlots
 
+KeptT = TypeVar("KeptT")
+# Shape of the values that refactor takes, before the first refactor.
+UNKNOWN = (-2,)
+# Versions of the values that factors hold: unique in the process.
+VERSIONS = count(1)
 
-class Factor(Calls, PartsOfInverse):
+# nanobind imports NumPy when the core returns its first array: in a __del__ at interpreter shutdown that is too late.
+_core.canonical_from_columns(0, zeros(1, int32), zeros(0, int32)).ptr  # noqa: B018
+
+
+class Kept(NamedTuple):
+    """An object made from an engine's factor of these values."""
+
+    made: Any
+    version: int
+    core: Any
+
+
+class Factor(PartsOfInverse):
     """Common base of LU, Cholesky and LDL^T factors.
 
     A factor may be used from several threads at once: solves run concurrently, refactor waits for them.
+
+    Parameters
+    ----------
+    made : Made
+        The engine's factor, its analysis and its dtype, from dispatch/pipeline.py.
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = (
+        "__weakref__",
+        "_began_on_host",
+        "_core",
+        "_device_array",
+        "_dtype",
+        "_in_progress",
+        "_lower",
+        "_map",
+        "_migration",
+        "_order",
+        "_pair",
+        "_refactor",
+        "_refactor_solve",
+        "_size",
+        "_solve",
+        "_symbolic",
+        "_upper",
+        "_vector",
+        "version",
+    )
+    _names = "L and U"  # the factors, for warnings
 
-    def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
-        """Factor `canonical`, or take over an engine's factor of it."""
-        choice = symbolic.choice
-        on_device = registry.named(choice.engine).on_device
-        self._began_on_host = not on_device
-        if not core:
-            symbolic = resolved(symbolic).compatible_with(canonical)
-            if symbolic.choice is not choice:
-                choice, on_device = symbolic.choice, registry.named(symbolic.choice.engine).on_device
-            core = symbolic.make(canonical)
-        core = logged(core, symbolic)
-        if choice.request.may_migrate and not on_device:
-            core = tracked(self, core, symbolic)
-        self._dtype = canonical.dtype
-        self._vector = (core.n,)
+    if TYPE_CHECKING:
+        version: int
+        _began_on_host: bool
+        _core: Any  # the engine's factor
+        _device_array: Any  # class of arrays that need no copy through the host
+        _dtype: np.dtype
+        _in_progress: list[None]  # one for each change of the values that threads wait for
+        _lower: Kept | None
+        _map: ndarray | None  # map by which the core gathers the caller's values
+        _migration: Migration | None
+        _order: tuple[ndarray, ndarray] | None  # permutations of the pivots of the kept triangles
+        _pair: Kept | None  # L and U made from LDL^T
+        _refactor: Any
+        _refactor_solve: Any
+        _size: tuple[int, ...]  # shape of the values that the fast path of refactor takes
+        _solve: Any
+        _symbolic: Analyzed
+        _upper: Kept | None
+        _vector: tuple[int]
+
+    def __init__(self, made: Made):
+        symbolic, numeric, self._dtype, self._began_on_host, _ = made
+        self._vector = (numeric.n,)
         self.version, self._in_progress = next(VERSIONS), []
-        self.replace_core(core, symbolic)
         self._size, self._map = UNKNOWN, None
+        self._migration = tracked(self, numeric, symbolic) if symbolic.choice.request.may_migrate else None
+        self.replace_core(numeric, symbolic, self._migration)
         FACTORIZATIONS.add()
 
-    def replace_core(self, core: Any, symbolic: Symbolic) -> None:
+    def replace_core(self, core: Any, symbolic: Analyzed, migration: Migration | None = None) -> None:
         """Take over an engine's factor of the values held, made by this analysis."""
-        self._core, self._symbolic = core, symbolic
-        self._solve = core.solve
+        self._core, self._symbolic, self._migration = core, symbolic, migration
+        calls = migration or core
+        self._solve, self._refactor = calls.solve, calls.refactor
         self._device_array = getattr(core, "device_array", None)
+        self._refactor_solve = core.refactor_solve if self._device_array is not None else None
+        if phases.follows_calls():
+            phases.factored(symbolic, core)
+            self._solve, self._refactor, self._refactor_solve = phases.logged_calls(
+                symbolic, core, self._solve, self._refactor, self._refactor_solve
+            )
         self._lower = self._upper = self._pair = self._order = None
 
     @property
@@ -84,6 +152,7 @@ class Factor(Calls, PartsOfInverse):
     @property
     def symbolic(self) -> Symbolic[Self, Any]:
         """The analysis that this factor was made with."""
+        self._symbolic = Symbolic.of(self._symbolic)
         return self._symbolic
 
     @property
@@ -93,10 +162,7 @@ class Factor(Calls, PartsOfInverse):
 
     def parts(self) -> tuple[Any, Any]:
         """The engine's factor, and its first analysis."""
-        core = self._core
-        while isinstance(core, (Migration, LoggedFactor)):
-            core = core.held
-        return core, self._symbolic.parts()[1]
+        return self._core, self._symbolic.parts()[1]
 
     @property
     def backward_error(self) -> float | None:
@@ -199,10 +265,10 @@ class Factor(Calls, PartsOfInverse):
         matrix    100 x 100, 460 entries
         engine    cpu: engine='auto' and ...
         """
-        return explain_factor(self._symbolic, self.stats, getattr(self._core, "reason", ""))
+        return explain_factor(self._symbolic, self.stats, self._migration.reason if self._migration else "")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restore_factor, (type(self), self._symbolic, self._core.values())
+        return restore_factor, (type(self), self.symbolic, self._core.values())
 
     def _repr_html_(self) -> str:
         n, stats = self._vector[0], self.stats
@@ -219,97 +285,368 @@ class Factor(Calls, PartsOfInverse):
         n = self._vector[0]
         return f"<{type(self).__name__} of {n} x {n}, {self._dtype.name}, nnz {self.nnz:,}, engine {self.engine}>"
 
-
-class Solver(Factor):
-    """A factor that solves when it is called, as in scikit-sparse."""
-
-    __slots__ = ()
+    @property
+    def _pattern(self) -> matrix.Pattern:
+        return self._symbolic.parts()[0].pattern
 
     @overload
-    def __call__(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    def solve(self, rhs: NDArray[Any], trans: Trans = "N", *, check: Now = "now") -> NDArray[Any]: ...
     @overload
-    def __call__(self, rhs: ArrayT) -> ArrayT: ...
-    def __call__(self, rhs: Any) -> Any:
-        """Solve ``A x = rhs``."""
-        return self.solve(rhs)
+    def solve(
+        self, rhs: NDArray[Any], trans: Trans = "N", *, check: Later, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]: ...
+    @overload
+    def solve(self, rhs: ArrayT, trans: Trans = "N", *, check: Now = "now") -> ArrayT: ...
+    @overload
+    def solve(self, rhs: ArrayT, trans: Trans = "N", *, check: Later, out: ArrayT | None = None) -> ArrayT: ...
+    def solve(self, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None) -> Any:
+        """Solve ``op(A) x = rhs``.
 
+        Parameters
+        ----------
+        rhs : ndarray, shape (n,) or (n, k)
+            Must cast safely to the dtype of the factor; complex right-hand sides of a real factor are fine as long as
+            their parts do.
+        trans : {"N", "T", "H"}, optional
+            A, its transpose, or its conjugate transpose.
+        check : {"now", "later"}, optional
+            "later", of a factor on a device: does not wait, may be captured into a CUDA graph, and leaves it to
+            :meth:`check` whether the solution can be trusted. Takes contiguous CuPy arrays of the factor's dtype only.
+        out : ndarray, shape of `rhs`, optional
+            With "later": where the solution goes; may be `rhs` itself.
 
-class LUFactor(LUTriangles, Factor):
-    """LU factors of a square matrix: ``Pr A Pc = L U``; made by :func:`gpusplu.splu`.
+        Returns
+        -------
+        x : ndarray, shape of `rhs`, Fortran-contiguous
+            On the device if `rhs` is.
 
-    `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. L and U include no scaling. If the entries
-    of A differ so much in size that the product would not be A then, the first access to L, U or their permutations
-    makes other factors by partial pivoting of the unscaled A; if their product is not A either, it gives a
-    `RuntimeWarning`.
-
-    See Also
-    --------
-    splu, BatchedLUFactor, UpdatedFactor
-
-    Examples
-    --------
-    >>> A = gs.gallery.poisson(10, 10)
-    >>> lu = gs.splu(A)
-    >>> lu.shape, lu.dtype.name, lu.engine
-    ((100, 100), 'float64', 'cpu')
-    >>> abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e-14
-    np.True_
-    >>> x = lu.solve(np.ones(100))
-    """
-
-    __slots__ = ()
-
-
-class CholeskyFactor(CholeskyTriangle, Changes, Solver):
-    """Cholesky factor of a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
-
-    Made by :func:`gpusplu.cholesky`. Calling it solves.
-
-    See Also
-    --------
-    cholesky, LDLFactor
-
-    Examples
-    --------
-    >>> A = gs.gallery.poisson(10, 10)
-    >>> factor = gs.cholesky(A)
-    >>> abs(factor.L @ factor.L.T - A[factor.perm][:, factor.perm]).max() < 1e-14
-    np.True_
-    >>> x = factor(np.ones(100))
-    """
-
-    __slots__ = ("_given",)
-
-    def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
-        super().__init__(symbolic, canonical, core)
-        self._given = None
-
-    def _refactor_any(self, values: Any) -> None:
-        if self._given is not None and not library_of(values):
-            return self._refactor_widened(values, self._given)
-        return super()._refactor_any(values)
-
-    def _is_step(self, values: Any, rhs: Any, trans: Any) -> bool:
-        return self._given is None and super()._is_step(values, rhs, trans)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return restore_cholesky, (self._symbolic, self._core.values(), self._given)
-
-    def logdet(self) -> float:
-        """Logarithm of the determinant of A.
+        Raises
+        ------
+        TypeError
+            `rhs` is not an array, or casting it would lose precision.
+        ValueError
+            `rhs` has another number of rows than A, or `trans` is unknown.
 
         See Also
         --------
-        LUFactor.slogdet
+        LUFactor.refactor, LUFactor.refactor_solve, LUFactor.check
 
         Examples
         --------
         >>> A = gs.gallery.poisson(10, 10)
-        >>> factor = gs.cholesky(A)
-        >>> bool(np.isclose(factor.logdet(), np.linalg.slogdet(A.toarray())[1]))
+        >>> lu = gs.splu(A)
+        >>> x = lu.solve(np.ones((100, 3)))
+        >>> np.allclose(A @ x, 1)
+        True
+        >>> y = lu.solve(np.ones(100), "T")
+        >>> np.allclose(A.T @ y, 1)
         True
         """
-        return self.slogdet().logabsdet
+        if check != "now" or out is not None:
+            return later.solve(self, rhs, trans, check, out)
+        if (
+            trans == "N"
+            and type(rhs) is ndarray
+            and rhs.dtype is self._dtype
+            and rhs.shape == self._vector
+            and rhs.flags.c_contiguous
+        ):
+            return self._solve(rhs, 0)
+        if (
+            type(rhs) is self._device_array
+            and trans in TRANS
+            and rhs.dtype == self._dtype
+            and rhs.shape == self._vector
+            and rhs.flags.c_contiguous
+        ):
+            return self._solve(rhs, TRANS[trans])
+        return self._solve_any(rhs, trans)
+
+    def _solve_any(self, rhs: Any, trans: Any) -> Any:
+        if type(rhs) is ndarray:
+            return solve_as_given(self._solve, rhs, trans, self._vector[0], self._dtype)
+        if library_of(rhs):
+            return call_with_foreign(self.solve, rhs, trans)
+        if matrix.is_cupy(rhs) and (self._device_array is None or not matrix.is_cupy_array(rhs)):
+            self._came_from_device()
+            return matrix.to_device(self._solve_any(rhs.get(), trans))
+        return solve_as_given(self._solve, rhs, trans, self._vector[0], self._dtype)
+
+    def _came_from_device(self) -> None:
+        if self._migration:
+            self._migration.came_from_device()
+
+    def refactor(self, values: Any, *, check: Check = "now") -> None:
+        """Factor new values on the same pattern, reusing the analysis.
+
+        If this raises, the factor still holds the previous values; with ``check="later"`` they are lost when
+        :meth:`check` raises.
+
+        Parameters
+        ----------
+        values : array_like, shape (A.data.size,), or sparse matrix
+            In the order of ``A.data`` as it was given (for DIA, LIL, DOK and dense `A`: of ``csc_array(A).data``),
+            or a matrix with the same pattern.
+        check : {"now", "later"}, optional
+            As for `solve`.
+
+        Raises
+        ------
+        PatternMismatchError
+            A matrix with another pattern.
+        NonFiniteError
+            A value is NaN or Inf; says where.
+        NotHermitianError
+            Values of both triangles differ by more than rounding, where A was factored as a Hermitian or symmetric
+            matrix.
+        ValueError
+            Another number of values than ``A.data`` had.
+        TypeError
+            Casting the values to the dtype of the factor would lose precision.
+        RuntimeError
+            ``Factor is exactly singular``.
+        NotPositiveDefiniteError
+
+        See Also
+        --------
+        LUFactor.refactor_solve, LUFactor.check
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> lu.refactor(2 * A.data)
+        >>> np.allclose(2 * A @ lu.solve(np.ones(100)), 1)
+        True
+        """
+        if check != "now":
+            return later.refactor(self, values, check)
+        if (
+            type(values) is not ndarray
+            or values.dtype is not self._dtype
+            or values.shape != self._size
+            or not values.flags.c_contiguous
+        ):
+            return self._refactor_any(values)
+        bad = self._refactor_core(values, self._map)
+        if bad >= 0:
+            pattern = self._pattern
+            raise matrix.non_finite(pattern, bad, pattern.gather(values))
+
+    def _refactor_core(self, values: ndarray, source: ndarray | None, checked: bool = False) -> int:
+        """`EngineFactor.refactor` with gpusplu's errors for matrices that are not positive definite or not symmetric.
+
+        `checked`: the caller has checked that the values are symmetric.
+        """
+        try:
+            self._factor_again()
+            bad: int = self._refactor(values, source, True) if checked else self._refactor(values, source)
+            return bad
+        except _core.NotPositiveDefinite as error:
+            raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        except _core.NotSymmetric:
+            problem = self._symbolic.parts()[0]
+            canonical = values if source is None else values[source]
+            raise matrix.not_hermitian(self._pattern, canonical, problem.kind, problem.options.hermitian) from None
+        finally:
+            self._end_change()
+
+    def _factor_again(self, factorizations: int = 1) -> None:
+        """Start a change of the values: kept results become invalid with `_end_change`; until then other threads may
+        still use them."""
+        FACTORIZATIONS.add(factorizations)
+        self._in_progress.append(None)
+        self.version = next(VERSIONS)
+        self._lower = self._upper = self._pair = None
+
+    def _end_change(self) -> None:
+        self.version = next(VERSIONS)
+        if self._in_progress:
+            self._in_progress.pop()
+
+    def _refactor_any(self, values: Any) -> None:
+        pattern = self._pattern
+        if self._size is UNKNOWN:
+            direct, self._map = pattern.direct_map(self._dtype)
+            self._size = (pattern.size if direct else -1,)
+            return self.refactor(values)
+        if library_of(values):
+            call_with_foreign(self.refactor, values)
+            return None
+        if self._device_array is not None and matrix.is_cupy_array(values):
+            try:
+                self._factor_again()
+                self._refactor(self._device_values(values))
+            finally:
+                self._end_change()
+            return None
+        if matrix.is_cupy(values):
+            self._came_from_device()
+        problem = self._symbolic.parts()[0]
+        canonical = matrix.values_for(pattern, values, problem.kind, problem.options.hermitian)
+        canonical = canonical.astype(self._dtype, casting="safe", copy=False)
+        bad = self._refactor_core(canonical, None, problem.kind != "lu")
+        if bad >= 0:
+            raise matrix.non_finite(pattern, bad, canonical)
+
+    def _device_values(self, values: Any) -> Any:
+        """Values for a GPU engine, contiguous and in the dtype of the factor."""
+        pattern = self._pattern
+        if values.size != pattern.size:
+            raise matrix.wrong_size(pattern, values.size)
+        return cast(values if values.ndim == 1 else values.reshape(-1), self._dtype)
+
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: NDArray[Any], trans: Trans = "N", *, check: Now = "now"
+    ) -> NDArray[Any]: ...
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: NDArray[Any], trans: Trans = "N", *, check: Later, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]: ...
+    @overload
+    def refactor_solve(self, values: Any, rhs: ArrayT, trans: Trans = "N", *, check: Now = "now") -> ArrayT: ...
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: ArrayT, trans: Trans = "N", *, check: Later, out: ArrayT | None = None
+    ) -> ArrayT: ...
+    def refactor_solve(
+        self, values: Any, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None
+    ) -> Any:
+        """``refactor(values)``, then ``solve(rhs, trans)``; on a GPU at the cost of one launch.
+
+        That takes values and one right-hand side on the same side, the host or the device, and in the dtype of the
+        factor.
+
+        Parameters
+        ----------
+        values, rhs, trans, check, out
+            As those methods take them.
+
+        Returns
+        -------
+        x : ndarray, shape of `rhs`
+
+        See Also
+        --------
+        LUFactor.refactor, LUFactor.solve
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> x = lu.refactor_solve(2 * A.data, np.ones(100))
+        >>> np.allclose(2 * A @ x, 1)
+        True
+        """
+        if check != "now" or out is not None:
+            return later.solve(self, rhs, trans, check, out, values)
+        if self._is_step(values, rhs, trans):
+            on_host = type(values) is ndarray
+            values, rhs = (values, rhs) if on_host else (self._device_values(values), cast(rhs, self._dtype))
+            try:
+                self._factor_again()
+                return self._refactor_solve(values, rhs, TRANS[trans])
+            finally:
+                self._end_change()
+        if library_of(values) or library_of(rhs):
+            return call_with_foreign(self.refactor_solve, values, rhs, trans)
+        self.refactor(values)
+        return self.solve(rhs, trans)
+
+    def _is_step(self, values: Any, rhs: Any, trans: Any) -> bool:
+        """Whether the engine takes these arrays without conversion in a single call."""
+        if self._device_array is None or trans not in TRANS:
+            return False
+        if type(values) is type(rhs) is ndarray:
+            return (
+                values.dtype is rhs.dtype is self._dtype
+                and values.shape == self._size
+                and rhs.shape == self._vector
+                and values.flags.c_contiguous
+                and bool(self._core.takes_both)
+            )
+        both = matrix.is_cupy_array(values) and matrix.is_cupy_array(rhs)
+        return both and rhs.dtype == self._dtype and rhs.shape == self._vector
+
+    def check(self) -> float | None:
+        """Wait for all calls with ``check="later"`` and check them; any other call that waits does so too.
+
+        Returns
+        -------
+        float or None
+            The largest backward error of their solutions since the last check; None if none was measured.
+
+        Raises
+        ------
+        AccuracyError
+            Solutions since the last check cannot be trusted: of any of them, not only the last.
+        NonFiniteError, NotHermitianError, RuntimeError, NotPositiveDefiniteError
+            As :meth:`refactor`, about the values that were factored last. The factor then holds none until it is
+            refactored.
+
+        See Also
+        --------
+        LUFactor.solve, LUFactor.refactor : calls with ``check="later"``.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> x = lu.refactor_solve(2 * A.data, np.ones(100), check="later")
+        >>> error = lu.check()
+        >>> error is None or error < 1e-14
+        True
+        """
+        error = self._core.check() if self._device_array is not None else self._core.backward_error
+        return None if error < 0 else error
+
+    # ---- triangles
+
+    @property
+    def L(self) -> sp.csc_array:
+        """Lower triangular factor; the same object until refactor."""
+        return self._keep("_lower", lambda: self._triangle(self._core.lower()))
+
+    def _keep(self, name: str, make: Callable[[], KeptT]) -> KeptT:
+        """The object kept for the current values, else a new one. Nothing is kept while another thread may change the
+        values."""
+        version, core, kept = self.version, self._core, getattr(self, name)
+        if kept is None or kept.version != version or kept.core is not core or self._may_change:
+            kept = Kept(make(), version, core)
+            setattr(self, name, kept)
+        made: KeptT = kept.made
+        return made
+
+    @property
+    def _may_change(self) -> bool:
+        """Whether the caller's graphs may have changed the values."""
+        return bool(getattr(self._core, "captured", False))
+
+    def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
+        self._check_product()
+        pointers, rows, values = arrays
+        if values.size <= np.iinfo(np.int32).max:
+            pointers = pointers.astype(np.int32)
+        return sp.csc_array((values, rows, pointers), shape=self.shape)
+
+    def _check_product(self) -> None:
+        if not getattr(self._core, "has_accurate_triangles", True):
+            what = f"overflow encountered in {self._names}: they are not finite, or their product is not A"
+            warn(what, RuntimeWarning)
+
+    def _solve_with(self, triangle: sp.csc_array, lower: bool, rhs: Any, trans: str) -> Any:
+        """Solve with the extracted lower or upper factor."""
+        if matrix.is_cupy(rhs):
+            return matrix.to_device(self._solve_with(triangle, lower, rhs.get(), trans))
+        ptr, ind = triangle.indptr.astype(np.int64), triangle.indices.astype(np.int32)
+
+        def solve(b: ndarray, op: int) -> ndarray:
+            x = b.reshape(-1, order="F").copy()
+            _core.solve_triangle(lower, ptr, ind, triangle.data, "NTH"[op], x)
+            return x.reshape(b.shape, order="F")
+
+        return solve_as_given(solve, rhs, trans, self.shape[0], self._dtype)
 
 
 def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
@@ -333,18 +670,20 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     matrix.check_finite(problem.pattern, canonical)
     if problem.kind != "lu":
         matrix.check_new_values(problem.pattern, canonical, problem.kind, problem.options.hermitian)
-    factor: Factor = kind(symbolic, canonical)
+    factor: Factor = kind(factor_values(symbolic, canonical))
     return factor
 
 
-def restore_cholesky(symbolic: Any, canonical: Any, given: Any) -> Factor:
-    """A Cholesky factor, factored again. Its `refactor` takes values of the pattern `given`, if there is one."""
-    factor = restore_factor(CholeskyFactor, symbolic, canonical)
-    if given is not None:
-        whole = isinstance(given, matrix.Pattern) and isinstance(given.core, _core.Canonical)
-        require(whole and given.n == symbolic.n, "a pattern is of another matrix")
-        factor._given = given  # type: ignore[attr-defined]
-    return factor
+def permuted(array: ArrayT, perm: ndarray) -> ArrayT:
+    """``array[perm]``; SciPy's errors about other shapes."""
+    on_device = matrix.is_cupy(array)
+    given: Any = array if on_device else np.asarray(array)
+    check_rhs(given, perm.size)
+    rows: ArrayT = given[matrix.to_device(perm) if on_device else perm]
+    return rows
 
 
-FACTORS.update(lu=LUFactor, cholesky=CholeskyFactor)
+def inverse(gather: ndarray) -> ndarray:
+    scatter = np.empty_like(gather)
+    scatter[gather] = np.arange(gather.size, dtype=gather.dtype)
+    return scatter

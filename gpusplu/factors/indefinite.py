@@ -9,10 +9,11 @@ from ..common import matrix
 from ..common.options import Options, ldlt_options
 from ..common.progress import seen
 from ..cost.model import REFACTORIZATIONS
+from ..dispatch import pipeline
+from ..dispatch.pipeline import read
 from ..dispatch.request import read_request
 from ..typing import Engine, Ordering, Precision, Progress, Refine, Verbose
-from .ldl_factor import LDLFactor
-from .pipeline import factored, read, within_memory
+from .ldl import LDLFactor
 
 
 def ldlt(
@@ -93,9 +94,7 @@ def ldlt(
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     A, request = read(A, request._replace(may_migrate=False))
     options = options_of_ldlt(A, ordering, refine, hermitian, precision)
-    work = seen(within_memory, verbose, progress)
-    factor: LDLFactor = work(factored, A, request, options, LDLFactor, "ldlt")[0]
-    return factor
+    return LDLFactor(seen(pipeline.factor, verbose, progress)(A, "ldlt", options, request))
 
 
 def options_of_ldlt(

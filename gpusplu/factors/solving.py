@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Unpack, overload
 
@@ -16,12 +17,12 @@ from ..common.progress import seen
 from ..common.rhs import check_rhs
 from ..common.scipy_names import umfpack_is_demanded, warn
 from ..dispatch import device_patterns as device_pattern_cache
+from ..dispatch import patterns
 from ..dispatch.request import AUTO, automatic
 from ..engines.problem import Request
 from ..errors import is_singular
 from ..typing import ArrayT, PermcSpec, Progress, Verbose, Visible
-from .factor import LUFactor
-from .pipeline import in_columns, solve_single_use
+from .lu import LUFactor, factor_lu, in_columns
 
 #: SciPy's own classes, not subclasses of them.
 COMPRESSED = frozenset((sp.csc_array, sp.csc_matrix, sp.csr_array, sp.csr_matrix))
@@ -217,6 +218,40 @@ def solve_stored(A: Any, b: Any, permc_spec: Any, request: Request) -> Any:
     else:
         columns = A.tocsc()
     return solve_single_use(columns, (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
+
+
+def solve_single_use(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
+    """``solve(splu(A))`` with a hidden factor, which the next matrix of the pattern may borrow."""
+    return solve_borrowed(in_columns(A), arguments, request, solve)
+
+
+def solve_borrowed(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
+    lu, known = None, None
+    try:
+        made = factor_lu(A, arguments, request, borrow=True)
+        lu, known = LUFactor(made), made.known
+        x = solve(lu)
+    except RuntimeError:
+        if type(A) is not device_pattern_cache.DeviceColumns or A.was_fetched:
+            raise
+        if known is not None and lu is not None:
+            patterns.give(known, lu._core)  # it holds the previous values
+        patterns.STORE.retract_hit()
+        return solve_borrowed(A.on_host(), arguments, request, solve)  # repairs the factor or reports the error
+    if known is not None:
+        patterns.give(known, lu._core)
+    return x
+
+
+def factor_to_borrow(A: Any, request: Request) -> tuple[LUFactor, Callable[[LUFactor], None] | None]:
+    """``splu(A)`` for callers that hide the factor, and a function that returns it to the pattern cache, or None."""
+    made = factor_lu(A, DEFAULTS, request, borrow=True)
+    known = made.known
+
+    def give(lu: LUFactor) -> None:
+        patterns.give(known, lu._core)
+
+    return LUFactor(made), None if known is None else give
 
 
 def solve_sparse(A: Any, b: Any) -> Any:

@@ -11,13 +11,14 @@ from .. import _core
 from ..common import matrix
 from ..common.arrays import PLAIN, takes_arrays
 from ..common.options import ORDERINGS, PIVOTINGS, PRECISIONS, REFINEMENTS, SYMBOLIC_PHASES, Options, one_of
-from ..dispatch.selection import Choice, select
+from ..dispatch.analyzed import Analyzed
+from ..dispatch.pipeline import factor_values
+from ..dispatch.selection import Choice
 from ..engines import registry
 from ..engines.interface import Analysis
-from ..engines.mixed.factor import mixed_factor
 from ..engines.problem import Problem, Request
 from ..errors import EngineUnavailableError, require
-from ..typing import BatchT, Errors, FactorT, Kind, OfUnknownShape, Rows, Sparse, Vector
+from ..typing import BatchT, Errors, FactorT, OfUnknownShape, Rows, Sparse, Vector
 
 if TYPE_CHECKING:
     from ..plotting import SymbolicPlots
@@ -29,7 +30,7 @@ FACTORS: dict[str, Any] = {}
 BATCHES: dict[str, Any] = {}
 
 
-class Symbolic(Generic[FactorT, BatchT]):
+class Symbolic(Analyzed, Generic[FactorT, BatchT]):
     """Ordering, structure and engine for one sparsity pattern; made by :func:`gpusplu.analyze`.
 
     Immutable, usable from several threads and picklable. An analysis for a GPU uses the CPU engine after it is
@@ -72,42 +73,16 @@ class Symbolic(Generic[FactorT, BatchT]):
     >>> lu = symbolic.factor(A.data)
     """
 
-    __slots__ = ("_analysis", "_choice", "_problem", "call", "seconds")
+    __slots__ = ()
 
-    def __init__(
-        self, problem: Problem, choice: Choice, analysis: Analysis, call: int = 0, *, remembered: bool = False
-    ):
-        """`remembered`: the problem has no values and already holds the analysis."""
-        self.seconds, self.call = dict(problem.seconds), call
-        if not remembered:
-            problem = problem.without_values(choice.request)
-            registry.named(choice.engine).adopt(problem, analysis)
-        self._problem, self._choice, self._analysis = problem, choice, analysis
-
-    @property
-    def n(self) -> int:
-        """Order of A."""
-        return int(self._problem.n)
-
-    @property
-    def nnz(self) -> int:
-        """Number of entries of A."""
-        return int(self._problem.nnz)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of A."""
-        return self.n, self.n
-
-    @property
-    def engine(self) -> str:
-        """Name of the engine that was chosen."""
-        return self._choice.engine
-
-    @property
-    def kind(self) -> Kind:
-        """Kind of factorization: "lu", "cholesky" or "ldlt"."""
-        return self._problem.kind  # type: ignore[return-value]
+    @classmethod
+    def of(cls, analyzed: Analyzed) -> Self:
+        """The same analysis with this class's methods."""
+        if isinstance(analyzed, cls):
+            return analyzed
+        found = cls(*analyzed.parts()[:1], analyzed.choice, analyzed.parts()[1], analyzed.call, remembered=True)
+        found.seconds = analyzed.seconds
+        return found
 
     if TYPE_CHECKING:  # attributes of the core's analysis
         cholesky: bool
@@ -117,15 +92,9 @@ class Symbolic(Generic[FactorT, BatchT]):
         method: Literal["column", "front"]
         ordering: Literal["amd", "nd", "natural", "user"]
         structural_rank: int
-    else:
 
-        def __getattr__(self, name: str) -> Any:
-            if name.startswith("_"):
-                raise AttributeError(name)
-            return getattr(self._analysis.core, name)
-
-        def __dir__(self) -> list[str]:
-            return [*super().__dir__(), *(name for name in dir(self._analysis.core) if not name.startswith("_"))]
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name for name in dir(self._analysis.core) if not name.startswith("_"))]
 
     @overload
     def factor(self, values: OfUnknownShape, errors: Errors = "flag") -> Any: ...
@@ -175,16 +144,12 @@ class Symbolic(Generic[FactorT, BatchT]):
         2
         """
         problem = self._problem
-        flat = type(values) is np.ndarray and values.ndim == 1
-        core = registry.named(self._choice.engine).factor_given(problem, self._analysis, values) if flat else None
-        if core is not None:
-            return FACTORS[problem.kind](self, values, core)
         pattern = problem.pattern
-        if not flat and not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
+        if not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
             return self.factor_batch(values, errors)
         canonical = matrix.values_for(pattern, values, self.kind, problem.options.hermitian)
         matrix.check_finite(pattern, canonical)
-        return FACTORS[problem.kind](self, canonical)
+        return FACTORS[problem.kind](factor_values(self, canonical))
 
     def factor_batch(self, values: Any, errors: Errors = "flag") -> BatchT:
         """`factor` of values of two dimensions.
@@ -208,51 +173,12 @@ class Symbolic(Generic[FactorT, BatchT]):
         batch: BatchT = BATCHES[self.kind](self, values, errors)
         return batch
 
-    def again(self, call: int, seconds: float, options: Options) -> Self:
-        """This analysis for a later call that took `seconds` to find it, with the threshold of its options."""
-        found = type(self)(self._problem.with_options(options), self._choice, self._analysis, call)
-        found.seconds = {"canonicalize": seconds, "analyze": 0.0}
-        return found
-
-    def compatible_with(self, canonical: np.ndarray) -> Symbolic:
-        """Itself; if the analysed values were structurally singular, an analysis of these values."""
-        if self._analysis.core.structural_rank == self.n:
-            return self
-        problem = self._problem
-        return analyze_problem(Problem(problem.pattern, canonical, problem.kind, problem.options, self._choice.request))
-
-    def migrated_to(self, other: Symbolic) -> Symbolic:
-        """The analysis `other` of the same pattern for another engine, with the pivot threshold of this one."""
-        if self._analysis is other._analysis:
-            return self
-        options = self._problem.options
-        if options.pivot_threshold == other._problem.options.pivot_threshold:
-            return other
-        found = Symbolic(other._problem.with_options(options), other._choice, other._analysis, other.call)
-        found.seconds = dict(other.seconds)
-        return found
-
-    def parts(self) -> tuple[Problem, Analysis]:
-        """Problem and analysis, as engines take them."""
-        return self._problem, self._analysis
-
     @property
     def plot(self) -> SymbolicPlots:
         """Pictures: ``symbolic.plot.spy()`` and `supernodes`."""
         from ..plotting import SymbolicPlots
 
         return SymbolicPlots(self._analysis.core)
-
-    @property
-    def choice(self) -> Choice:
-        """The engine, the reason for it, and the predictions."""
-        return self._choice
-
-    def make(self, canonical: np.ndarray) -> Any:
-        """The engine's factor of canonical values, shape (nnz,); with mixed precision a wrapper of it."""
-        engine = registry.named(self.engine)
-        make = mixed_factor if self._problem.options.precision == "mixed" else type(engine).factor
-        return make(engine, self._problem, self._analysis, canonical)
 
     def __reduce__(self) -> tuple[Any, ...]:
         problem = self._problem
@@ -266,11 +192,6 @@ class Symbolic(Generic[FactorT, BatchT]):
 
 
 PLAIN.add(Symbolic)
-
-
-def analyze_problem(problem: Problem) -> Symbolic:
-    """Choose an engine for a matrix, and analyse for it."""
-    return Symbolic(problem, *select(problem))
 
 
 def restore_symbolic(

@@ -20,8 +20,7 @@ from ..common.scipy_names import original as scipys
 from ..common.scipy_names import umfpack_is_demanded
 from ..errors import NonFiniteError
 from ..factors import solving
-from ..factors.factor import LUFactor
-from ..factors.pipeline import factor_lu
+from ..factors.lu import LUFactor, factor_lu
 
 
 class SuperLUFactor(LUFactor):
@@ -101,7 +100,7 @@ def splu(
     if is_foreign(A):
         return original(A, *arguments)
     try:
-        return factor_lu(A, (*arguments, *DEFAULTS[len(arguments) :]), kind=SuperLUFactor)
+        return SuperLUFactor(factor_lu(A, (*arguments, *DEFAULTS[len(arguments) :])))
     except NonFiniteError:
         return original(in_columns(A), *arguments)
 
@@ -111,7 +110,7 @@ def factorized(original: Callable[..., Any], A: Any) -> Any:
     if is_foreign(A) or umfpack_is_demanded():
         return original(A)
     try:
-        return factor_lu(A, kind=SuperLUFactor).solve
+        return SuperLUFactor(factor_lu(A)).solve
     except NonFiniteError:
         return original(in_columns(A))
 

@@ -16,8 +16,7 @@ from ..errors import BatchError, is_singular
 from ..factors.batch_status import BatchStatus
 from ..factors.batches import splu_batch
 from ..factors.gradients import Factored
-from ..factors.pipeline import factor_to_borrow
-from ..factors.solving import for_one_use
+from ..factors.solving import factor_to_borrow, for_one_use
 from ..typing import Errors
 from . import device
 from .pattern import Pattern

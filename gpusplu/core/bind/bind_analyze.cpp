@@ -11,16 +11,10 @@
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "bind/fused.hpp"
+#include "bind/factor_spec.hpp"
 
 namespace gs {
 namespace {
-
-std::string_view ordering_of(const std::string& name) {
-  for (const std::string_view known : ordering_names())
-    if (name == known) return known;
-  throw nb::value_error(("ordering='" + name + "' is unknown").c_str());
-}
 
 MethodChoice method_of(const std::string& name) {
   if (name == "auto") return MethodChoice::automatic;
@@ -72,20 +66,6 @@ template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx
   });
 }
 
-// (canonical, symbolic, seconds of each)
-using Analyzed = Tuple<Canonical, Symbolic, double, double>;
-
-template <class T, class I> std::optional<Analyzed> analyze_matrix(idx n, In<I> ptr, In<I> ind, In<T> values,
-                                                                   const Costs& costs, double refactorizations) {
-  require_pointers(ptr, n);
-  AnalyzeOptions options(costs.cpu);
-  options.refactorizations = refactorizations;
-  Begun<T> begun;
-  if (!without_gil([&] { return begun.begin(n, ptr, ind, values, options); })) return std::nullopt;
-  nb::object canonical = nb::cast(begun.canonical.release(), nb::rv_policy::take_ownership);
-  return Analyzed(nb::make_tuple(std::move(canonical), begun.symbolic, begun.seconds, begun.symbolic->seconds));
-}
-
 template <class T> Candidates analyze_fronts_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
                                                      bool cholesky, bool ldlt, const std::string& ordering,
                                                      std::optional<In<idx>> perm, bool matching) {
@@ -116,12 +96,6 @@ template <class T> void bind_analyze_of(nb::module_& m) {
         "cholesky"_a = false, "ldlt"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto",
         "matching"_a = true, "symmetric"_a = false, "refactorizations"_a = AnalyzeOptions({}).refactorizations,
         "Order and analyse a canonical CSC matrix; see core/analysis/analyze.hpp.");
-  m.def("analyze_matrix", &analyze_matrix<T, std::int32_t>, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "data"_a.noconvert(), "costs"_a, "refactorizations"_a,
-        "(canonical, symbolic, seconds, seconds) of compressed columns for LU with default options, or None where a "
-        "value is not finite.");
-  m.def("analyze_matrix", &analyze_matrix<T, std::int64_t>, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "data"_a.noconvert(), "costs"_a, "refactorizations"_a);
 }
 
 }  // namespace
@@ -150,9 +124,6 @@ void bind_analyze(nb::module_& m) {
   m.attr("BOTH_ORDERINGS_FROM") = both_orderings_from;
   m.attr("NEIGHBOURS_IN_SPACE") = neighbours_in_space;
   for_scalars([&]<class T>(const char*) { bind_analyze_of<T>(m); });
-  // Arrays with other number types or memory layouts: this overload makes checks by the caller unnecessary.
-  m.def("analyze_matrix",
-        [](nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle) { return nb::none(); });
 }
 
 }  // namespace gs

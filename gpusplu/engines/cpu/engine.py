@@ -9,18 +9,20 @@ import numpy as np
 
 from ... import _core
 from ...common import matrix
-from ...common.listeners import log_enabled, tell
 from ...common.memo import Memo
-from ...common.options import DEFAULT_OPTIONS, OF_ANY_VALUES, Options
+from ...common.options import Options
 from ...cost.calibration import costs_of, for_core
-from ...cost.model import Costs, Prediction, fastest
+from ...cost.model import REFACTORIZATIONS, Costs, Prediction, fastest
 from ...cost.observation import Observations
 from ...cost.processor import predict
-from ..interface import KINDS, Analysis, Engine, EngineBatch, Measure
+from ...errors import NotPositiveDefiniteError
+from ..interface import KINDS, Analysis, Engine, EngineBatch, Made, Measure
 from ..problem import Problem, Request
-from ..processor import cpu_factor
+from ..processor import cpu_factor, spec_of
 from .batch import cpu_batch
-from .delays import factor_with_delays
+
+#: Names of the index arrays of the formats that the core reads.
+INDEX_ARRAYS = {"csc": ("indptr", "indices"), "csr": ("indptr", "indices"), "coo": ("row", "col")}
 
 
 class CpuEngine(Engine):
@@ -47,9 +49,33 @@ class CpuEngine(Engine):
         return fastest(each, request.uses)
 
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
-        if analysis.core.kind == "ldlt":
-            return factor_with_delays(problem, analysis, values)
-        return cpu_factor(analysis.core, problem.pattern, values, problem.options)
+        delays = problem.memo("delays", _core.Delays)
+        return cpu_factor(analysis.core, problem.pattern, values, problem.options, problem.kind, delays)
+
+    def factor_matrix(
+        self, A: Any, kind: str, options: Options, request: Request, cache: Any, borrow: bool
+    ) -> Made | None:
+        if (
+            A.format not in INDEX_ARRAYS
+            or options.precision == "mixed"
+            or options.symbolic != "host"
+            or request.devices
+        ):
+            return None
+        spec = spec_of(kind, A.format, options, max(request.refactorizations, REFACTORIZATIONS))
+        first, second = INDEX_ARRAYS[A.format]
+        arrays = A.shape[0], getattr(A, first), getattr(A, second), A.data
+        try:
+            made = _core.factor_matrix(cache if request.remembered else None, spec, *arrays, for_core(), borrow)
+        except _core.NotPositiveDefinite as error:
+            raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        if made is None:
+            return None
+        canonical, symbolic, delays, factor, canonicalized, analyzed, known, dropped = made
+        memo = Memo({"for_processor": symbolic, "delays": delays})
+        problem = Problem(matrix.Pattern(canonical), A.data[:0], kind, options, request, memo)
+        problem.seconds = {"canonicalize": canonicalized, "analyze": analyzed}
+        return Made(problem, Analysis(symbolic), factor, known, dropped)
 
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
         return cpu_batch(problem, analysis, count)
@@ -59,50 +85,10 @@ class CpuEngine(Engine):
         how: dict[str, Any] = {"pivoting": options.pivoting, "refine": options.refine, "hermitian": options.hermitian}
         return _core.partial_factor(whole, pattern.core, np.empty(0, dtype), **how)
 
-    def factor_fused(
-        self, A: Any, request: Request, cache: Any, borrow: bool
-    ) -> tuple[Problem, Analysis, Any, Any] | None:
-        n, n_columns = A.shape
-        if n != n_columns:
-            return None
-        made = _core.splu(cache if request.remembered else None, n, A.indptr, A.indices, A.data, for_core(), borrow)
-        if made is None:
-            return None
-        canonical, symbolic, factor, *took, known, dropped = made
-        if dropped and log_enabled():
-            tell(f"analysis of call {dropped} dropped: it does not suit these values, or leads to no factor")
-        return *analyzed(canonical, symbolic, took, A, DEFAULT_OPTIONS, request), factor, known
-
-    def analyze_fused(self, A: Any, request: Request) -> tuple[Problem, Analysis] | None:
-        n, n_columns = A.shape
-        if n != n_columns:
-            return None
-        made = _core.analyze_matrix(n, A.indptr, A.indices, A.data, for_core(), float(request.refactorizations))
-        if made is None:
-            return None
-        canonical, symbolic, *took = made
-        return analyzed(canonical, symbolic, took, A, OF_ANY_VALUES, request)
-
-    def factor_given(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
-        if problem.options is not OF_ANY_VALUES or problem.request.may_migrate:
-            return None
-        if analysis.core.structural_rank < problem.n:  # by zeros among the analysed values; others may differ
-            return None
-        return _core.factor_given(analysis.core, problem.pattern.core, values)
-
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_methods
 
         return observe_methods(name, cholesky, budget)
-
-
-def analyzed(
-    canonical: Any, symbolic: Any, took: list[float], A: Any, options: Options, request: Request
-) -> tuple[Problem, Analysis]:
-    """Convert the results of one call of the core for `A`, which took this many seconds."""
-    problem = Problem(matrix.Pattern(canonical), A.data[:0], "lu", options, request, Memo({"for_processor": symbolic}))
-    problem.seconds = {"canonicalize": took[0], "analyze": took[1]}
-    return problem, Analysis(symbolic)
 
 
 ENGINE = CpuEngine()

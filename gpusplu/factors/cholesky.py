@@ -1,4 +1,4 @@
-"""Updates and downdates of Cholesky factors: A + C C^H and A - C C^H for C of a few columns.
+"""CholeskyFactor, the result of cholesky, and its changes: A + C C^H and A - C C^H for C of a few columns.
 
 If A has entries in all places of C C^H, the core changes the columns of the factor that depend on C
 (core/numeric/front_update.cpp). Otherwise the matrix is factored again with more entries, which the factor keeps: the
@@ -8,20 +8,27 @@ next change of the same pattern finds them, and `refactor` fills them with zeros
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
+from numpy.typing import NDArray
 
 from .. import _core
 from ..common import matrix
+from ..common.arrays import library_of
 from ..common.counting import FACTORIZATIONS
 from ..common.matrix import Pattern
+from ..dispatch.analyzed import analyze_problem
+from ..dispatch.pipeline import Made
 from ..engines.problem import Problem
-from ..errors import NonFiniteError, NotPositiveDefiniteError
+from ..errors import NonFiniteError, NotPositiveDefiniteError, require
+from .factor import Factor, restore_factor
 from .inverse import columns as columns_of
 from .inverse import places
-from .symbolic import analyze_problem
+from .symbolic import FACTORS
+from .symmetric import SymmetricFactor
 
 NEVER = (-1,)  # shape of no values
 MOST_ENTRIES = 2**27  # of C C^H, in addition to those of A; with more, callers should use `updated`
@@ -35,24 +42,87 @@ class Columns(NamedTuple):
     values: np.ndarray
 
 
-class Changes:
-    """Changes of low rank of Cholesky factors."""
+class CholeskyFactor(SymmetricFactor):
+    """Cholesky factor of a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
-    __slots__ = ()
-    _given: Any  # the Pattern of the values that `refactor` takes, if changes have added entries to A; else None
+    Made by :func:`gpusplu.cholesky`. Calling it solves.
 
-    if TYPE_CHECKING:  # attributes of factors
-        shape: Any
-        dtype: Any
-        replace_core: Any
-        _core: Any
-        _symbolic: Any
-        _pattern: Pattern
-        _factor_again: Any
-        _end_change: Any
-        _refactor_core: Any
-        _size: Any
-        _map: Any
+    See Also
+    --------
+    cholesky, LDLFactor
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> factor = gs.cholesky(A)
+    >>> abs(factor.L @ factor.L.T - A[factor.perm][:, factor.perm]).max() < 1e-14
+    np.True_
+    >>> x = factor(np.ones(100))
+    """
+
+    __slots__ = ("_given",)
+
+    _given: matrix.Pattern | None  # pattern of the values that `refactor` takes, if changes have added entries to A
+
+    def __init__(self, made: Made):
+        super().__init__(made)
+        self._given = None
+
+    def _refactor_any(self, values: Any) -> None:
+        if self._given is not None and not library_of(values):
+            return self._refactor_widened(values, self._given)
+        return super()._refactor_any(values)
+
+    def _is_step(self, values: Any, rhs: Any, trans: Any) -> bool:
+        return self._given is None and super()._is_step(values, rhs, trans)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restore_cholesky, (self.symbolic, self._core.values(), self._given)
+
+    def logdet(self) -> float:
+        """Logarithm of the determinant of A.
+
+        See Also
+        --------
+        LUFactor.slogdet
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> bool(np.isclose(factor.logdet(), np.linalg.slogdet(A.toarray())[1]))
+        True
+        """
+        return self.slogdet().logabsdet
+
+    @property
+    def perm(self) -> NDArray[np.int32]:
+        """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
+        perm: ndarray = self._core.col_perm
+        return perm
+
+    def sample(self, z: Any) -> Any:
+        """A Gaussian vector with covariance ``A^-1`` from one with independent entries of variance 1.
+
+        Parameters
+        ----------
+        z : ndarray, shape (n,) or (n, k)
+            For example from ``numpy.random.Generator.standard_normal``.
+
+        Returns
+        -------
+        x : ndarray, shape of `z`
+            ``apply_Pt(solve_Lt(z))`` (H. Rue, JRSS B 63 (2001), section 3.1.1).
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> x = factor.sample(np.random.default_rng(0).standard_normal((100, 5)))
+        >>> x.shape
+        (100, 5)
+        """
+        return self.apply_Pt(self.solve_Lt(z))
 
     def update(self, C: Any) -> None:
         """Change the factor of A to the factor of ``A + C C^H``, for solves, determinants and all other methods.
@@ -126,7 +196,7 @@ class Changes:
 
     def _change(self, C: Any, subtract: bool) -> None:
         columns = read_columns(C, self.shape[0], self.dtype, "downdate" if subtract else "update")
-        update = getattr(self._core, "update", None)
+        update = getattr(self._migration or self._core, "update", None)
         try:
             self._factor_again(0)
             if update is None or not update(*columns, subtract):
@@ -157,7 +227,7 @@ class Changes:
         matrix.check_finite(pattern, values)
         if pattern is self._pattern:
             FACTORIZATIONS.add()
-            self._core.refactor(values, None, True)
+            self._refactor(values, None, True)
             return
         known = self._symbolic.parts()[0]
         request = known.request._replace(may_migrate=False)
@@ -188,6 +258,16 @@ class Changes:
         wide = np.zeros(self._pattern.nnz, self.dtype)
         wide[places(self._pattern, given.ind, columns_of(given))] = canonical
         self._refactor_core(wide, None, True)
+
+
+def restore_cholesky(symbolic: Any, canonical: Any, given: Any) -> Factor:
+    """A Cholesky factor, factored again. Its `refactor` takes values of the pattern `given`, if there is one."""
+    factor = restore_factor(CholeskyFactor, symbolic, canonical)
+    if given is not None:
+        whole = isinstance(given, matrix.Pattern) and isinstance(given.core, _core.Canonical)
+        require(whole and given.n == symbolic.n, "a pattern is of another matrix")
+        factor._given = given  # type: ignore[attr-defined]
+    return factor
 
 
 def read_columns(C: Any, n: int, dtype: np.dtype, name: str) -> Columns:
@@ -228,3 +308,6 @@ def sparse_columns(C: Any) -> Columns:
         stored.eliminate_zeros()
     ptr, ind = stored.indptr.astype(np.int64, copy=False), stored.indices.astype(np.int32, copy=False)
     return Columns(ptr, ind, stored.data)
+
+
+FACTORS.update(cholesky=CholeskyFactor)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import Any, overload
 
 import numpy as np
 import scipy.sparse as sp
+from numpy import ndarray
 from numpy.typing import NDArray
 
 from .. import _core
+from ..common import matrix
 from ..common.results import Inertia
+from ..common.rhs import solve_as_given
+from ..dispatch.pipeline import Made
 from ..errors import NoSymmetricFactorError
-from .factor import Solver
-from .symbolic import FACTORS, Symbolic
-from .triangles import LDLTriangle
+from ..typing import ArrayT
+from .symbolic import FACTORS
+from .symmetric import SymmetricFactor
 
 
-class LDLFactor(LDLTriangle, Solver):
+class LDLFactor(SymmetricFactor):
     """LDL^T factors of a Hermitian matrix: ``A[perm][:, perm] = L D L^H``; of a complex symmetric one, ``L D L^T``.
 
     Made by :func:`gpusplu.ldlt`. Calling it solves. If LU had to choose the pivots again, solves still work, attributes
@@ -38,8 +43,8 @@ class LDLFactor(LDLTriangle, Solver):
     __slots__ = ("_inertia_reason",)
     _names = "L and D"
 
-    def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
-        super().__init__(symbolic, canonical, core)
+    def __init__(self, made: Made):
+        super().__init__(made)
         self._inertia_reason = ""
 
     @property
@@ -80,6 +85,42 @@ class LDLFactor(LDLTriangle, Solver):
         if self._core.symbolic.kind != "ldlt":
             raise NoSymmetricFactorError
         return perm
+
+    @overload
+    def solve_D(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def solve_D(self, rhs: ArrayT) -> ArrayT: ...
+    def solve_D(self, rhs: Any) -> Any:
+        """Solve ``D x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        LDLFactor.solve_L, LDLFactor.solve_Lt
+
+        Examples
+        --------
+        >>> K = gs.gallery.kkt(30, 10)
+        >>> factor = gs.ldlt(K)
+        >>> y = factor.solve_D(np.ones(40))
+        >>> np.allclose(factor.D @ y, 1)
+        True
+        """
+        if matrix.is_cupy(rhs):
+            return matrix.to_device(self.solve_D(rhs.get()))
+        _ = self.L  # raises if there are no pivots
+        d, e = self._core.pivots()
+
+        def solve(b: ndarray, op: int) -> ndarray:
+            columns = b.reshape((len(b), prod(b.shape[1:])), order="F")
+            x = columns / np.where(d == 0, 1, d)[:, None]
+            first = np.flatnonzero(e)  # of pivots of order 2
+            low, high = e[first, None], (e.conj() if self.hermitian else e)[first, None]
+            above, below = d[first, None] / high, d[first + 1, None] / low
+            p, q = columns[first] / high, columns[first + 1] / low
+            x[first], x[first + 1] = (below * p - q) / (above * below - 1), (above * q - p) / (above * below - 1)
+            return np.asfortranarray(x.reshape(b.shape, order="F"))
+
+        return solve_as_given(solve, rhs, "N", self.shape[0], self._dtype)
 
     def inertia(self) -> Inertia | None:
         """Numbers of positive, negative and zero eigenvalues of A, or None if they are not certain.

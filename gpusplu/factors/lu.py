@@ -1,0 +1,201 @@
+"""LUFactor, the result of splu."""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import Any, overload
+
+import numpy as np
+import scipy.sparse as sp
+from numpy import ndarray
+from numpy.typing import NDArray
+
+from ..common import matrix
+from ..common.arrays import FOREIGN
+from ..common.options import DEFAULT_OPTIONS, DEFAULTS, lu_options, without_usual
+from ..common.scipy_names import warn
+from ..dispatch import pipeline
+from ..dispatch.pipeline import COLUMNS, Made
+from ..dispatch.request import automatic
+from ..engines.problem import Request
+from ..typing import ArrayT, Trans
+from .block_pivots import BlockPivots, triangles_of
+from .factor import Factor, inverse, permuted
+from .symbolic import FACTORS
+
+
+class LUFactor(Factor):
+    """LU factors of a square matrix: ``Pr A Pc = L U``; made by :func:`gpusplu.splu`.
+
+    `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. L and U include no scaling. If the entries
+    of A differ so much in size that the product would not be A then, the first access to L, U or their permutations
+    makes other factors by partial pivoting of the unscaled A; if their product is not A either, it gives a
+    `RuntimeWarning`.
+
+    See Also
+    --------
+    splu, BatchedLUFactor, UpdatedFactor
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> lu = gs.splu(A)
+    >>> lu.shape, lu.dtype.name, lu.engine
+    ((100, 100), 'float64', 'cpu')
+    >>> abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e-14
+    np.True_
+    >>> x = lu.solve(np.ones(100))
+    """
+
+    __slots__ = ()
+
+    @property
+    def _is_ldlt(self) -> bool:
+        """Whether the values were symmetric and factored by LDL^T: L and U are made from it on request."""
+        core = self._core
+        return bool(getattr(core, "symbolic_of_triangles", core.symbolic).kind == "ldlt")
+
+    @property
+    def _block_pivots(self) -> BlockPivots:
+        d, e = self._core.pivots()
+        return BlockPivots(d, e, self._core.hermitian)
+
+    @property
+    def L(self) -> sp.csc_array:
+        """Lower triangular factor with ones on its diagonal; the same object until the values or the pivots change."""
+        self._forget_other_pivots()
+        return self._pair_of_ldlt()[0] if self._is_ldlt else super().L
+
+    @property
+    def U(self) -> sp.csc_array:
+        """Upper triangular factor; the same object until the values or the pivots change."""
+        self._forget_other_pivots()
+        if self._is_ldlt:
+            return self._pair_of_ldlt()[1]
+        return self._keep("_upper", lambda: self._triangle(self._core.upper()))
+
+    def _pair_of_ldlt(self) -> tuple[sp.csc_array, sp.csc_array]:
+        return self._keep("_pair", lambda: triangles_of(self._triangle(self._core.lower()), self._block_pivots))
+
+    def _forget_other_pivots(self) -> None:
+        """Drop kept triangles if a solve has repeated the pivoting, which changes `perm_r` and `perm_c`."""
+        order = self._gather_rows, self._core.col_perm
+        if self._order is None or not all(map(np.array_equal, self._order, order)):
+            self._lower = self._upper = self._pair = None
+            self._order = order[0].copy(), order[1].copy()
+
+    @property
+    def _gather_rows(self) -> NDArray[np.int32]:
+        """Row k of ``L @ U`` is row ``_gather_rows[k]`` of A."""
+        rows: ndarray = self._core.row_perm
+        return rows[self._block_pivots.rows] if self._is_ldlt else rows
+
+    @property
+    def perm_r(self) -> NDArray[np.int32]:
+        """Row k of A is row ``perm_r[k]`` of ``L @ U``; int32."""
+        return inverse(self._gather_rows)
+
+    @property
+    def perm_c(self) -> NDArray[np.int32]:
+        """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
+        return inverse(self._core.col_perm)
+
+    @overload
+    def solve_L(self, rhs: NDArray[Any], trans: Trans = "N") -> NDArray[Any]: ...
+    @overload
+    def solve_L(self, rhs: ArrayT, trans: Trans = "N") -> ArrayT: ...
+    def solve_L(self, rhs: Any, trans: Trans = "N") -> Any:
+        """Solve ``op(L) x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        LUFactor.solve_U, LUFactor.apply_Pr
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> y = lu.solve_L(np.ones(100))
+        >>> np.allclose(lu.L @ y, 1)
+        True
+        """
+        return self._solve_with(self.L, True, rhs, trans)
+
+    @overload
+    def solve_U(self, rhs: NDArray[Any], trans: Trans = "N") -> NDArray[Any]: ...
+    @overload
+    def solve_U(self, rhs: ArrayT, trans: Trans = "N") -> ArrayT: ...
+    def solve_U(self, rhs: Any, trans: Trans = "N") -> Any:
+        """Solve ``op(U) x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        LUFactor.solve_L, LUFactor.apply_Pc
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> y = lu.solve_U(np.ones(100))
+        >>> np.allclose(lu.U @ y, 1)
+        True
+        """
+        return self._solve_with(self.U, False, rhs, trans)
+
+    def apply_Pr(self, rhs: ArrayT) -> ArrayT:
+        """``Pr @ rhs``: rows of A in the order of L.
+
+        See Also
+        --------
+        LUFactor.apply_Pc, LUFactor.perm_r
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> b = np.arange(100.0)
+        >>> y = lu.solve_U(lu.solve_L(lu.apply_Pr(b)))
+        >>> np.allclose(lu.apply_Pc(y), lu.solve(b))
+        True
+        """
+        return permuted(rhs, self._gather_rows)
+
+    def apply_Pc(self, x: ArrayT) -> ArrayT:
+        """``Pc @ x``: columns of U in the order of A.
+
+        See Also
+        --------
+        LUFactor.apply_Pr
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> np.array_equal(lu.apply_Pc(np.arange(100)), lu.perm_c)
+        True
+        """
+        return permuted(x, self.perm_c)
+
+
+def factor_lu(
+    A: Any, arguments: tuple[Any, ...] = DEFAULTS, request: Request | None = None, borrow: bool = False
+) -> Made:
+    """Factor a matrix for an `LUFactor`; `arguments` are those of `lu_options` after the first."""
+    arguments = without_usual(arguments)
+    usual = all(map(is_, arguments, DEFAULTS))
+    options = DEFAULT_OPTIONS if usual else lambda n: lu_options(n, *arguments)
+    return pipeline.factor(in_columns(A), "lu", options, request or automatic(), borrow)
+
+
+def in_columns(A: Any) -> Any:
+    """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
+    if type(A) in COLUMNS:
+        return A
+    if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, FOREIGN):
+        if not sp.issparse(A) or A.ndim != 2:
+            A = sp.csc_array(A)
+        warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)
+    return A
+
+
+FACTORS.update(lu=LUFactor)

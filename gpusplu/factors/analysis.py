@@ -221,7 +221,7 @@ def prepare_schur(A: Any, request: Request, kind: str, options: pipeline.ReadOpt
     def interior(inside: Any) -> Symbolic[Any, Any]:
         return Symbolic.of(pipeline.analyze(inside, request, kind, options)[0])
 
-    return SchurSymbolic(*pipeline.checked_pattern(A, kind, options(A.shape[0])), indices, interior)
+    return SchurSymbolic(*pipeline.checked_pattern(A, kind, pipeline.options_for(options, A)), indices, interior)
 
 
 def own_lu_options(

@@ -331,7 +331,8 @@ void bind_fused(nb::module_& m) {
   GS_FOR_SCALARS(GS_BIND)
 #undef GS_BIND
   // Arrays with other number types or memory layouts: this overload makes checks by the caller unnecessary.
-  m.def("factor_matrix", [](nb::args) { return nb::none(); });
+  m.def(
+      "factor_matrix", [](nb::args) { return nb::none(); }, nb::sig("def factor_matrix(*args: object) -> None"));
 }
 
 }  // namespace gs

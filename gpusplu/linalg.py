@@ -11,11 +11,10 @@ from .common.options import cholesky_options
 from .common.progress import seen
 from .common.scipy_names import umfpack_is_demanded
 from .cost.model import REFACTORIZATIONS
-from .dispatch import pipeline
 from .dispatch.request import read_request
 from .factors.analysis import analyze as analyze
 from .factors.analysis import explain as explain
-from .factors.cholesky import CholeskyFactor
+from .factors.cholesky import CholeskyFactor, factor_cholesky
 from .factors.indefinite import ldlt as ldlt
 from .factors.lu import LUFactor, factor_lu
 from .factors.solving import spsolve as spsolve
@@ -156,7 +155,7 @@ def splu(
             request = request._replace(on_device=True)
         A = matrix.to_host(A)
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
-    return LUFactor(seen(factor_lu, verbose, progress)(A, arguments, request))
+    return seen(factor_lu, verbose, progress)(A, arguments, request)
 
 
 @takes_arrays
@@ -259,7 +258,7 @@ def cholesky(
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     options = partial(cholesky_options, ordering=ordering, refine=refine, precision=precision)
-    return CholeskyFactor(seen(pipeline.factor, verbose, progress)(A, "cholesky", options, request))
+    return seen(factor_cholesky, verbose, progress)(A, options, request)
 
 
 def __getattr__(name: str) -> Any:

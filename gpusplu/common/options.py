@@ -149,23 +149,18 @@ def lu_options(
     given = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
     if all(map(is_, given, DEFAULTS)):
         return DEFAULT_OPTIONS
-    expert: dict[str, Any] = dict(options) if options is not None else {}
-    symbolic = one_of("symbolic", expert.pop("symbolic", SYMBOLIC_PHASES[0]), SYMBOLIC_PHASES)
-    sizes = {"Relax": without_size(relax), "PanelSize": without_size(panel_size)}
-    expert = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, **sizes, **expert}
-    expert.update({name: without_size(expert[name]) for name in sizes})
-    if any(value is not None for value in expert.values()):
-        check_expert(expert)
-
+    symbolic, expert = SYMBOLIC_PHASES[0], dict[str, Any]()
+    if not permc_spec is diag_pivot_thresh is relax is panel_size is options is None:
+        symbolic, expert = read_expert(permc_spec, diag_pivot_thresh, relax, panel_size, options)
     name, perm = read_ordering(ordering, n)
     one_of("pivoting", pivoting, PIVOTINGS)
     one_of("refine", refine, REFINEMENTS)
-    if is_natural(expert["ColPerm"]):
+    if is_natural(expert.get("ColPerm")):
         if perm is not None or name not in ("auto", "natural"):
             raise ValueError(f"permc_spec='NATURAL' contradicts ordering={ordering!r}; pass one of the two")
         name = "natural"
     threshold, matching = PIVOT_THRESHOLD, True
-    if expert["DiagPivotThresh"] is not None and float(expert["DiagPivotThresh"]) < 1:
+    if "DiagPivotThresh" in expert and float(expert["DiagPivotThresh"]) < 1:
         threshold = max(float(expert["DiagPivotThresh"]), 0.0)
         matching = threshold > PIVOT_THRESHOLD and pivoting != "partial"
     if expert.get("SymmetricMode"):
@@ -173,11 +168,26 @@ def lu_options(
     if str(expert.get("IterRefine") or "NO").upper() not in ("NO", "NOREFINE") and refine == "auto":
         refine = "always"
     precision = read_precision(precision, refine)
-    explicit = any(value is not None for value in expert.values()) or name == "natural"  # or a permutation
-    symmetric = pivoting == "auto" and refine != "never" and not explicit
+    symmetric = pivoting == "auto" and refine != "never" and not expert and name != "natural"  # nor a permutation
     return Options(
         name, perm, pivoting, refine, threshold, matching, symbolic, precision=precision, symmetric=symmetric
     )
+
+
+def read_expert(
+    permc_spec: Any, diag_pivot_thresh: Any, relax: Any, panel_size: Any, options: Any
+) -> tuple[str, dict[str, Any]]:
+    """The option ``symbolic``, and the options of SuperLU that the caller sets and that have an effect; SciPy refuses
+    what it does not know."""
+    given: dict[str, Any] = dict(options) if options is not None else {}
+    symbolic = one_of("symbolic", given.pop("symbolic", SYMBOLIC_PHASES[0]), SYMBOLIC_PHASES)
+    sizes = {"Relax": without_size(relax), "PanelSize": without_size(panel_size)}
+    given = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, **sizes, **given}
+    given.update({name: without_size(given[name]) for name in sizes})
+    expert = {name: value for name, value in given.items() if value is not None}
+    if expert:
+        check_expert(given)
+    return symbolic, expert
 
 
 def without_size(size: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Analyzed:
         The problem has no values and already holds the analysis.
     """
 
-    __slots__ = ("_analysis", "_choice", "_problem", "call", "seconds")
+    __slots__ = ("_analysis", "_problem", "call", "choice", "seconds")
 
     def __init__(
         self, problem: Problem, choice: Choice, analysis: Analysis, call: int = 0, *, remembered: bool = False
@@ -40,7 +40,7 @@ class Analyzed:
         if not remembered:
             problem = problem.without_values(choice.request)
             registry.named(choice.engine).adopt(problem, analysis)
-        self._problem, self._choice, self._analysis = problem, choice, analysis
+        self._problem, self.choice, self._analysis = problem, choice, analysis
 
     @property
     def n(self) -> int:
@@ -60,22 +60,20 @@ class Analyzed:
     @property
     def engine(self) -> str:
         """Name of the engine that was chosen."""
-        return self._choice.engine
+        return self.choice.engine
 
     @property
     def kind(self) -> Kind:
         """Kind of factorization: "lu", "cholesky" or "ldlt"."""
         return self._problem.kind  # type: ignore[return-value]
 
-    @property
-    def choice(self) -> Choice:
-        """The engine, the reason for it, and the predictions."""
-        return self._choice
+    if not TYPE_CHECKING:  # a type checker would accept every name
 
-    def __getattr__(self, name: str) -> Any:  # attributes of the core's analysis
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._analysis.core, name)
+        def __getattr__(self, name: str) -> Any:
+            """Attributes of the core's analysis."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            return getattr(self._analysis.core, name)
 
     def parts(self) -> tuple[Problem, Analysis]:
         """Problem and analysis, as engines take them."""
@@ -83,7 +81,7 @@ class Analyzed:
 
     def again(self, call: int, seconds: float, options: Options) -> Analyzed:
         """This analysis for a later call that took `seconds` to find it, with the threshold of its options."""
-        found = Analyzed(self._problem.with_options(options), self._choice, self._analysis, call)
+        found = Analyzed(self._problem.with_options(options), self.choice, self._analysis, call)
         found.seconds = {"canonicalize": seconds, "analyze": 0.0}
         return found
 
@@ -92,7 +90,7 @@ class Analyzed:
         if self._analysis.core.structural_rank == self.n:
             return self
         problem = self._problem
-        return analyze_problem(Problem(problem.pattern, canonical, problem.kind, problem.options, self._choice.request))
+        return analyze_problem(Problem(problem.pattern, canonical, problem.kind, problem.options, self.choice.request))
 
     def migrated_to(self, other: Analyzed) -> Analyzed:
         """The analysis `other` of the same pattern for another engine, with the pivot threshold of this one."""
@@ -101,7 +99,7 @@ class Analyzed:
         options = self._problem.options
         if options.pivot_threshold == other._problem.options.pivot_threshold:
             return other
-        found = Analyzed(other._problem.with_options(options), other._choice, other._analysis, other.call)
+        found = Analyzed(other._problem.with_options(options), other.choice, other._analysis, other.call)
         found.seconds = dict(other.seconds)
         return found
 

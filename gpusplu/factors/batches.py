@@ -138,9 +138,9 @@ def cholesky_batch(
     """
     options = partial(cholesky_options, ordering=ordering, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    return seen(within_memory, verbose, progress)(
-        made_batch, A, values, request, BatchedCholeskyFactor, options, errors
-    )
+    work = seen(made_batch, verbose, progress)
+    batch: BatchedCholeskyFactor = work(A, values, request, BatchedCholeskyFactor, options, errors)
+    return batch
 
 
 def read_batch(engine: str, device: Any, device_memory: int | None, values: Any, errors: str) -> Request:

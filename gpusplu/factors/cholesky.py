@@ -20,9 +20,10 @@ from ..common import matrix
 from ..common.arrays import library_of
 from ..common.counting import FACTORIZATIONS
 from ..common.matrix import Pattern
+from ..dispatch import pipeline
 from ..dispatch.analyzed import analyze_problem
 from ..dispatch.pipeline import Made
-from ..engines.problem import Problem
+from ..engines.problem import Problem, Request
 from ..errors import NonFiniteError, NotPositiveDefiniteError, require
 from .factor import Factor, restore_factor
 from .inverse import columns as columns_of
@@ -258,6 +259,11 @@ class CholeskyFactor(SymmetricFactor):
         wide = np.zeros(self._pattern.nnz, self.dtype)
         wide[places(self._pattern, given.ind, columns_of(given))] = canonical
         self._refactor_core(wide, None, True)
+
+
+def factor_cholesky(A: Any, options: pipeline.ReadOptions, request: Request) -> CholeskyFactor:
+    """Implementation of cholesky."""
+    return CholeskyFactor(pipeline.factor(A, "cholesky", options, request))
 
 
 def restore_cholesky(symbolic: Any, canonical: Any, given: Any) -> Factor:

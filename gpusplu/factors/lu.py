@@ -178,13 +178,18 @@ class LUFactor(Factor):
 
 
 def factor_lu(
-    A: Any, arguments: tuple[Any, ...] = DEFAULTS, request: Request | None = None, borrow: bool = False
-) -> Made:
-    """Factor a matrix for an `LUFactor`; `arguments` are those of `lu_options` after the first."""
+    A: Any, arguments: tuple[Any, ...] = DEFAULTS, request: Request | None = None, kind: type[LUFactor] = LUFactor
+) -> LUFactor:
+    """Implementation of splu; `arguments` are those of `lu_options` after the first."""
+    return kind(made_lu(in_columns(A), arguments, request or automatic()))
+
+
+def made_lu(A: Any, arguments: tuple[Any, ...], request: Request, borrow: bool = False) -> Made:
+    """The factor of a matrix from `in_columns` for an `LUFactor`."""
     arguments = without_usual(arguments)
     usual = all(map(is_, arguments, DEFAULTS))
     options = DEFAULT_OPTIONS if usual else lambda n: lu_options(n, *arguments)
-    return pipeline.factor(in_columns(A), "lu", options, request or automatic(), borrow)
+    return pipeline.factor(A, "lu", options, request, borrow)
 
 
 def in_columns(A: Any) -> Any:

@@ -22,7 +22,7 @@ from ..dispatch.request import AUTO, automatic
 from ..engines.problem import Request
 from ..errors import is_singular
 from ..typing import ArrayT, PermcSpec, Progress, Verbose, Visible
-from .lu import LUFactor, factor_lu, in_columns
+from .lu import LUFactor, in_columns, made_lu
 
 #: SciPy's own classes, not subclasses of them.
 COMPRESSED = frozenset((sp.csc_array, sp.csc_matrix, sp.csr_array, sp.csr_matrix))
@@ -228,7 +228,7 @@ def solve_single_use(A: Any, arguments: tuple[Any, ...], request: Request, solve
 def solve_borrowed(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
     lu, known = None, None
     try:
-        made = factor_lu(A, arguments, request, borrow=True)
+        made = made_lu(A, arguments, request, borrow=True)
         lu, known = LUFactor(made), made.known
         x = solve(lu)
     except RuntimeError:
@@ -245,7 +245,7 @@ def solve_borrowed(A: Any, arguments: tuple[Any, ...], request: Request, solve: 
 
 def factor_to_borrow(A: Any, request: Request) -> tuple[LUFactor, Callable[[LUFactor], None] | None]:
     """``splu(A)`` for callers that hide the factor, and a function that returns it to the pattern cache, or None."""
-    made = factor_lu(A, DEFAULTS, request, borrow=True)
+    made = made_lu(A, DEFAULTS, request, borrow=True)
     known = made.known
 
     def give(lu: LUFactor) -> None:

@@ -183,7 +183,7 @@ class Symbolic(Analyzed, Generic[FactorT, BatchT]):
     def __reduce__(self) -> tuple[Any, ...]:
         problem = self._problem
         known = problem.pattern, problem.dtype, problem.kind, problem.options
-        return restore_symbolic, (*known, self._choice, self._analysis.core, self.seconds)
+        return restore_symbolic, (*known, self.choice, self._analysis.core, self.seconds)
 
     def __repr__(self) -> str:
         kind = {"lu": "LU", "cholesky": "Cholesky", "ldlt": "LDL^T"}[self.kind]

@@ -100,7 +100,7 @@ def splu(
     if is_foreign(A):
         return original(A, *arguments)
     try:
-        return SuperLUFactor(factor_lu(A, (*arguments, *DEFAULTS[len(arguments) :])))
+        return factor_lu(A, (*arguments, *DEFAULTS[len(arguments) :]), kind=SuperLUFactor)
     except NonFiniteError:
         return original(in_columns(A), *arguments)
 
@@ -110,7 +110,7 @@ def factorized(original: Callable[..., Any], A: Any) -> Any:
     if is_foreign(A) or umfpack_is_demanded():
         return original(A)
     try:
-        return SuperLUFactor(factor_lu(A)).solve
+        return factor_lu(A, kind=SuperLUFactor).solve
     except NonFiniteError:
         return original(in_columns(A))
 

@@ -70,7 +70,7 @@ def splu(
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options)
     if is_supported(A):
         try:
-            return SuperLU(LUFactor(factor_lu(A.get().tocsc(), (*arguments, *DEFAULTS[len(arguments) :]), on_device())))
+            return SuperLU(factor_lu(A.get().tocsc(), (*arguments, *DEFAULTS[len(arguments) :]), on_device()))
         except NonFiniteError:
             pass
     return original(A, *arguments)
@@ -80,7 +80,7 @@ def factorized(original: Callable[..., Any], A: Any) -> Any:
     """cupyx.scipy.sparse.linalg.factorized, active."""
     if is_supported(A):
         try:
-            return SuperLU(LUFactor(factor_lu(A.get().tocsc(), DEFAULTS, on_device()))).solve
+            return SuperLU(factor_lu(A.get().tocsc(), DEFAULTS, on_device())).solve
         except NonFiniteError:
             pass
     return original(A)

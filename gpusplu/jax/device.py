@@ -31,7 +31,7 @@ from ..errors import NonFiniteError, is_singular
 from ..factors.batch import BatchedFactor
 from ..factors.batches import splu_batch
 from ..factors.gradients import TRANSPOSE, Factored
-from ..factors.lu import LUFactor, factor_lu
+from ..factors.lu import LUFactor, made_lu
 from .foreign import DeviceSite, lower
 from .host import INDEX_ARRAYS, each_structure
 from .store import SINGLE_USE, Entry, Store
@@ -226,7 +226,7 @@ def first_factored(device: Any, structure: Structure, values: Any, first: Any) -
     if values.ndim == 1:
         request = read_request(AUTO, device.index, expected_refactors=CALLS)._replace(on_device=True)
         on_host = values.get()
-        lu = LUFactor(factor_lu(structure.matrix(on_host), DEFAULTS, request))
+        lu = LUFactor(made_lu(structure.matrix(on_host), DEFAULTS, request))
         return Factored(lu, transposed=structure.transposed), (lu.symbolic, on_host), lu.stats["bytes"]
     if first is None:
         fit = ((abs(values) < np.inf) & (values != 0)).sum(axis=1)  # others may be what vmap of cond made up

@@ -28,7 +28,7 @@ from ..dispatch import patterns
 from ..dispatch.request import automatic
 from ..factors.batches import splu_batch
 from ..factors.gradients import Factored
-from ..factors.lu import LUFactor, factor_lu
+from ..factors.lu import LUFactor, made_lu
 from .structure import Structure
 
 # Expected solves after a solve: none; others with the same values, because a traced `Factorized` cannot hold its
@@ -256,5 +256,5 @@ def first_factored(structure: Structure, values: np.ndarray) -> tuple[Factored, 
         batch = splu_batch(structure.matrix(values[guide]), values)
         predicted = 2 * batch.symbolic.lnz * values.itemsize * values.shape[0]
         return Factored(batch, transposed=structure.transposed), batch.stats["bytes"] or predicted
-    lu = LUFactor(factor_lu(structure.matrix(values), DEFAULTS, automatic()))
+    lu = LUFactor(made_lu(structure.matrix(values), DEFAULTS, automatic()))
     return Factored(lu, transposed=structure.transposed), lu.stats["bytes"]

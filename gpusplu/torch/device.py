@@ -19,7 +19,7 @@ from ..common.matrix import Columns
 from ..common.options import DEFAULTS
 from ..dispatch.request import automatic
 from ..factors.gradients import Factored
-from ..factors.lu import LUFactor, factor_lu
+from ..factors.lu import factor_lu
 from .pattern import Pattern
 
 
@@ -64,7 +64,7 @@ def factored(pattern: Pattern, values: Tensor) -> Factored:
     lu = known.idle.pop(key, None)
     if lu is None:
         A = Columns(pattern.n, numbers.get(), known.indices, known.pointers)
-        lu = LUFactor(factor_lu(A, DEFAULTS, automatic()._replace(on_device=True)))
+        lu = factor_lu(A, DEFAULTS, automatic()._replace(on_device=True))
     else:
         try:
             lu.refactor(numbers)

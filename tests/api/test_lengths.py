@@ -131,7 +131,9 @@ CORE_CALLS = {
     "FrontFactor": lambda: _core_testing.FrontFactor_d.make(
         supernodal_structure(PTR, IND, PERM)[1], PERM, PERM[:1], np.ones(0), np.ones(0), PTR, IND
     ),
-    "splu": lambda: _core.splu(_core.Patterns(), 2, PTR, IND.astype(np.int64), SHORT, for_core(), False),
+    "factor_matrix": lambda: _core.factor_matrix(
+        None, _core.FactorSpec("lu", "csc", None), 2, PTR[:2], IND.astype(np.int64), np.ones(3), for_core(), False
+    ),
     "canonical_from_rows": lambda: _core.canonical_from_rows(2, PTR[:2], IND.astype(np.int64)),
 }
 

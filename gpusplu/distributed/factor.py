@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..common.accuracy import CERTAIN_DISTANCE, INERTIA_SAMPLES
 from ..common.counting import FACTORIZATIONS
 from ..common.results import Inertia, SlogDet
 from ..common.rhs import check_trans, solve_as_given
@@ -19,10 +20,6 @@ from .lifetime import Parts, watch
 from .refinement import Certified
 from .rows import Rows
 from .spread import Spread
-
-# Number of vectors that certify an inertia, and the largest accepted estimate (docs/internals/decisions/0028): as in
-# the core (certify/accuracy_policy.hpp), which may not be available.
-SAMPLES, CERTAIN = 8, 0.01
 
 
 class DistributedFactor:
@@ -289,11 +286,9 @@ class DistributedLDLFactor(DistributedSymmetricFactor):
         if self.dtype.kind == "c":
             raise TypeError("inertia: A is complex symmetric, not Hermitian, and its eigenvalues are not real")
         negative = self._solver.negative_pivots()
-        distance = self._certified.distance_of_factors(SAMPLES)
+        distance = self._certified.distance_of_factors(INERTIA_SAMPLES)
         self.inertia_doubt = ""
-        if not distance < CERTAIN:
-            self.inertia_doubt = (
-                f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e}, not {CERTAIN} at most"
-            )
+        if not distance < CERTAIN_DISTANCE:
+            self.inertia_doubt = f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e}, not {CERTAIN_DISTANCE} at most"
             return None
         return Inertia(self._rows.n - negative, negative, 0)

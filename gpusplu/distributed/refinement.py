@@ -6,12 +6,9 @@ from math import isfinite, sqrt
 
 import numpy as np
 
+from ..common.accuracy import ACCEPTED, ENOUGH, MOST_STEPS
 from .solvers import Solver
 from .system import System
-
-# Backward errors in units of the precision: no refinement step below the first, other pivots above the second
-# (docs/internals/decisions/0003-certified-answers.md).
-ENOUGH, INACCURATE, MOST_STEPS = 8, 100, 3
 
 
 class Certified:
@@ -39,7 +36,7 @@ class Certified:
         system.b.setArray(b.conj() if conjugated else b)
         error = self._refined(op > 0)
         finite = isfinite(system.largest(system.b))
-        if finite and not error <= INACCURATE * system.eps and self._solver.harder():
+        if finite and not error <= ACCEPTED * system.eps and self._solver.harder():
             self.n_repivoted += 1
             self._solver.factor()
             error = self._refined(op > 0)

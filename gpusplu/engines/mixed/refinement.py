@@ -18,11 +18,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ... import _core
+from ...common import accuracy
 from .matrices import DoubleMatrix, largest_of_columns
 
 EPS = float(np.finfo(np.float64).eps)
-#: Normwise backward errors up to which nothing is refined, as in the core's accuracy policy, and those of rows.
-ENOUGH, ROWS_ENOUGH = 8 * EPS, 100 * EPS
+#: Backward errors up to which nothing is refined: of the norm, and of rows.
+ENOUGH, ROWS_ENOUGH = accuracy.ENOUGH * EPS, accuracy.ACCEPTED * EPS
 #: Largest effect of rows that stay above on a solution, in units of the effect of rounding errors of rows.
 HARMLESS = 1e3
 #: Relative to the largest unknown: smaller values count as zero, which they may be in single precision.

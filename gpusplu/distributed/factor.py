@@ -289,6 +289,9 @@ class DistributedLDLFactor(DistributedSymmetricFactor):
         distance = self._certified.distance_of_factors(INERTIA_SAMPLES)
         self.inertia_doubt = ""
         if not distance < CERTAIN_DISTANCE:
-            self.inertia_doubt = f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e}, not {CERTAIN_DISTANCE} at most"
+            self.inertia_doubt = (
+                f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e}, "
+                f"not {CERTAIN_DISTANCE} at most"
+            )
             return None
         return Inertia(self._rows.n - negative, negative, 0)

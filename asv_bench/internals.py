@@ -249,7 +249,7 @@ def engine_batch(A, definite, count, grain=None, rows=None):
     if rows:
         lanes.TEAM_ROWS, lanes.WIDE_ROWS, lanes.SINGLE_WARP_ROWS = rows
     problem, analysis = gs.analyze(A, cholesky=definite, engine="supernodal").parts()
-    return registry.named("supernodal").factor_batch(problem, analysis, count)
+    return registry.named("supernodal").batch(problem, analysis, count)
 
 
 def batch_kernels(batch, values, b, clock):

@@ -89,7 +89,7 @@ def which_engines(names: str | None, on_device: bool) -> list[str]:
     if on_device and missing:
         raise CommandError(f"--on-device: {missing}")
     if names is None:
-        return [name for name in registry.names() if not (missing and registry.named(name).on_device)]
+        return [name for name in registry.names() if not (missing and registry.named(name).capabilities.on_device)]
     if not set(names.split(",")) <= set(engine_names()):
         raise CommandError(f"--engine {names}: not among {','.join(engine_names())}")
     return names.split(",")
@@ -110,7 +110,7 @@ def compare(name: str, A: sp.csc_array, cholesky: bool, engines: list[str], argu
     with Progress(name, len(engines) + 1) as progress, refusing(name):
         for engine in engines:
             progress.show(engine)
-            on_device = arguments.on_device and (engine == AUTO or registry.named(engine).on_device)
+            on_device = arguments.on_device and (engine == AUTO or registry.named(engine).capabilities.on_device)
             found = failure(
                 lambda engine=engine, on_device=on_device: measure(  # type: ignore[misc]
                     A, engine, cholesky=cholesky, on_device=on_device, budget=arguments.budget

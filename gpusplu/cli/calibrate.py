@@ -59,7 +59,7 @@ def run(budget: float) -> int:
         found_first = first_use()
         device, costs = devices.open_device().name, costs_of()
         for case in FIRST_CASES:
-            observe(*case, True, 0.01, costs)
+            observe(case, True, 0.01, costs)
         found = collect("device", DEVICE_CASES, True, budget / 4, costs)
         merge(found, found_first)
         print(f"device: {device}")
@@ -75,21 +75,21 @@ def collect(
     found: dict[str, list[Observation]] = {}
     with Progress(title, len(cases)) as progress:
         for case in cases:
-            merge(found, observe(*case, on_device, budget, costs))
+            merge(found, observe(case, on_device, budget, costs))
             progress.advance(case[0])
     return found
 
 
-def observe(name: str, cholesky: bool, on_device: bool, budget: float, costs: Costs) -> Observations:
-    """Times of all engines of a device, or of the processor, on a matrix of the gallery."""
-    A = gallery.named(name)
+def observe(case: tuple[str, bool] | None, on_device: bool, budget: float, costs: Costs) -> Observations:
+    """Times of all engines of a device, or of the processor, on a matrix of the gallery; None: costs of a first use."""
+    A, cholesky = (None, False) if case is None else (gallery.named(case[0]), case[1])
 
     def measured(engine: str, arrays_on_device: bool) -> Measured | str:
         return failure(lambda: measure(A, engine, cholesky=cholesky, on_device=arrays_on_device, budget=budget))
 
     found: dict[str, list[Observation]] = {}
     for engine in registry.engines(on_device):
-        merge(found, engine.observe(name, cholesky, measured, costs, budget))
+        merge(found, engine.calibrate(case, measured, costs, budget))
     return found
 
 
@@ -101,8 +101,7 @@ def first_use() -> Observations:
     devices.open_device()
     took = perf_counter() - start
     found = {} if was_loaded else {"start.load": [Observation({"call": 1.0}, took)]}
-    for engine in registry.engines(True):
-        merge(found, engine.observe_first_use())
+    merge(found, observe(None, True, 0.0, costs_of()))
     return found
 
 

@@ -145,7 +145,7 @@ def self_tests() -> list[tuple[str, Callable[[], tuple[float, float]]]]:
         for engine in [name for name, state in engines() if state == "available"]
         for dtype in ("float32", "float64", "complex64", "complex128")
         for name in SELF_TESTS
-        if name.replace("splu", "lu") in registry.named(engine).kinds
+        if name.replace("splu", "lu") in registry.named(engine).capabilities.kinds
     ]
 
 

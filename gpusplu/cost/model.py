@@ -22,7 +22,7 @@ Costs = Mapping[str, Term]
 REFACTORIZATIONS = 5
 
 
-class Prediction(NamedTuple):
+class Estimate(NamedTuple):
     """Seconds of one engine; only `note` for an engine that cannot run.
 
     Attributes
@@ -37,6 +37,10 @@ class Prediction(NamedTuple):
     note : str
     first_use : float
         Share of one-time work, such as compiling kernels, that the first matrix on a machine is charged.
+    device_bytes : int
+        Device memory of a factor, about.
+    prefers_single : str
+        Why ``precision="auto"`` selects mixed precision; empty if it selects double.
     """
 
     engine: str
@@ -47,6 +51,8 @@ class Prediction(NamedTuple):
     moving: float = 0.0
     note: str = ""
     first_use: float = 0.0
+    device_bytes: int = 0
+    prefers_single: str = ""
 
     @property
     def step(self) -> float:
@@ -63,6 +69,6 @@ def seconds(term: Term, features: Mapping[str, float]) -> float:
     return sum(constant * features[name] for name, constant in term.items())
 
 
-def fastest(predictions: Iterable[Prediction], refactorizations: float) -> Prediction:
-    """The prediction with the least total, the first of equal ones. Raises ValueError if none can run."""
-    return min((p for p in predictions if not p.note), key=lambda p: p.total(refactorizations))
+def fastest(estimates: Iterable[Estimate], refactorizations: float) -> Estimate:
+    """The estimate with the least total, the first of equal ones. Raises ValueError if none can run."""
+    return min((p for p in estimates if not p.note), key=lambda p: p.total(refactorizations))

@@ -29,7 +29,7 @@ from ..common.listeners import caller, log_context
 from ..common.stats import show
 from ..cost.calibration import costs_of
 from ..cost.features import loading, moving
-from ..cost.model import Prediction
+from ..cost.model import Estimate
 from ..cuda import presence
 from ..cuda.background import background_work
 from ..engines import registry
@@ -175,12 +175,12 @@ class Use:
         """Seconds of all use so far, including transfers of vectors that are on a device."""
         return self.spent + self.steps * migration.detour(self.on_device)
 
-    def on(self, p: Prediction) -> float:
+    def on(self, p: Estimate) -> float:
         """Predicted seconds of the same use on the device, without analysis and first factorization."""
         done = self.made * p.factor + self.refactored * p.refactor + self.solved * p.solve
         return done + self.steps * p.moving
 
-    def _buy(self, migration: Migration, problem: Problem, best: Prediction) -> None:
+    def _buy(self, migration: Migration, problem: Problem, best: Estimate) -> None:
         """Make the factor on the device; the caller's next call goes there."""
         from ..cuda import devices
 

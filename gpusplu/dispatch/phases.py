@@ -11,7 +11,7 @@ from typing import Any
 from ..common.listeners import EACH, NOBODY, UNASKED, caller, log_enabled, tell
 from ..common.progress import shown_to
 from ..common.stats import duration, show
-from ..cost.model import Prediction
+from ..cost.model import Estimate
 from ..cost.scale import size
 from ..engines import registry
 from .report import entries_text, events_of, method_text, ordering_text, predictions_of, stored_text
@@ -61,7 +61,7 @@ def expectations(symbolic: Any) -> str:
     return "; " + ", ".join(f"{phase} {duration(getattr(prediction, phase))}" for phase in phases)
 
 
-def prediction_of(symbolic: Any) -> Prediction | None:
+def prediction_of(symbolic: Any) -> Estimate | None:
     """The prediction for the engine that runs, None without one."""
     return {p.engine: p for p in predictions_of(symbolic)}.get(symbolic.engine)
 

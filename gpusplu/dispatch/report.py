@@ -10,7 +10,7 @@ import numpy as np
 
 from ..common.stats import Explanation, column, duration, durations, show
 from ..common.traits import matrix_traits
-from ..cost.model import Prediction
+from ..cost.model import Estimate
 from ..cost.scale import DEVICE_BYTES, advice, needs_of, size
 from ..engines import registry
 
@@ -38,7 +38,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], reason: str = "") ->
         ("ordering", ordering_text(symbolic, stats["ordering"])),
         ("factor", f"{held}, {size(stats['bytes'])}"),
         *([("precision", precision_text(stats))] if "precision" in stats else []),
-        *registry.named(symbolic.engine).explain(stats),
+        *registry.named(symbolic.engine).describe(symbolic.parts()[1], stats),
         ("accuracy", accuracy),
         ("pivoting", "; ".join(events_of(stats)) or "nothing had to be mended"),
         ("seconds", durations(seconds)),
@@ -87,7 +87,7 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
         ("ordering", ordering_text(symbolic, symbolic.ordering)),
         ("predicted", fill),
         ("scale", scale_text(symbolic.choice.request, structure)),
-        *engine.explain(engine.facts(analysis)),
+        *engine.describe(analysis, {}),
         ("seconds", durations(symbolic.seconds)),
     ]
     return Explanation(rows, *predicted_table(symbolic))
@@ -153,13 +153,13 @@ def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:
     return f"predicted, with {many:,g} refactorizations and solves", [*map(list, zip(*columns, strict=True)), *notes]
 
 
-def predictions_of(symbolic: Any) -> tuple[Prediction, ...]:
+def predictions_of(symbolic: Any) -> tuple[Estimate, ...]:
     """Predictions that the engine was chosen by; for a named engine its own prediction, if there is one."""
-    predictions: tuple[Prediction, ...] = symbolic.choice.predictions
+    predictions: tuple[Estimate, ...] = symbolic.choice.predictions
     if predictions:
         return predictions
     problem, _ = symbolic.parts()
-    prediction = registry.named(symbolic.engine).predict(problem)
+    prediction = registry.named(symbolic.engine).estimate(problem)
     return () if prediction.note else (prediction,)
 
 

@@ -59,10 +59,10 @@ def read_request(
 
 def name_engine(engine: str, device: Any) -> Request:
     """Resolve the engine as far as possible without a matrix."""
-    if device == registry.DEFAULT or (engine != AUTO and not registry.named(engine).on_device):
+    if device == registry.DEFAULT or (engine != AUTO and not registry.named(engine).capabilities.on_device):
         if engine == AUTO:
             return BY_NAME
-        if registry.named(engine).on_device or device not in (None, registry.DEFAULT):
+        if registry.named(engine).capabilities.on_device or device not in (None, registry.DEFAULT):
             raise EngineUnavailableError(f"engine={engine!r} does not run on device={device!r}")
         return Request(engine, "asked for by name")
     if engine == AUTO and device is None:
@@ -71,7 +71,7 @@ def name_engine(engine: str, device: Any) -> Request:
 
     if several.is_several(device):
         opened = several.open_devices(device)
-        if len(opened) > 1 and engine != AUTO and not registry.named(engine).several:
+        if len(opened) > 1 and engine != AUTO and not registry.named(engine).capabilities.several:
             raise EngineUnavailableError(f"engine={engine!r} runs on one device; pass one of them, or another engine")
         indices = tuple(each.index for each in opened)
         return Request(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from .. import _core
 from ..cost.calibration import costs_of
 from ..cost.features import loading
-from ..cost.model import Prediction, fastest
+from ..cost.model import Estimate, fastest
 from ..cuda import presence
 from ..engines import registry
 from ..engines.interface import Analysis, Engine
@@ -31,14 +31,14 @@ class Choice(NamedTuple):
     reason : str
     request : Request
         The request, with the device that was found.
-    predictions : tuple of Prediction
+    predictions : tuple of Estimate
         Basis of the choice; empty where no prediction was needed.
     """
 
     engine: str
     reason: str
     request: Request
-    predictions: tuple[Prediction, ...] = ()
+    predictions: tuple[Estimate, ...] = ()
 
 
 def select(problem: Problem) -> tuple[Choice, Analysis]:
@@ -61,9 +61,9 @@ def select(problem: Problem) -> tuple[Choice, Analysis]:
 
 def resolve_precision(problem: Problem, engine: Engine) -> str:
     """Resolve ``precision="auto"`` for a device engine; returns why it is mixed, "" if it is not."""
-    if problem.options.precision != "auto" or not engine.on_device:
+    if problem.options.precision != "auto" or not engine.capabilities.on_device:
         return ""
-    reason = engine.prefers_single(problem)
+    reason = engine.estimate(problem).prefers_single
     problem.resolve_precision("mixed" if reason else "double")
     return f"precision='auto' is mixed, as {reason}" if reason else ""
 
@@ -84,7 +84,7 @@ def choose(problem: Problem) -> Choice:
         return choose_host(problem, hosts, request.reason)
     if problem.options.pivoting == "partial":
         return choose_host(problem, hosts, "partial pivoting, which no GPU engine has")
-    host_predictions: tuple[Prediction, ...] = () if is_likely(problem) else predicted(problem, hosts)
+    host_predictions: tuple[Estimate, ...] = () if is_likely(problem) else predicted(problem, hosts)
     seconds = fastest(host_predictions, request.uses).total(request.uses) if host_predictions else float("inf")
     would_not_pay = f"a GPU would not pay: {seconds:.2g} s are predicted on the CPU"
     if host_predictions and registry.is_not_imported() and seconds < loading(costs_of()):
@@ -117,15 +117,15 @@ def is_likely(problem: Problem) -> bool:
     return (often or in_space) and presence.is_loaded()
 
 
-def predicted(problem: Problem, engines: list[Engine]) -> tuple[Prediction, ...]:
+def predicted(problem: Problem, engines: list[Engine]) -> tuple[Estimate, ...]:
     """The predictions of `engines`. Engines with an analysis that others reuse predict first."""
-    if any(engine.on_device for engine in engines):
+    if any(engine.capabilities.on_device for engine in engines):
         problem.catch_up()
-    each = {engine.name: engine.predict(problem) for engine in reversed(engines)}
+    each = {engine.name: engine.estimate(problem) for engine in reversed(engines)}
     return tuple(each[engine.name] for engine in engines)
 
 
-def choose_host(problem: Problem, hosts: list[Engine], reason: str, known: tuple[Prediction, ...] = ()) -> Choice:
+def choose_host(problem: Problem, hosts: list[Engine], reason: str, known: tuple[Estimate, ...] = ()) -> Choice:
     """The best engine for the processor; `reason` is why no device is used."""
     reason = f"engine='auto' and {reason}"
     if len(hosts) == 1:
@@ -137,7 +137,7 @@ def choose_host(problem: Problem, hosts: list[Engine], reason: str, known: tuple
 
 def with_batches(engines: list[Engine]) -> list[Engine]:
     """Engines that factor many systems side by side; all if there are none."""
-    return [engine for engine in engines if engine.batches] or engines
+    return [engine for engine in engines if engine.capabilities.batches] or engines
 
 
 def choose_on_device(problem: Problem, engines: list[Engine]) -> Choice:
@@ -152,22 +152,22 @@ def choose_on_device(problem: Problem, engines: list[Engine]) -> Choice:
     return choice._replace(reason=f"{reason}; {choice.reason}")
 
 
-def decide(request: Request, predictions: tuple[Prediction, ...]) -> Choice:
+def decide(request: Request, predictions: tuple[Estimate, ...]) -> Choice:
     """Take the fastest; one on a device has to be faster than the processor by a margin."""
     many = request.uses
     best = fastest(predictions, many)
-    hosts = [p for p in predictions if not p.note and not registry.named(p.engine).on_device]
-    if hosts and registry.named(best.engine).on_device:
+    hosts = [p for p in predictions if not p.note and not registry.named(p.engine).capabilities.on_device]
+    if hosts and registry.named(best.engine).capabilities.on_device:
         host = fastest(hosts, many)
         best = host if MARGIN * host.total(many) < best.total(many) else best
-    if registry.named(best.engine).on_device and request.device is None:
+    if registry.named(best.engine).capabilities.on_device and request.device is None:
         from ..cuda import devices
 
         request = request._replace(device=devices.open_device().index)
     return Choice(best.engine, reason_for(best, predictions, many), request, predictions)
 
 
-def reason_for(best: Prediction, predictions: tuple[Prediction, ...], many: float) -> str:
+def reason_for(best: Estimate, predictions: tuple[Estimate, ...], many: float) -> str:
     """Text of the comparison."""
     second = [p for p in predictions if not p.note and p is not best]
     reason = f"predicted {best.total(many):.2g} s"

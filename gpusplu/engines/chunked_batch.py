@@ -26,7 +26,7 @@ def make_batch(engine: Engine, problem: Problem, analysis: Analysis, count: int)
     size = count
     while True:
         try:
-            batch = engine.factor_batch(problem, analysis, size)
+            batch = engine.batch(problem, analysis, size)
         except MemoryError:
             if size == 1:
                 raise

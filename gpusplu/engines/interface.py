@@ -1,9 +1,9 @@
 """What an engine is: the interface that the facade, the selection and the command line use.
 
 An engine is a folder of this package (or, for tests, any object) with a subclass of `Engine` that registry.py lists.
-The order of calls is unsupported, predict, analyze, factor; a named engine skips predict, and an engine that reports
+The order of calls is unsupported, estimate, analyze, factor; a named engine skips estimate, and an engine that reports
 the matrix as unsupported gets no further calls. An engine keeps what it computes for a matrix in the matrix's
-`Problem`, so that predict and analyze do nothing twice.
+`Problem`, so that estimate and analyze do nothing twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 import numpy as np
 
 from ..cost import table
-from ..cost.model import Costs, Prediction
+from ..cost.model import Costs, Estimate
 from ..cost.observation import Observations
 
 if TYPE_CHECKING:
@@ -251,13 +251,11 @@ class FactorsAndSolves(Protocol):
         """`refactor`, then `solve`."""
 
 
-class Engine(ABC):
-    """One method to factor and to solve.
+class Capabilities(NamedTuple):
+    """What an engine can do.
 
     Attributes
     ----------
-    name : str
-        For ``engine=``.
     kinds : tuple of str
         Of `KINDS`: the factorizations it makes.
     methods : tuple of str
@@ -265,26 +263,39 @@ class Engine(ABC):
     symbolic_phases : tuple of str
         Of `options.SYMBOLIC_PHASES`: where it can find the pattern of its factors.
     batches : bool
-        It factors many systems together (`factor_batch`).
+        It factors many systems together (`Engine.batch`).
     on_device : bool
         It runs on a CUDA device, and needs values and vectors there.
     several : bool
         Several devices of a host can share its work.
-    interfaces : bool
-        Its fronts can leave an interface (`partial_factor`).
+    schur : bool
+        Its fronts can leave a Schur complement (`Engine.schur`).
+    """
+
+    kinds: tuple[str, ...] = KINDS[:2]
+    methods: tuple[str, ...] = ("column", "front")
+    symbolic_phases: tuple[str, ...] = ("host",)
+    batches: bool = False
+    on_device: bool = False
+    several: bool = False
+    schur: bool = False
+
+
+class Engine(ABC):
+    """One method to factor and to solve.
+
+    Attributes
+    ----------
+    name : str
+        For ``engine=``.
+    capabilities : Capabilities
     costs : Costs
-        Shipped constants of the predictions of an engine that is not built in, by entry, names beginning with the
+        Shipped constants of the estimates of an engine that is not built in, by entry, names beginning with the
         engine's; those of the others are in cost/table.py.
     """
 
     name: ClassVar[str]
-    kinds: ClassVar[tuple[str, ...]] = KINDS[:2]
-    methods: ClassVar[tuple[str, ...]] = ("column", "front")
-    symbolic_phases: ClassVar[tuple[str, ...]] = ("host",)
-    batches: ClassVar[bool] = False
-    on_device: ClassVar[bool] = False
-    several: ClassVar[bool] = False
-    interfaces: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities()
     costs: ClassVar[Costs] = {}
 
     def __init_subclass__(cls) -> None:
@@ -292,11 +303,11 @@ class Engine(ABC):
 
     def unsupported(self, problem: Problem) -> str:
         """Why this engine cannot take the matrix, as the text of an error; empty if it can."""
-        if problem.kind not in self.kinds:
+        if problem.kind not in self.capabilities.kinds:
             return f"engine={self.name!r} has no {problem.kind} factorization"
-        if problem.options.symbolic not in self.symbolic_phases:
+        if problem.options.symbolic not in self.capabilities.symbolic_phases:
             return f"engine={self.name!r} has no symbolic phase on the {problem.options.symbolic}"
-        if problem.request.devices and not self.several:
+        if problem.request.devices and not self.capabilities.several:
             return f"engine={self.name!r} does not share its work among devices; pass one"
         return ""
 
@@ -305,8 +316,8 @@ class Engine(ABC):
         return 0.0
 
     @abstractmethod
-    def predict(self, problem: Problem) -> Prediction:
-        """Seconds by phase; only a note if this engine cannot run."""
+    def estimate(self, problem: Problem) -> Estimate:
+        """Seconds by phase, memory, and whether single precision pays; a note if this engine cannot run."""
 
     @abstractmethod
     def analyze(self, problem: Problem) -> Analysis:
@@ -314,15 +325,7 @@ class Engine(ABC):
 
     @abstractmethod
     def adopt(self, problem: Problem, analysis: Analysis) -> None:
-        """Make `predict` and `analyze` use an analysis that was made before."""
-
-    def bytes_needed(self, problem: Problem) -> int:
-        """Device memory of a factor, about [bytes]."""
-        return 0
-
-    def prefers_single(self, problem: Problem) -> str:
-        """Why ``precision="auto"`` selects mixed precision here; empty if it selects double."""
-        return ""
+        """Make `estimate` and `analyze` use an analysis that was made before."""
 
     @abstractmethod
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> EngineFactor:
@@ -361,7 +364,7 @@ class Engine(ABC):
         """
         return None
 
-    def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
+    def batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
         """A batch with capacity for `count` systems of the problem's pattern and dtype; None if each needs its own
         factor.
 
@@ -371,7 +374,7 @@ class Engine(ABC):
         """
         return None
 
-    def partial_factor(
+    def schur(
         self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, memo: Memo
     ) -> LeavesInterface | Any:
         """Object that factors the problem's matrix as the interior of a larger one, which has the analysis `whole`
@@ -379,21 +382,17 @@ class Engine(ABC):
         none. All factors by `whole` share `memo`."""
         return None
 
-    def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Lines that explain() shows of this engine: title and text. `facts`: of a factor or a plan."""
+    def describe(self, analysis: Analysis, stats: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Titles and texts of lines that explain() shows of this engine. `stats`: of a factor; empty without one."""
         return []
 
-    def facts(self, analysis: Analysis) -> dict[str, Any]:
-        """Facts for `explain` before anything is factored."""
-        return {}
-
-    def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
-        """Measure a matrix of the gallery for the calibration.
+    def calibrate(self, case: tuple[str, bool] | None, measure: Measure, costs: Costs, budget: float) -> Observations:
+        """Measure what the constants of the estimates are fitted to.
 
         Parameters
         ----------
-        name : str
-        cholesky : bool
+        case : tuple of (str, bool)
+            Name of a matrix of the gallery, and whether it is factored by Cholesky. None: costs of a first use.
         measure : callable
             ``measure(engine, on_device)``: seconds by phase of the matrix from Python.
         costs : Costs
@@ -401,8 +400,4 @@ class Engine(ABC):
         budget : float
             How long each phase is repeated [s].
         """
-        return {}
-
-    def observe_first_use(self) -> Observations:
-        """Measure costs that need no matrix."""
         return {}

@@ -42,12 +42,14 @@ def named(name: str) -> Engine:
 
 def engines(on_device: bool) -> list[Engine]:
     """Those that run on a device, or those that run on the processor."""
-    return [engine for engine in map(named, names() if on_device else hosts()) if engine.on_device == on_device]
+    return [
+        engine for engine in map(named, names() if on_device else hosts()) if engine.capabilities.on_device == on_device
+    ]
 
 
 def is_not_imported() -> bool:
     """Whether no engine of a device has been imported or added: importing all takes tens of milliseconds."""
-    return all(engine is None or not engine.on_device for engine in _engines.values())
+    return all(engine is None or not engine.capabilities.on_device for engine in _engines.values())
 
 
 def hosts() -> tuple[str, ...]:
@@ -57,8 +59,8 @@ def hosts() -> tuple[str, ...]:
 
 def names_for(kind: str) -> list[str]:
     """Of engines that make this kind of factorization, those on devices first."""
-    fitting = [engine for engine in map(named, names()) if kind in engine.kinds]
-    return [engine.name for engine in sorted(fitting, key=lambda engine: not engine.on_device)]
+    fitting = [engine for engine in map(named, names()) if kind in engine.capabilities.kinds]
+    return [engine.name for engine in sorted(fitting, key=lambda engine: not engine.capabilities.on_device)]
 
 
 def register(engine: Engine) -> None:
@@ -79,7 +81,9 @@ def unregister(name: str) -> None:
 def _count_hosts() -> None:
     global _hosts
     _hosts = tuple(
-        name for name, engine in _engines.items() if name in ON_PROCESSOR or (engine and not engine.on_device)
+        name
+        for name, engine in _engines.items()
+        if name in ON_PROCESSOR or (engine and not engine.capabilities.on_device)
     )
 
 

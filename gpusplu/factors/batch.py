@@ -63,7 +63,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         )
         self._problem = self._problem.of_dtype(self._dtype)
         engine = registry.named(symbolic.engine)
-        self._on_device = engine.on_device
+        self._on_device = engine.capabilities.on_device
         systems: Any = make_batch(engine, self._problem, self._analysis, count)
         self._systems, self._deferred = systems, systems if isinstance(systems, AcceptsDeferred) else None
         self._fused = systems if isinstance(systems, FactorsAndSolves) else None

@@ -20,7 +20,7 @@ from ..common.options import Options
 from ..common.rhs import UNITS_PER_SOLVE
 from ..common.traits import structure_of
 from ..cost.calibration import costs_of, for_core
-from ..cost.model import Prediction
+from ..cost.model import Estimate
 from ..cost.processor import predict
 from ..engines.processor import cpu_factor
 from ..typing import InversePattern
@@ -199,7 +199,7 @@ def inverse_entries(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> nda
     return entries
 
 
-def seconds(factor: PartsOfInverse) -> Prediction:
+def seconds(factor: PartsOfInverse) -> Estimate:
     """Predicted seconds of the processor's factor."""
     structure = structure_of(factor._core.symbolic, factor._pattern.nnz, factor.dtype.itemsize)
     return predict(structure, costs_of())

@@ -340,7 +340,7 @@ class SchurSymbolic(Generic[FactorT]):
         problem, analysis = self.interior.parts()
         core = analysis.core
         name, by_columns = self.interior.engine, core.method == "column"
-        if not (registry.named(name).interfaces and core.structural_rank == core.n and self.indices.size):
+        if not (registry.named(name).capabilities.schur and core.structural_rank == core.n and self.indices.size):
             return None
         if by_columns and (problem.options.pivoting == "partial" or core.ordering == "natural"):
             return None
@@ -385,7 +385,7 @@ class SchurSymbolic(Generic[FactorT]):
         if self.whole is None:
             return None
         problem, engine = self.interior.parts()[0], registry.named(self.interior.engine)
-        return engine.partial_factor(problem, self.whole, self._pattern, dtype, self._memo)
+        return engine.schur(problem, self.whole, self._pattern, dtype, self._memo)
 
     @cached_property
     def entries(self) -> np.ndarray:

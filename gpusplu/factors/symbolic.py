@@ -222,7 +222,11 @@ def restore_symbolic(
     require(flags, "whether the matrix is Hermitian is not told")
     one_of("engine", choice.engine, registry.names())
     engine, method = registry.named(choice.engine), core.method
-    fits = kind in engine.kinds and method in engine.methods and not (by_ldlt and engine.on_device)
+    fits = (
+        kind in engine.capabilities.kinds
+        and method in engine.capabilities.methods
+        and not (by_ldlt and engine.capabilities.on_device)
+    )
     require(fits or core.structural_rank < core.n, "the engine is not one for this analysis")
     require(isinstance(choice.request, Request), "a part is something else")
     require(isinstance(choice.request.refactorizations, (int, float)), "the expected refactorizations are no number")
@@ -235,7 +239,7 @@ def restore_symbolic(
 
 def available_choice(choice: Choice) -> Choice:
     """The choice, or the CPU engine if its device is unavailable."""
-    if not registry.named(choice.engine).on_device:
+    if not registry.named(choice.engine).capabilities.on_device:
         return choice
     from ..cuda import devices, several
 

@@ -231,4 +231,4 @@ def draw_roofline(here: Machine, phases: list[Point], ax: Any = None) -> Any:
 
 def engine_roof(factor: Any) -> Machine:
     """`machine` of the engine that a factor runs on, for its dtype."""
-    return machine(registry.named(factor.engine).on_device, factor.dtype)
+    return machine(registry.named(factor.engine).capabilities.on_device, factor.dtype)

@@ -17,9 +17,10 @@ from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matri
 class OneByOne(CpuEngine):
     """The CPU engine without batches."""
 
-    name, batches = "one_by_one", False
+    name = "one_by_one"
+    capabilities = CpuEngine.capabilities._replace(batches=False)
 
-    def factor_batch(self, problem, analysis, count):
+    def batch(self, problem, analysis, count):
         return None
 
 

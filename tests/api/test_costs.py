@@ -14,7 +14,7 @@ from gpusplu.common.matrix import canonicalize, read_matrix
 from gpusplu.common.traits import Structure, matrix_traits, structure_of
 from gpusplu.cost import calibration, features, model, table
 from gpusplu.cost.calibration import fit
-from gpusplu.cost.model import Prediction
+from gpusplu.cost.model import Estimate
 from gpusplu.cost.observation import Observation
 from gpusplu.cost.processor import predict
 from gpusplu.cost.processor import predict as predict_cpu
@@ -108,9 +108,9 @@ def test_a_hop_a_level():
 
 
 def test_the_fastest_depends_on_how_often():
-    quick = Prediction("cpu", 0.0, 1e-3, 1e-3, 1e-4)
-    thorough = Prediction("supernodal", 1.0, 1e-3, 1e-4, 1e-5)
-    missing = Prediction("glu", note="there is none")
+    quick = Estimate("cpu", 0.0, 1e-3, 1e-3, 1e-4)
+    thorough = Estimate("supernodal", 1.0, 1e-3, 1e-4, 1e-5)
+    missing = Estimate("glu", note="there is none")
     assert model.fastest([thorough, quick, missing], 5).engine == "cpu"
     assert model.fastest([thorough, quick, missing], 10000).engine == "supernodal"
     with pytest.raises(ValueError, match="empty"):

@@ -123,9 +123,10 @@ def test_batches_one_by_one():
     A, one = spd_matrix(dtype="D"), np.eye(50)[3]
 
     class OneByOne(CpuEngine):
-        name, batches = "one_by_one", False
+        name = "one_by_one"
+        capabilities = CpuEngine.capabilities._replace(batches=False)
 
-        def factor_batch(self, problem, analysis, count):
+        def batch(self, problem, analysis, count):
             return None
 
     values = np.stack([A.data, spoilt(A, "below"), spoilt(A, "imaginary diagonal"), nearly(A, 900), nearly(A, 1100)])

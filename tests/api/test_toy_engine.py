@@ -11,7 +11,7 @@ from scipy.linalg.lapack import get_lapack_funcs
 import gpusplu as gs
 from gpusplu import cli, gallery
 from gpusplu.common.timing import backward_error
-from gpusplu.cost.model import Prediction
+from gpusplu.cost.model import Estimate
 from gpusplu.cuda import devices, presence
 from gpusplu.engines import registry
 from gpusplu.engines.interface import Analysis, Engine
@@ -47,10 +47,11 @@ class ToyFactor:  # without L, U, permutations, determinants and condition numbe
 
 
 class ToyEngine(Engine):
-    name, kinds = "toy", ("lu",)
+    name = "toy"
+    capabilities = Capabilities(kinds=("lu",))
 
-    def predict(self, problem):
-        return Prediction("toy", factor=1e-9, refactor=1e-9, solve=1e-9)
+    def estimate(self, problem):
+        return Estimate("toy", factor=1e-9, refactor=1e-9, solve=1e-9)
 
     def analyze(self, problem):
         return problem.memo("toy", lambda: Analysis(problem.for_processor()))
@@ -86,13 +87,14 @@ class Predicting(ToyEngine):
     """An engine whose seconds are given."""
 
     def __init__(self, name, on_device=False, **seconds):
-        self.name, self.on_device, self.seconds = name, on_device, seconds
+        self.name, self.seconds = name, seconds
+        self.capabilities = ToyEngine.capabilities._replace(on_device=on_device)
 
     def lower_bound(self, problem):
         return 0.0
 
-    def predict(self, problem):
-        return Prediction(self.name, **self.seconds)
+    def estimate(self, problem):
+        return Estimate(self.name, **self.seconds)
 
 
 @pytest.fixture

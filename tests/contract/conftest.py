@@ -7,7 +7,7 @@ import pytest
 
 import gpusplu
 from contract.cases import Case
-from gpusplu.cost.model import Prediction
+from gpusplu.cost.model import Estimate
 from gpusplu.cuda import devices, presence
 from gpusplu.cuda.process import use_cuda
 from gpusplu.dispatch import migration as moving
@@ -57,7 +57,7 @@ def fast_device(device, monkeypatch):
 
     def predicted(problem, engines):
         return tuple(
-            Prediction(e.name, note="" if e.name == "supernodal" else "not here", refactor=0.0, factor=0.0)
+            Estimate(e.name, note="" if e.name == "supernodal" else "not here", refactor=0.0, factor=0.0)
             for e in engines
         )
 

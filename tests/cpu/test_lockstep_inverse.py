@@ -62,8 +62,8 @@ def test_entries_of_the_inverse_that_the_common_pivots_spoil():
     class Spoilt(DenseBatches):
         name = "spoilt"
 
-        def factor_batch(self, problem, analysis, count):
-            batch = super().factor_batch(problem, analysis, count)
+        def batch(self, problem, analysis, count):
+            batch = super().batch(problem, analysis, count)
             found = batch.inverse_on_pattern
             batch.inverse_on_pattern = lambda: (2 * found()[0], np.array([0, 1e-3, 0]))
             return batch

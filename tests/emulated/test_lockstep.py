@@ -122,7 +122,7 @@ def test_memory(device):
     limited = gs.analyze(A, engine="supernodal", device_memory=batch.nbytes - 1).parts()
     before = device.most_used
     with pytest.raises(gs.DeviceMemoryError):
-        registry.named("supernodal").factor_batch(*limited, 70)
+        registry.named("supernodal").batch(*limited, 70)
     assert device.used < used + batch.nbytes // 2 and device.most_used == before
 
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_done_in_lockstep(device, monkeypatch):
     singular = sp.csc_array(np.array([[1.0, 0.0], [1.0, 0.0]]))
     assert make_batch(singular, 3) is None
     trusted = gs.splu(LU["poisson"]("d"), engine="supernodal", diag_pivot_thresh=0.01).symbolic.parts()
-    assert registry.named("supernodal").factor_batch(*trusted, 3) is None
+    assert registry.named("supernodal").batch(*trusted, 3) is None
 
     def too_large(*arguments, **options):
         raise ValueError("a front has too many rows for lockstep")

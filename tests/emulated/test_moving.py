@@ -14,7 +14,7 @@ import gpusplu as gs
 from faults.forking import child
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from gpusplu.cost.model import Prediction
+from gpusplu.cost.model import Estimate
 from gpusplu.cuda import presence
 from gpusplu.dispatch import background as ahead
 from gpusplu.dispatch import migration as moving
@@ -39,7 +39,7 @@ def promised(monkeypatch):
 
     def predicted(problem, engines):
         steps = {"refactor": promises["step"], "factor": promises["first"]}
-        return tuple(Prediction(e.name, note="" if e.name == "supernodal" else "not here", **steps) for e in engines)
+        return tuple(Estimate(e.name, note="" if e.name == "supernodal" else "not here", **steps) for e in engines)
 
     monkeypatch.setattr(presence, "no_driver", lambda: "")
     monkeypatch.setattr(presence, "no_device", lambda: "")

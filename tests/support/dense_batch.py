@@ -85,9 +85,9 @@ class DenseBatch:
 class DenseBatches(CpuEngine):
     """The CPU engine with such batches, of `most` systems if that is given."""
 
-    name, batches, most = "dense_batches", True, None
+    name, most = "dense_batches", None
 
-    def factor_batch(self, problem, analysis, count):
+    def batch(self, problem, analysis, count):
         if self.most is not None and count > self.most:
             raise MemoryError(f"no room for {count} systems")
         assert analysis.core.n == problem.n and isinstance(problem.pattern.core, _core.Canonical)

@@ -45,7 +45,7 @@ KINDS = pytest.mark.parametrize(
 def make_batch(A, count, definite=False):
     """The supernodal engine's batch for `count` systems."""
     problem, analysis = gs.analyze(A, cholesky=definite, engine="supernodal").parts()
-    return registry.named("supernodal").factor_batch(problem, analysis, count)
+    return registry.named("supernodal").batch(problem, analysis, count)
 
 
 def systems(A, count, seed=0):

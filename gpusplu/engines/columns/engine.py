@@ -16,12 +16,12 @@ import numpy as np
 
 from ...common.traits import Structure
 from ...cost.calibration import costs_of
-from ...cost.model import Costs, Prediction, fastest
+from ...cost.model import Costs, Estimate
 from ...cost.observation import Observations
 from .. import registry
 from ..device.engine import DeviceEngine
 from ..device.part import COMMON
-from ..interface import Analysis, Measure
+from ..interface import Analysis, Capabilities, Measure
 from ..problem import Problem
 from ..processor import cpu_factor
 from .plan import ColumnPlan, LuPattern, make_column_plan
@@ -50,8 +50,7 @@ class ColumnEngine(DeviceEngine):
         constants: names in the statistics of a factor.
     """
 
-    kinds = ("lu",)
-    methods = ("column",)
+    capabilities = Capabilities(("lu",), ("column",), on_device=True)
     modelled: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **options: Any):
@@ -68,32 +67,24 @@ class ColumnEngine(DeviceEngine):
         cores = problem.for_columns()
         if len(cores) == 1:
             return Analysis(cores[0])
-        predictions = self._predicted(problem, [problem.structure(core) for core in cores])
-        steps = [prediction.step for prediction in predictions]
+        steps = [one.step for one in self._estimates(problem, [problem.structure(core) for core in cores])]
         compared = tuple((core.ordering, step) for core, step in zip(cores, steps, strict=True))
         return Analysis(cores[steps.index(min(steps))], compared=compared)
 
     def adopt(self, problem: Problem, analysis: Analysis) -> None:
         problem.memo.put("for_columns", [analysis.core])
 
-    def predict(self, problem: Problem) -> Prediction:
-        """Predict from the columns' own ordering if it exists, else from the best of those for fronts."""
-        best = fastest(self._predicted(problem, self._structures(problem)), problem.request.uses)
-        return self.within(problem, self.device(problem), best)
+    def estimate(self, problem: Problem) -> Estimate:
+        """Estimate from the columns' own ordering if it exists, else from the best of those for fronts."""
+        own = problem.memo.get("for_columns")
+        structures = problem.structures() if own is None else [problem.structure(self.analyze(problem).core)]
+        pairs = zip(self._estimates(problem, structures), structures, strict=True)
+        best, structure = min(pairs, key=lambda pair: pair[0].total(problem.request.uses))
+        return self.within(problem, self.device(problem), column_bytes(structure), best)
 
-    def _predicted(self, problem: Problem, structures: list[Structure]) -> list[Prediction]:
+    def _estimates(self, problem: Problem, structures: list[Structure]) -> list[Estimate]:
         costs, on_device = costs_of(self.device(problem).name), problem.request.on_device
         return [predict(self.name, one, costs, on_device) for one in structures]
-
-    def _structures(self, problem: Problem) -> list[Structure]:
-        own = problem.memo.get("for_columns")
-        return [problem.structure(self.analyze(problem).core)] if own is not None else problem.structures()
-
-    def bytes_needed(self, problem: Problem) -> int:
-        """For the ordering with the best prediction."""
-        costs, many = costs_of(), problem.request.uses
-        best = min(self._structures(problem), key=lambda one: predict(self.name, one, costs).total(many))
-        return column_bytes(best)
 
     def factor_on_device(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         from ..device.factor import DeviceFactor
@@ -134,7 +125,7 @@ class ColumnEngine(DeviceEngine):
     def program_type(self) -> type[ColumnProgram]:
         """The engine's own program class, imported when needed."""
 
-    def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
+    def calibrate(self, case: tuple[str, bool] | None, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_columns
 
-        return {} if cholesky else observe_columns(self.name, measure, costs, self.modelled)
+        return {} if case is None or case[1] else observe_columns(self.name, measure, costs, self.modelled)

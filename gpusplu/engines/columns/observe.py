@@ -18,7 +18,7 @@ def observe_columns(engine: str, measure: Measure, costs: Costs, parts: Mapping[
     ----------
     engine : str
     measure : callable
-        See `Engine.observe`.
+        See `Engine.calibrate`.
     costs : Costs
         Of the processor.
     parts : mapping

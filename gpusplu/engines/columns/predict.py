@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from ...common.traits import Structure
 from ...cost.features import factor_features, moving, start_features
-from ...cost.model import Costs, Prediction, seconds
+from ...cost.model import Costs, Estimate, seconds
 from ...cost.processor import pivoting_seconds
 from .plan import MOST_MAPPED
 
 
-def predict(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Prediction:
+def predict(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Estimate:
     """For a column engine: in the first factorization the CPU engine chooses pivots, and a plan is made from them."""
     features = factor_features(structure)
     refactor, solve, plan = (seconds(costs[f"{engine}.{phase}"], features) for phase in ("refactor", "solve", "plan"))
     first = pivoting_seconds(structure, costs) + plan + refactor
     first += seconds(costs["start.factor"], start_features(structure))
-    return Prediction(
+    return Estimate(
         engine,
         seconds(costs["columns.analyze"], features),
         first,

@@ -28,8 +28,8 @@ INDEX_ARRAYS = {"csc": ("indptr", "indices"), "csr": ("indptr", "indices"), "coo
 class CpuEngine(Engine):
     """Column LU with threshold partial pivoting, or fronts, as the analysis decides; the other kinds by fronts."""
 
-    name, batches, interfaces = "cpu", True, True
-    kinds = KINDS
+    name = "cpu"
+    capabilities = Capabilities(KINDS, batches=True, schur=True)
 
     def analyze(self, problem: Problem) -> Analysis:
         return Analysis(problem.for_processor())
@@ -37,8 +37,8 @@ class CpuEngine(Engine):
     def adopt(self, problem: Problem, analysis: Analysis) -> None:
         problem.memo.put("for_processor", analysis.core)
 
-    def predict(self, problem: Problem) -> Prediction:
-        """Predict from the analysis for the processor; if only other analyses exist, estimate from them."""
+    def estimate(self, problem: Problem) -> Estimate:
+        """Estimate from the analysis for the processor; if only other analyses exist, estimate from them."""
         request = problem.request
         if problem.memo.get("for_processor") is None and problem.memo.get("for_fronts") is not None:
             methods = {"lu": ("column", "front"), "cholesky": ("front",), "ldlt": ("ldlt",)}[problem.kind]
@@ -77,10 +77,10 @@ class CpuEngine(Engine):
         problem.seconds = {"canonicalize": canonicalized, "analyze": analyzed}
         return Made(problem, Analysis(symbolic), factor, known, dropped)
 
-    def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
+    def batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
         return cpu_batch(problem, analysis, count)
 
-    def partial_factor(self, problem: Problem, whole: Any, pattern: matrix.Pattern, dtype: np.dtype, memo: Memo) -> Any:
+    def schur(self, problem: Problem, whole: Any, pattern: matrix.Pattern, dtype: np.dtype, memo: Memo) -> Any:
         options = problem.options
         how: dict[str, Any] = {"pivoting": options.pivoting, "refine": options.refine, "hermitian": options.hermitian}
         return _core.partial_factor(whole, pattern.core, np.empty(0, dtype), **how)
@@ -88,7 +88,7 @@ class CpuEngine(Engine):
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_methods
 
-        return observe_methods(name, cholesky, budget)
+        return {} if case is None else observe_methods(*case, budget)
 
 
 ENGINE = CpuEngine()

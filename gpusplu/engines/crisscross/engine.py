@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...common.stats import show
 from ..columns.engine import COLUMN_FILES, ColumnEngine
+from ..interface import Analysis
 
 if TYPE_CHECKING:
     from ..columns.program import ColumnProgram
@@ -24,13 +25,13 @@ class CrisscrossEngine(ColumnEngine):
 
         return CrisscrossProgram
 
-    def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def describe(self, analysis: Analysis, stats: Mapping[str, Any]) -> list[tuple[str, str]]:
         """The division of the columns, and the predictions for both parts."""
-        if "division" not in facts:
+        if "division" not in stats:
             return []
-        parts = (f"{facts[f'predicted_{part}_seconds'] * 1e6:.0f} us {part}" for part in ("sparse", "dense"))
-        trailing = facts["n"] - facts["division"]
-        columns = f"{show(facts['division'])} sparse columns, a dense trailing block of {show(trailing)}"
+        parts = (f"{stats[f'predicted_{part}_seconds'] * 1e6:.0f} us {part}" for part in ("sparse", "dense"))
+        trailing = stats["n"] - stats["division"]
+        columns = f"{show(stats['division'])} sparse columns, a dense trailing block of {show(trailing)}"
         return [("division", f"{columns}; predicted {' and '.join(parts)}")]
 
 

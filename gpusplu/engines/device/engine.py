@@ -9,7 +9,7 @@ import numpy as np
 
 from ...cost.calibration import costs_of
 from ...cost.features import factor_features, loading, start_features
-from ...cost.model import Prediction, seconds
+from ...cost.model import Estimate, seconds
 from ...cuda import devices, several
 from ...cuda.nvrtc import kernel_kind
 from ...cuda.presence import is_loaded
@@ -32,7 +32,6 @@ class DeviceEngine(Engine):
         Kernel files without which nothing runs.
     """
 
-    on_device = True
     files: ClassVar[tuple[str, ...]]
 
     def device(self, problem: Problem) -> Any:
@@ -59,21 +58,17 @@ class DeviceEngine(Engine):
             return 0.0
         return COMPILE_SHARE * seconds(costs_of()["start.compile"], {"call": 1.0})
 
-    def within(self, problem: Problem, device: Any, prediction: Prediction) -> Prediction:
-        """The prediction with the cost of a first use, or a note that there is too little memory."""
+    def within(self, problem: Problem, device: Any, needed: int, estimate: Estimate) -> Estimate:
+        """The estimate with the cost of a first use, or a note that there is less memory than the bytes `needed`."""
         free = devices.usable_bytes(device, problem.request.device_memory)
-        needed = self.bytes_needed(problem)
-        if needed > free:
-            return Prediction(self.name, note=f"{needed:,} bytes of device memory are needed, {free:,} may be used")
-        return prediction._replace(first_use=self.first_use(device, problem))
-
-    def prefers_single(self, problem: Problem) -> str:
-        device, allowed = self.device(problem), problem.request.device_memory
+        single = "memory of the device is short" if needed > free else ""
         if device.double_ratio >= SLOW_DOUBLE:
-            return f"single precision is {device.double_ratio} times as fast on this device"
-        if self.bytes_needed(problem) > devices.usable_bytes(device, allowed):
-            return "memory of the device is short"
-        return ""
+            single = f"single precision is {device.double_ratio} times as fast on this device"
+        if needed > free:
+            note = f"{needed:,} bytes of device memory are needed, {free:,} may be used"
+            return Estimate(self.name, note=note, device_bytes=needed, prefers_single=single)
+        first_use = self.first_use(device, problem)
+        return estimate._replace(first_use=first_use, device_bytes=needed, prefers_single=single)
 
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         """Factor on the device; the CPU engine takes structurally singular matrices, and raises the error."""

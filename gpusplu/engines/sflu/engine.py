@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..columns.engine import COLUMN_FILES, ColumnEngine
+from ..interface import Analysis
 from ..problem import Problem
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class SfluEngine(ColumnEngine):
 
     name = "sflu"
     files = (*COLUMN_FILES, "columns/sflu.cu")
-    symbolic_phases = ("host", "device")
+    capabilities = ColumnEngine.capabilities._replace(symbolic_phases=("host", "device"))
 
     def unsupported(self, problem: Problem) -> str:
         reason = super().unsupported(problem)
@@ -42,8 +43,8 @@ class SfluEngine(ColumnEngine):
 
         return SfluProgram
 
-    def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-        return [("symbolic", "L + U were found on the device")] if facts.get("symbolic") == "device" else []
+    def describe(self, analysis: Analysis, stats: Mapping[str, Any]) -> list[tuple[str, str]]:
+        return [("symbolic", "L + U were found on the device")] if stats.get("symbolic") == "device" else []
 
 
 ENGINE = SfluEngine()

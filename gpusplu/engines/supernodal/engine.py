@@ -12,13 +12,13 @@ from ...common.matrix import Pattern
 from ...common.memo import Memo
 from ...common.stats import show
 from ...cost.calibration import costs_of
-from ...cost.model import Costs, Prediction
+from ...cost.model import Costs, Estimate
 from ...cost.observation import Observations
 from ...cuda import devices, several
 from ...errors import ON_HOST
 from ..device.engine import DeviceEngine
 from ..device.part import COMMON
-from ..interface import KINDS, Analysis, Measure
+from ..interface import KINDS, Analysis, Capabilities, Measure
 from ..problem import Problem
 from .predict import predict
 
@@ -27,9 +27,7 @@ class SupernodalEngine(DeviceEngine):
     """Fronts on a GPU: LU and LDL^T with pivoting inside fronts, and Cholesky."""
 
     name = "supernodal"
-    kinds = KINDS
-    methods = ("front",)
-    batches = several = interfaces = True
+    capabilities = Capabilities(KINDS, ("front",), batches=True, on_device=True, several=True, schur=True)
     files = (*COMMON, "fronts/block_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
 
     def unsupported(self, problem: Problem) -> str:
@@ -67,25 +65,23 @@ class SupernodalEngine(DeviceEngine):
     def adopt(self, problem: Problem, analysis: Analysis) -> None:
         problem.memo.put(self._key(problem), analysis)
 
-    def predict(self, problem: Problem) -> Prediction:
+    def estimate(self, problem: Problem) -> Estimate:
         device, analysis = self.device(problem), self.analyze(problem)
-        if analysis.plan is None:
-            return Prediction(self.name, note="A is structurally singular")
+        plan = analysis.plan
+        if plan is None:
+            return Estimate(self.name, note="A is structurally singular")
         structure, on_device = problem.structure(analysis.core), problem.request.on_device
-        return self.within(problem, device, predict(structure, analysis.plan, costs_of(device.name), on_device))
+        seconds = predict(structure, plan, costs_of(device.name), on_device)
+        found = self.within(problem, device, self.bytes_needed(problem, plan), seconds)
+        return found._replace(prefers_single="memory of the device is short") if plan.streamed else found
 
-    def prefers_single(self, problem: Problem) -> str:
-        plan = self.analyze(problem).plan
-        if plan is not None and plan.streamed:
-            return "memory of the device is short"
-        return super().prefers_single(problem) if plan is not None else ""
-
-    def bytes_needed(self, problem: Problem) -> int:
+    def bytes_needed(self, problem: Problem, plan: Any) -> int:
+        """Device memory of a factor, about [bytes]."""
         from .memory import missing_bytes
 
-        plan, allowed = self.analyze(problem).plan, problem.request.device_memory
+        allowed = problem.request.device_memory
         free = devices.usable_bytes(self.device(problem), allowed)
-        if plan is not None and plan.devices > 1:
+        if plan.devices > 1:
             from .shared_memory import needed_of_each
 
             pairs = zip(needed_of_each(plan, problem.pattern), self.devices(problem), strict=True)
@@ -130,7 +126,7 @@ class SupernodalEngine(DeviceEngine):
         program.prepare()
         return program
 
-    def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> Any:
+    def batch(self, problem: Problem, analysis: Analysis, count: int) -> Any:
         from .batch import make_batch
 
         if not problem.request.devices:
@@ -144,7 +140,7 @@ class SupernodalEngine(DeviceEngine):
         made = [batch for batch in batches if batch is not None]
         return DistributedBatch(made, [device for device, _ in parts]) if len(made) == len(parts) else None
 
-    def partial_factor(self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, memo: Memo) -> Any:
+    def schur(self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, memo: Memo) -> Any:
         if problem.request.devices:
             return None
         from .complement import DeviceComplement, make_program
@@ -154,16 +150,9 @@ class SupernodalEngine(DeviceEngine):
         program = memo(("supernodal.complement", dtype), lambda: make_program(*known))
         return DeviceComplement(program, options, allowed)
 
-    def facts(self, analysis: Analysis) -> dict[str, Any]:
-        plan = analysis.plan
-        if plan is None:
-            return {}
-        if plan.devices > 1:
-            return dict(plan.facts)
-        return {"n_windows": plan.streamed, "host_bytes": plan.host_size * np.dtype(plan.scalar).itemsize}
-
-    def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def describe(self, analysis: Analysis, stats: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Lines about several devices, and about a factor that does not fit into one device's memory."""
+        facts = stats or facts_of(analysis.plan)
         if facts.get("shares"):
             return [("devices", devices_text(facts))]
         if not facts.get("n_windows"):
@@ -171,15 +160,19 @@ class SupernodalEngine(DeviceEngine):
         kept = f"{show(facts['host_bytes'])} bytes of the factor are kept on the host"
         return [("streaming", f"{show(facts['n_windows'])} segments, {kept}")]
 
-    def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
-        from .observe import observe_fronts
+    def calibrate(self, case: tuple[str, bool] | None, measure: Measure, costs: Costs, budget: float) -> Observations:
+        from .observe import observe_compiler, observe_fronts
 
-        return observe_fronts(name, measure, budget)
+        return observe_compiler(self.files) if case is None else observe_fronts(case[0], measure, budget)
 
-    def observe_first_use(self) -> Observations:
-        from .observe import observe_compiler
 
-        return observe_compiler(self.files)
+def facts_of(plan: Any) -> Mapping[str, Any]:
+    """Facts of a plan that the statistics of its factors have too."""
+    if plan is None:
+        return {}
+    if plan.devices > 1:
+        return dict(plan.facts)
+    return {"n_windows": plan.streamed, "host_bytes": plan.host_size * np.dtype(plan.scalar).itemsize}
 
 
 def devices_text(facts: Mapping[str, Any]) -> str:

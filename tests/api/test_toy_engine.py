@@ -14,7 +14,7 @@ from gpusplu.common.timing import backward_error
 from gpusplu.cost.model import Estimate
 from gpusplu.cuda import devices, presence
 from gpusplu.engines import registry
-from gpusplu.engines.interface import Analysis, Engine
+from gpusplu.engines.interface import Analysis, Capabilities, Engine
 from support.emulated_device import EmulatedDevice
 from support.small_matrices import EPS, random_matrix, rhs
 

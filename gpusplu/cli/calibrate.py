@@ -154,7 +154,7 @@ def measure(
     analysis, symbolic = timed(lambda: analyze(A, cholesky=cholesky, engine=engine, **options))
     factorization, factor = timed(lambda: symbolic.factor(A.data))
     new, rhs = put(scaled.data), put(b)
-    finish = synchronizer() if registry.named(factor.engine).on_device or on_device else nothing
+    finish = synchronizer() if registry.named(factor.engine).capabilities.on_device or on_device else nothing
     factor.refactor(new)
     x = factor.solve(rhs)
     error = backward_error(scaled, x if isinstance(x, np.ndarray) else x.get(), b)

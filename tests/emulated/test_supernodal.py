@@ -276,7 +276,7 @@ def test_doctor_tests_the_device(device):
     tests = dict(doctor.self_tests())
     error, limit = tests["splu float64 supernodal"]()
     assert error <= limit and len(tests) == 36
-    lu_only = [name for name in registry.names() if registry.named(name).kinds == ("lu",)]
+    lu_only = [name for name in registry.names() if registry.named(name).capabilities.kinds == ("lu",)]
     assert {f"splu float32 {engine}" for engine in lu_only} <= set(tests)
 
 

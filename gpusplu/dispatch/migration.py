@@ -309,7 +309,7 @@ os.register_at_fork(after_in_child=_forked)
 
 def tracked(factor: Any, core: Any, symbolic: Any) -> Migration | None:
     """The object that counts the use of a factor and migrates it; None if it may not migrate, or is on a device."""
-    if symbolic.nnz < LEAST or registry.named(symbolic.engine).on_device:
+    if symbolic.nnz < LEAST or registry.named(symbolic.engine).capabilities.on_device:
         return None
     use: Use = symbolic.parts()[0].memo("moving", Use)
     watch = Migration(factor, core, symbolic, use)

@@ -110,7 +110,7 @@ def factored(symbolic: Any, numeric: Any) -> None:
 def has_counts(symbolic: Any) -> bool:
     """Whether reading the counts of a factor costs nothing. From a device it would wait; device engines log repairs
     themselves."""
-    return not registry.named(symbolic.engine).on_device
+    return not registry.named(symbolic.engine).capabilities.on_device
 
 
 def repaired(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

@@ -128,7 +128,7 @@ def factor_by_steps(A: Any, kind: str, options: Options, request: Request, borro
 
 def factor_values(symbolic: Analyzed, canonical: np.ndarray) -> Made:
     """Factor canonical values, shape (nnz,), on an analysed pattern."""
-    on_host = not registry.named(symbolic.engine).on_device
+    on_host = not registry.named(symbolic.engine).capabilities.on_device
     symbolic = resolved(symbolic).compatible_with(canonical)
     return Made(symbolic, symbolic.make(canonical), canonical.dtype, on_host)
 
@@ -140,7 +140,9 @@ def refactored_on_device(A: Any, options: Options, symbolic: Analyzed, known: An
     """
     if type(A) is not DeviceColumns or symbolic is not known.value:
         return None
-    on_same_device = registry.named(symbolic.engine).on_device and symbolic.choice.request.device == A.device
+    on_same_device = (
+        registry.named(symbolic.engine).capabilities.on_device and symbolic.choice.request.device == A.device
+    )
     left = known.take() if on_same_device else None
     if left is None:
         return None
@@ -170,7 +172,7 @@ def factored_again(A: Any, options: Options, symbolic: Analyzed, known: Any, bor
         again = symbolic.again(known.call, perf_counter() - start, options)
         phases.reused(again)
         made = factor_values(again, canonical) if left is None else Made(again, left, canonical.dtype, True)
-        on_host = not registry.named(again.engine).on_device
+        on_host = not registry.named(again.engine).capabilities.on_device
         return made._replace(on_host=on_host, known=known)
     except RuntimeError as error:
         phases.dropped(known.call, str(error))

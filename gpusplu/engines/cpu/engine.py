@@ -12,11 +12,11 @@ from ...common import matrix
 from ...common.memo import Memo
 from ...common.options import Options
 from ...cost.calibration import costs_of, for_core
-from ...cost.model import REFACTORIZATIONS, Costs, Prediction, fastest
+from ...cost.model import REFACTORIZATIONS, Costs, Estimate, fastest
 from ...cost.observation import Observations
 from ...cost.processor import predict
 from ...errors import NotPositiveDefiniteError
-from ..interface import KINDS, Analysis, Engine, EngineBatch, Made, Measure
+from ..interface import KINDS, Analysis, Capabilities, Engine, EngineBatch, Made, Measure
 from ..problem import Problem, Request
 from ..processor import cpu_factor, spec_of
 from .batch import cpu_batch
@@ -85,7 +85,7 @@ class CpuEngine(Engine):
         how: dict[str, Any] = {"pivoting": options.pivoting, "refine": options.refine, "hermitian": options.hermitian}
         return _core.partial_factor(whole, pattern.core, np.empty(0, dtype), **how)
 
-    def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
+    def calibrate(self, case: tuple[str, bool] | None, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_methods
 
         return {} if case is None else observe_methods(*case, budget)

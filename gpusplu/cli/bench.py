@@ -124,15 +124,8 @@ def compare(name: str, A: sp.csc_array, cholesky: bool, engines: list[str], argu
         auto = chosen(A, cholesky)
     for row in rows:
         row["x_scipy"] = scipys["step"] / row["step"] if scipys and "step" in row else None
-    return {
-        "name": name,
-        "n": A.shape[0],
-        "nnz": A.nnz,
-        "definite": cholesky,
-        "engines": rows,
-        "scipy": scipys,
-        "auto": auto,
-    }
+    facts = {"name": name, "n": A.shape[0], "nnz": A.nnz, "definite": cholesky}
+    return {**facts, "engines": rows, "scipy": scipys, "auto": auto}
 
 
 def measured_row(engine: str, found: Any, on_device: bool) -> Row:

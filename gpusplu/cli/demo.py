@@ -86,11 +86,8 @@ def rows_of(one: dict[str, Any]) -> list[list[str]]:
     """Rows of the table, one unit per row."""
     unit, errors = one["unit"], one["backward_error"].values()
     rows = [[f"{one['name']}, {show(one['unknowns'])} unknowns", "", "", ""]]
-    for title, key in (
-        ("factorization", "factorization"),
-        (unit, "step"),
-        (f"total with {one['count']} {unit}s", "total"),
-    ):
+    titles = {"factorization": "factorization", "step": unit, "total": f"total with {one['count']} {unit}s"}
+    for key, title in titles.items():
         own, scipys = one[key].values()
         rows.append([f"  {cell}" if not k else cell for k, cell in enumerate(column(title, [own, scipys]))])
         rows[-1].append(f"{scipys / own:.1f}")
@@ -115,11 +112,11 @@ def transient(circuit: gallery.Circuit, newton_steps: int, every: int) -> tuple[
     with Progress("circuit   ", newton_steps) as progress:
         for newton in range(newton_steps):
             values, residual = circuit.stamp(x, previous, STEP * (time_steps + 1), STEP)
-            update = noted(own.steps, refactor_and_solve, lu, values, residual)
+            update = noted(own.steps, lambda: (lu.refactor(values), lu.solve(residual))[1])  # noqa: B023
             A.data = values
             own.error = max(own.error, backward_error(A, update, residual))
             if newton % every == 0:
-                peer = noted(scipys.steps, splu_and_solve, A, residual)
+                peer = noted(scipys.steps, lambda: scipy.sparse.linalg.splu(A).solve(residual))  # noqa: B023
                 scipys.error = max(scipys.error, backward_error(A, peer, residual))
             update[: circuit.nodes] = np.clip(update[: circuit.nodes], -LARGEST_UPDATE, LARGEST_UPDATE)
             x = x - update
@@ -139,29 +136,16 @@ def structure(K: Any, loads: int) -> tuple[Side, Side]:
             side = Side(first)
             progress.advance()
             for force in forces:
-                u = noted(side.steps, factor.solve, force)
+                u = noted(side.steps, partial(factor.solve, force))
                 side.error = max(side.error, backward_error(K, u, force))
                 progress.advance()
             sides.append(side)
     return sides[0], sides[1]
 
 
-def refactor_and_solve(lu: Any, values: Vector, b: Vector) -> Vector:
-    """One Newton step here."""
-    lu.refactor(values)
-    x: Vector = lu.solve(b)
-    return x
-
-
-def splu_and_solve(A: Any, b: Vector) -> Vector:
-    """One Newton step with SciPy."""
-    x: Vector = scipy.sparse.linalg.splu(A).solve(b)
-    return x
-
-
-def noted(record: list[float], solve: Callable[..., Vector], *arguments: Any) -> Vector:
+def noted(record: list[float], solve: Callable[[], Vector]) -> Vector:
     """Call `solve` and append its seconds."""
     start = time.perf_counter()
-    x = solve(*arguments)
+    x = solve()
     record.append(time.perf_counter() - start)
     return x

@@ -39,12 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
         A = A.astype(np.result_type(A.dtype, b.real.dtype))  # solved in the precision of both
     factorize: Any = {"lu": gpusplu.splu, "cholesky": gpusplu.cholesky, "ldlt": gpusplu.ldlt}[kind_of(arguments)]
     with refusing(arguments.matrix):
-        factor: Any = factorize(
-            A,
-            engine=arguments.engine,
-            ordering=arguments.ordering,
-            expected_refactors=arguments.expected_refactors,
-        )
+        how = {name: getattr(arguments, name) for name in ("engine", "ordering", "expected_refactors")}
+        factor: Any = factorize(A, **how)
         took, x = timed(lambda: factor.solve(b))
     found = findings(arguments, A, b, factor, x, took)
     if arguments.output is not None:
@@ -60,8 +56,7 @@ def findings(
     arguments: argparse.Namespace, A: Any, b: np.ndarray, factor: Any, x: np.ndarray, took: float
 ) -> dict[str, Any]:
     """Facts of the system and its solution; norms are the largest row sum and the largest entry."""
-    residual = b - A @ x
-    stats = factor.stats
+    stats, norm_A = factor.stats, float(abs(A).sum(axis=1).max(initial=0.0))
     return {
         "name": arguments.matrix,
         "matrix": {"n": A.shape[0], "nnz": A.nnz, "dtype": A.dtype.name},
@@ -72,12 +67,7 @@ def findings(
         "ordering": stats["ordering"],
         "entries": factor.nnz,
         "seconds": {**stats["seconds"], "solve": took},
-        "norms": {
-            "A": float(abs(A).sum(axis=1).max(initial=0.0)),
-            "b": largest(b),
-            "x": largest(x),
-            "residual": largest(residual),
-        },
+        "norms": {"A": norm_A, "b": largest(b), "x": largest(x), "residual": largest(b - A @ x)},
         "backward_error": backward_error(A, x, b),
         "first_entries": x[:FIRST] if x.ndim == 1 else x[:FIRST, :1].ravel(),
         "solution": None if arguments.output is None else str(arguments.output),

@@ -94,15 +94,9 @@ def draw_density(structure: ColumnStructure, ax: Any = None) -> Any:
     ax.plot(left, factor_density(structure), color=GREEN, lw=1.2, label="L + U")
     ax.plot(left, predicted_density(rows, columns), color=ORANGE, lw=2.4, label="predicted, by degrees")
     ax.plot(left, uniform_density(n, B.nnz), color=GREY, lw=1.2, ls="--", label="predicted, uniform")
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlim=(n, 1),
-        ylim=(None, 1.5),
-        title=f"What elimination leaves: {n:,} columns, {B.nnz:,} entries",
-        xlabel="columns that remain",
-        ylabel="density of the remaining submatrix",
-    )
+    ax.set(xscale="log", yscale="log", xlim=(n, 1), ylim=(None, 1.5))
+    ax.set(xlabel="columns that remain", ylabel="density of the remaining submatrix")
+    ax.set_title(f"What elimination leaves: {n:,} columns, {B.nnz:,} entries")
     plain_ticks(ax.xaxis)
     ax.grid(alpha=0.3)
     ax.legend(loc="lower right", frameon=False)
@@ -128,10 +122,8 @@ def draw_levels(structure: ColumnStructure, ax: Any = None) -> Any:
     'level'
     """
     ax = ax if ax is not None else new_axes()
-    for right, color, name, width in (
-        (False, ORANGE, "left-looking (U)", 4.0),
-        (True, BLUE, "corrected (U and L)", 1.3),
-    ):
+    rules = (False, ORANGE, "left-looking (U)", 4.0), (True, BLUE, "corrected (U and L)", 1.3)
+    for right, color, name, width in rules:
         counts = np.bincount(column_levels(structure, right))
         ax.stairs(counts, color=color, lw=width, label=f"{name}: {counts.size:,} levels")
     title = f"Columns that can be factored at the same time, of {structure.n:,}"
@@ -303,13 +295,9 @@ def draw_spy(structure: Fronts | ColumnStructure, first: int = 0, ax: Any = None
     edges, counts = entries_by_cell(structure, first)
     side = np.diff(edges)
     density = counts / np.outer(side, side)
-    image = ax.imshow(
-        np.where(density > 0, density, np.nan),
-        cmap="Blues_r" if is_dark(ax) else "Blues",
-        norm=LogNorm(max(np.nanmin(density[density > 0]) / 3, 1e-5), 1),
-        extent=(first, n, n, first),
-        interpolation="nearest",
-    )
+    norm = LogNorm(max(np.nanmin(density[density > 0]) / 3, 1e-5), 1)
+    cells, colours = np.where(density > 0, density, np.nan), "Blues_r" if is_dark(ax) else "Blues"
+    image = ax.imshow(cells, cmap=colours, norm=norm, extent=(first, n, n, first), interpolation="nearest")
     held = " with the zeros of fronts" if isinstance(structure, Fronts) else ""
     title = f"L + U{held}: {counts.sum():,.0f} entries"
     if isinstance(structure, Fronts):

@@ -207,17 +207,10 @@ def draw_roofline(here: Machine, phases: list[Point], ax: Any = None) -> Any:
     for point, color in zip(phases, (BLUE, RED, GREEN), strict=False):
         roof = min(here.rate, here.bandwidth * point.intensity)
         ax.vlines(point.intensity, point.rate, roof, color=color, lw=1, ls=":")
-        share = (
-            f"{point.rate / roof:.0%} of the roof" if point.rate <= roof else "in the cache, above the roof of memory"
-        )
-        ax.plot(
-            point.intensity,
-            point.rate,
-            "o",
-            color=color,
-            ms=8,
-            label=f"{point.phase}: {counted(point.rate)}flop/s, {share}",
-        )
+        above = point.rate > roof
+        share = "in the cache, above the roof of memory" if above else f"{point.rate / roof:.0%} of the roof"
+        label = f"{point.phase}: {counted(point.rate)}flop/s, {share}"
+        ax.plot(point.intensity, point.rate, "o", color=color, ms=8, label=label)
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(None, here.rate * 3))
     ax.set(xlabel="arithmetic intensity [flop/byte]", ylabel="rate [flop/s]")
     ax.set_title(f"{here.name}: {counted(here.bandwidth)}byte/s, {counted(here.rate)}flop/s", fontsize="medium")

@@ -19,6 +19,26 @@ pytest.register_assert_rewrite("support")
 
 from support import ROOT  # noqa: E402
 
+#: Selected files from which on there is a worker for each processor; fewer take less than workers take to start.
+FILES_FOR_WORKERS = 4
+#: Folders whose files take longest: they begin first, so that no worker is left with one of them at the end.
+FIRST = ("conformance", "gradients", "contract", "faults", "property", "emulated")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """No workers for a few files, nor on a GPU, which all would share."""
+    if "gpu" in config.option.markexpr.replace("not gpu", ""):
+        return 0
+    paths = [Path(argument.partition("::")[0]) for argument in config.args]
+    files = [path for each in paths for path in (each.rglob("test_*.py") if each.is_dir() else [each])]
+    return len(os.sched_getaffinity(0)) if len(files) >= FILES_FOR_WORKERS else 0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    rank = {name: k for k, name in enumerate(FIRST)}
+    items.sort(key=lambda item: rank.get(item.path.relative_to(here).parts[0], len(FIRST)))
+
 
 def matrix_folder() -> Path | None:
     folder = Path(os.environ.get("GPUSPLU_MATRICES", ROOT.parent / "shared" / "matrices"))

@@ -6,7 +6,7 @@ import pytest
 import gpusplu as gs
 from support import suspects
 from support.lockstep import right_hand_sides
-from support.small_matrices import EPS
+from support.small_matrices import EPS, dtypes
 
 
 @pytest.fixture(params=["device", "host"])
@@ -14,7 +14,7 @@ def put(request, cupy, device):
     return cupy.asarray if request.param == "device" else np.asarray
 
 
-@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("dtype", dtypes("dF"))
 def test_suspect_systems_are_accurate(put, dtype):
     suspects.check_calls(put, dtype)
 

@@ -11,7 +11,7 @@ from support.column_engines import harder
 from support.emulated_device import memory_at
 from support.fake_cupy import aligned
 from support.newton import Newton
-from support.small_matrices import EPS, phased, random_matrix, rhs, spd_matrix
+from support.small_matrices import EPS, dtypes, phased, random_matrix, rhs, spd_matrix
 
 pytestmark = pytest.mark.usefixtures("cupy")
 
@@ -108,7 +108,7 @@ def test_what_is_captured_copies_and_waits_for_nothing(device):
 
 
 @pytest.mark.parametrize("order", ["first", "last", 1])
-@pytest.mark.parametrize("dtype", ["d", *(pytest.param(d, marks=pytest.mark.thorough) for d in "fFD")])
+@pytest.mark.parametrize("dtype", dtypes())
 @pytest.mark.parametrize("trans", "NTH")
 def test_solves_and_refactorizations_of_their_own(device, dtype, trans, order):
     device.order = order

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from support import column_reference as reference
+from support.small_matrices import dtypes
 
 
-@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("dtype", dtypes("dD"))
 @pytest.mark.parametrize(("n", "density"), [(1, 0.0), (2, 1.0), (9, 0.3), (40, 0.05), (60, 0.1)])
 def test_factors_and_solutions(n, density, dtype):
     A, plan = reference.random_columns(n, density, dtype, seed=n)

@@ -7,7 +7,7 @@ from support import emulated
 from support.column_driver import groups, solve
 from support.column_reference import factor, random_columns
 from support.column_reference import solve as expected_solve
-from support.small_matrices import EPS
+from support.small_matrices import EPS, dtypes
 
 
 def rhs(n, dtype, columns=1):
@@ -21,7 +21,7 @@ def check(plan, lu, b, trans, x):
     assert np.abs(x - expected).max() < 100 * EPS[b.dtype.char] * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 @pytest.mark.parametrize("trans", "NTH")
 def test_solutions(dtype, trans):
     A, plan = random_columns(70, 0.05, dtype, seed=1)

@@ -11,7 +11,7 @@ from gpusplu.engines.glu import engine  # noqa: F401 (brings the constants of it
 from gpusplu.engines.glu.program import MODES, SHARED, GluProgram, Tuning
 from support.column_reference import factor, make_columns, random_columns
 from support.emulated_device import EmulatedDevice, memory_at
-from support.small_matrices import EPS
+from support.small_matrices import EPS, dtypes
 
 PIECE, TASK = (struct(SHARED, name) for name in ("GluChunk", "GluTask"))
 
@@ -52,7 +52,7 @@ class Factorization(GluProgram):
         return float((np.abs(self.result - expected) / largest[plan.column]).max()) / EPS[self.dtype.char]
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 @pytest.mark.parametrize("mode", [None, *MODES])
 def test_every_mode(mode, dtype):
     A, plan = random_columns(60, 0.06, dtype, seed=1)
@@ -126,7 +126,7 @@ def test_levels_of_glu_1_read_what_is_not_written_yet():
     assert any(run_by_levels(each, each.plan.level_left) > 1e6 for each in made)
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 def test_small_pivots_and_growth(dtype):
     A, plan = random_columns(30, 0.1, dtype, seed=8, shuffled=False)
     A = A.tolil()

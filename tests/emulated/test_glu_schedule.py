@@ -70,7 +70,7 @@ class Schedule:
                         yield number, at, at, source, task["upper"], targets
 
 
-CASES = [(1, 1.0, False), (120, 0.03, False), (300, 0.004, False), (300, 0.004, True), (60, 1.0, False)]
+CASES = [(1, 1.0, False), (120, 0.03, False), (200, 0.006, False), (200, 0.006, True), (60, 1.0, False)]
 
 
 @pytest.mark.parametrize("mode", [None, *MODES])

@@ -16,12 +16,12 @@ from support.halves import (
     near_definite,
     two_grids,
 )
-from support.small_matrices import canonical, spd_matrix
+from support.small_matrices import canonical, dtypes, spd_matrix
 from support.solves import on_host
 
 
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("dtype", dtypes("dF"))
 @pytest.mark.parametrize("kind", KINDS)
 def test_schur_complements(cupy, kind, dtype):
     check_schur(cupy, KINDS[kind](40, dtype), np.array([30, 3, 17]), kind)
@@ -100,7 +100,7 @@ def test_memory_too_short_for_both_leaves_it_to_solves():
 
 
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("dtype", "fD")
+@pytest.mark.parametrize("dtype", dtypes("fD"))
 def test_values_of_a_widened_factor(cupy, dtype):
     C = np.zeros((40, 1), dtype)
     C[::9] = 1

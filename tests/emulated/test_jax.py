@@ -12,6 +12,7 @@ from support.jax_checks import device as on_device
 from support.jax_checks import nothing_goes_to_the_host  # noqa: F401 (a fixture)
 from support.jax_on_device import programs_on_device
 from support.jaxes import System, gj, jax, jnp
+from support.small_matrices import dtypes
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +74,7 @@ def test_threads():
     jax_checks.threads(System(n=20))
 
 
-@pytest.mark.parametrize("dtype", ["d", "D"])
+@pytest.mark.parametrize("dtype", dtypes("dD"))
 def test_several_right_hand_sides(dtype):
     jax_checks.several_right_hand_sides(System(n=20, nrhs=3, dtype=dtype))
 

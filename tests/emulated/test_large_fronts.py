@@ -10,7 +10,7 @@ from gpusplu.engines.supernodal.plan import Limits, make_plan
 from support import emulated, factor_driver
 from support import plan_reference as reference
 from support.analyses import analyze
-from support.small_matrices import canonical
+from support.small_matrices import canonical, dtypes
 
 FILE = "fronts/large_fronts.cu"
 TOLERANCE = {"f": 2e-4, "F": 2e-4, "d": 1e-12, "D": 1e-12}
@@ -175,7 +175,9 @@ CASES = {
 
 @pytest.mark.parametrize("cholesky", [1, 0])
 @pytest.mark.parametrize(
-    ("case", "dtype"), [(c, "d") for c in CASES] + [(c, t) for c in ("poisson3", "many", "wide star") for t in "fFD"]
+    ("case", "dtype"),
+    [(c, "d") for c in CASES]
+    + [pytest.param(c, t, marks=pytest.mark.thorough) for c in ("poisson3", "many", "wide star") for t in "fFD"],
 )
 def test_factor(case, dtype, cholesky):
     A = matrix(case, dtype, cholesky)
@@ -216,7 +218,7 @@ def test_begun_before_small_fronts_are_done(cholesky):
 
 
 @pytest.mark.parametrize("cholesky", [1, 0])
-@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("dtype", dtypes("dD"))
 def test_small_shared_memory(dtype, cholesky):
     """As on devices before sm_80: fewer stages."""
     A = matrix("wide star", dtype, cholesky)
@@ -225,7 +227,7 @@ def test_small_shared_memory(dtype, cholesky):
     check(plan, Emulated(plan, A.data, defines=("LARGE_SHARED_KB=64",)).run(), A.data)
 
 
-@pytest.mark.parametrize("dtype", "dfFD")
+@pytest.mark.parametrize("dtype", dtypes("dfFD"))
 def test_lu_pivots_inside_tiles(dtype):
     """No diagonal entry can be a pivot, and a tile is singular where a column is zero."""
     n = 150

@@ -9,6 +9,7 @@ from gpusplu.engines import registry
 from gpusplu.engines.supernodal import lanes, lockstep
 from support import lockstep as checks
 from support.lockstep import EVERY, KINDS, LU, make_batch, right_hand_sides, systems
+from support.small_matrices import dtypes
 
 
 def cut(monkeypatch, grain, team_rows, wide_rows, alone_rows):
@@ -27,7 +28,7 @@ def small_subtrees(monkeypatch, device):
     device.seed = 3
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 @EVERY
 def test_solutions(cupy, definite, name, matrix, dtype):
     checks.check_solutions(matrix(dtype), definite, cupy.asarray)
@@ -38,7 +39,7 @@ def test_bits(cupy, definite, matrix):
     checks.check_bits(matrix("d"), definite, cupy.asarray)
 
 
-@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("dtype", dtypes("dF"))
 @KINDS
 def test_bits_do_not_depend_on_the_cut(cupy, device, monkeypatch, definite, matrix, dtype):
     """From all fronts in one subtree to none, with any order of threads and blocks."""
@@ -61,33 +62,33 @@ def test_bits_do_not_depend_on_the_cut(cupy, device, monkeypatch, definite, matr
     assert np.any(cuts, axis=0).all() and not np.all(cuts, axis=0)[1:].any() and cuts[4] == [True] + 4 * [False]
 
 
-@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("dtype", dtypes("dF"))
 def test_failures(cupy, dtype):
     checks.check_failures(cupy.asarray, dtype)
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 def test_refinement(cupy, dtype):
     checks.check_refinement(cupy.asarray, dtype)
 
 
-@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("dtype", dtypes("dF"))
 def test_several_right_hand_sides(cupy, dtype):
     checks.check_columns(cupy.asarray, dtype)
 
 
-@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("dtype", dtypes("dF"))
 def test_source(cupy, dtype):
     checks.check_source(cupy.asarray, dtype)
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 @KINDS
 def test_determinants(cupy, definite, matrix, dtype):
     checks.check_determinants(matrix(dtype), definite, cupy.asarray)
 
 
-@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("dtype", dtypes("dF"))
 @KINDS
 def test_inverses(cupy, definite, matrix, dtype):
     checks.check_inverses(matrix(dtype), definite, cupy.asarray)

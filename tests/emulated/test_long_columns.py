@@ -10,7 +10,7 @@ from support import emulated
 from support.analyses import choose_long_columns, long_columns
 from support.column_driver import Factorization, groups
 from support.column_reference import factor, make_columns, random_columns
-from support.small_matrices import EPS
+from support.small_matrices import EPS, dtypes
 
 PARTS = ("target", "level", "depths", "huge_end", "deep_end", "rest", "rest_count", "shallow", "shallow_count")
 
@@ -108,7 +108,7 @@ def run(A, plan, longs, dtype="d", capacity=1000):
     return Factorization(plan, here, dtype, capacity=capacity, longs=longs), here
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 @pytest.mark.parametrize("capacity", [60, 1000])
 def test_long_columns_among_others(dtype, capacity):
     A, plan = branches(20, 8, 6, dtype)

@@ -6,7 +6,7 @@ import pytest
 import gpusplu as gs
 from gpusplu.cuda import layout
 from support import emulated
-from support.small_matrices import canonical, random_matrix, rhs, spd_matrix
+from support.small_matrices import canonical, dtypes, random_matrix, rhs, spd_matrix
 from support.solve_driver import pointer
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -14,7 +14,7 @@ ROWS = "common/row_sizes.cu"
 
 
 @pytest.mark.parametrize("conjugate", [0, 1])
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 def test_rows(dtype, conjugate):
     n, nrhs = 70, 3
     A = random_matrix(n, dtype, density=0.2)

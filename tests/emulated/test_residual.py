@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from gpusplu.cuda import layout
 from support import emulated
-from support.small_matrices import EPS, canonical
+from support.small_matrices import EPS, canonical, dtypes
 from support.solve_driver import pointer
 
 
@@ -22,7 +22,7 @@ def random_values(rng, shape, dtype):
     return (v + 1j * rng.standard_normal(shape) if dtype in "FD" else v).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 def test_values(dtype):
     rng = np.random.default_rng(1)
     source = rng.integers(0, 400, 700)
@@ -56,7 +56,7 @@ def test_values(dtype):
 
 
 @pytest.mark.parametrize("conjugate", [0, 1])
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 def test_values_are_compared(dtype, conjugate):
     """Through a map with duplicates and conjugates, for entries with a counterpart, without one, and on their own."""
     rng = np.random.default_rng(2)
@@ -78,7 +78,7 @@ def test_values_are_compared(dtype, conjugate):
     assert status["not_finite"] == 0
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 @pytest.mark.parametrize("counts", [(0, 5), (4000, 0), (3001, 97), (3072, 6144)])
 def test_arrays_are_moved(dtype, counts):
     rng, library = np.random.default_rng(1), emulated.compile("common/values.cu", dtype)
@@ -179,7 +179,7 @@ def test_backward_errors_go_to_the_tally(nrhs):
 @pytest.mark.parametrize("lanes_log2", [0, 2, 5])
 @pytest.mark.parametrize("nrhs", [1, 6])
 @pytest.mark.parametrize("trans", "NTH")
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 def test_residual(dtype, trans, nrhs, lanes_log2):
     rng = np.random.default_rng(2)
     n = 137

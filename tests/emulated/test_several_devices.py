@@ -67,7 +67,7 @@ def answers(A, factor):
 CASES = [
     (gs.cholesky, "d", 4, False),
     (gs.splu, "d", 3, False),
-    (gs.splu, "D", 2, True),
+    pytest.param(gs.splu, "D", 2, True, marks=pytest.mark.thorough),
     (gs.ldlt, "d", 3, True),
 ]
 

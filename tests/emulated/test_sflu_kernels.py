@@ -6,7 +6,7 @@ import pytest
 from support import emulated
 from support.column_driver import Factorization, groups
 from support.column_reference import factor, random_columns
-from support.small_matrices import EPS
+from support.small_matrices import EPS, dtypes
 
 # Columns by themselves, small groups, whole subtrees, and all in one.
 LIMITS = [(0, 0, 1), (30, 60, 12), (200, 400, 40), (10000, 10000, 500)]
@@ -28,7 +28,7 @@ def test_groups(n, density, symmetric, limits):
     assert status["n_perturbed"] == 0 and status["not_finite"] == 0
 
 
-@pytest.mark.parametrize("dtype", "fFD")
+@pytest.mark.parametrize("dtype", dtypes("fFD"))
 @pytest.mark.parametrize("maps", [True, False])
 def test_scalars_with_and_without_maps(dtype, maps):
     A, plan = random_columns(60, 0.06, dtype, seed=3)

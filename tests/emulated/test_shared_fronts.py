@@ -84,11 +84,11 @@ def answers(A, factor):
 
 CASES = [
     (gs.cholesky, "d", 2, 1.0, (1,), True),
-    (gs.cholesky, "D", 4, 0.7, (1, 2), True),
+    pytest.param(gs.cholesky, "D", 4, 0.7, (1, 2), True, marks=pytest.mark.thorough),
     (gs.splu, "d", 3, 1.0, (1,), True),
-    (gs.splu, "F", 5, 0.7, (1,), False),
+    pytest.param(gs.splu, "F", 5, 0.7, (1,), False, marks=pytest.mark.thorough),
     (gs.ldlt, "d", 4, 1.0, (1,), True),
-    (gs.ldlt, "f", 2, 1.0, (1,), False),
+    pytest.param(gs.ldlt, "f", 2, 1.0, (1,), False, marks=pytest.mark.thorough),
 ]
 
 

@@ -8,7 +8,7 @@ from support.analyses import analyze
 from support.emulated import EmulationError
 from support.factor_driver import factor
 from support.reference_factor import PANEL, reference_factor
-from support.small_matrices import EPS, canonical
+from support.small_matrices import EPS, canonical, dtypes
 from support.solve_driver import Pattern, case
 
 
@@ -19,7 +19,7 @@ def largest_error(done: np.ndarray, expected: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("cholesky", [False, True])
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 @pytest.mark.parametrize("name", ["arrow", "dense"])
 def test_factor_equals_reference(name, dtype, cholesky):
     small = case(name, dtype, cholesky)
@@ -82,7 +82,7 @@ def test_pivots_that_are_not_positive_are_counted():
     assert done.status["n_perturbed"] > 0
 
 
-@pytest.mark.parametrize("dtype", "fFD")
+@pytest.mark.parametrize("dtype", dtypes("fFD"))
 def test_order_of_threads_does_not_matter(dtype):
     tree = case("poisson:20x20", dtype, False)
     values = np.asarray(tree.A.data)

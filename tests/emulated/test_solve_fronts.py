@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from support import solve_driver as driver
-from support.small_matrices import EPS
+from support.small_matrices import EPS, dtypes
 
 # (matrix, caps that put its fronts into other phases)
 CASES = {
@@ -36,7 +36,7 @@ def check(case, trans, nrhs):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("dtype", dtypes())
 @pytest.mark.parametrize("cholesky", [False, True], ids=["lu", "cholesky"])
 def test_solve(cholesky, dtype, name):
     matrix, parameters = CASES[name]
@@ -51,7 +51,7 @@ def test_solve(cholesky, dtype, name):
 
 @pytest.mark.parametrize("cholesky", [False, True], ids=["lu", "cholesky"])
 def test_many_right_hand_sides(cholesky):
-    case = driver.case("poisson:9x9x9", "d", cholesky, warp_rows=8, block_rows=48)
+    case = driver.case("poisson:6x6x6", "d", cholesky, warp_rows=8, block_rows=32)
     for nrhs in (32, 33):
         check(case, "N", nrhs)
     check(case, "T", 32)

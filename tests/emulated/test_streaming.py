@@ -50,7 +50,14 @@ def limit_of(factor, plan, share):
     return limit_between(factor.symbolic, share, plan, warp_rows=8, block_rows=16)
 
 
-@pytest.mark.parametrize(("dtype", "order"), [("d", "first"), ("d", "last"), ("f", 1), ("F", 2), ("D", "last")])
+@pytest.mark.parametrize(
+    ("dtype", "order"),
+    [
+        ("d", "first"),
+        ("d", "last"),
+        *(pytest.param(c, order, marks=pytest.mark.thorough) for c, order in zip("fFD", (1, 2, 3), strict=True)),
+    ],
+)
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
 def test_same_bits(device, plans, make, dtype, order):
     device.order = order

@@ -19,7 +19,7 @@ from support.emulated_device import memory_at
 from support.front_plans import PHASES
 from support.indefinite import check_indefinite
 from support.processes import PYTHON, environment
-from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, small_pairs, spd_matrix
+from support.small_matrices import EPS, canonical, dtypes, phased, random_matrix, rhs, small_pairs, spd_matrix
 from support.solves import check_launches, check_solves
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("cupy")
 MAKES = {"lu": gs.splu, "cholesky": gs.cholesky, "ldlt": gs.ldlt}
 KINDS = pytest.mark.parametrize("kind", MAKES)
 MAKE = pytest.mark.parametrize("make", [gs.splu, gs.cholesky], ids=["lu", "cholesky"])
-TYPES = pytest.mark.parametrize("dtype", ["d", *(pytest.param(d, marks=pytest.mark.thorough) for d in "FD")])
+TYPES = pytest.mark.parametrize("dtype", dtypes("dFD"))
 
 
 def matrix(make):

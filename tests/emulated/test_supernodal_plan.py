@@ -11,7 +11,7 @@ from gpusplu.engines.supernodal.plan import Limits, make_best_plan, make_plan, p
 from support import plan_reference as reference
 from support.analyses import analyze, analyze_fronts
 from support.front_plans import PARAMETERS, Pattern, plan_of
-from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
+from support.small_matrices import EPS, canonical, dtypes, random_matrix, rhs, spd_matrix
 
 CASES = {
     "poisson": lambda: gallery.poisson(13, 11),
@@ -31,7 +31,7 @@ def arrow(n):
     return A
 
 
-@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("dtype", dtypes("dD"))
 @pytest.mark.parametrize("parameters", PARAMETERS)
 @pytest.mark.parametrize("case", CASES)
 def test_lu(case, parameters, dtype):
@@ -44,7 +44,7 @@ def test_lu(case, parameters, dtype):
     assert backward_error(A, reference.solve(plan, arena, b), b) < 1e3 * EPS[dtype]
 
 
-@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("dtype", dtypes("dD"))
 @pytest.mark.parametrize("parameters", PARAMETERS)
 @pytest.mark.parametrize("case", ["poisson", "poisson3", "random"])
 def test_cholesky(case, parameters, dtype):
@@ -69,7 +69,7 @@ def test_records():
     np.testing.assert_array_equal(records["entry_count"], np.diff(plan.entry_ptr))
 
 
-@pytest.mark.parametrize("dtype", "fD")
+@pytest.mark.parametrize("dtype", dtypes("fD"))
 def test_predict_is_what_the_plan_predicts(dtype):
     A = gallery.poisson(40, 40).astype(dtype)
     pattern = Pattern(A)

@@ -1,13 +1,10 @@
 """Errors that are made up, to see which way a solve takes through the ladder of certification."""
 
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 import numpy as np
 
 from gpusplu import _core
-from gpusplu.engines.device import refinement
-from gpusplu.engines.device.recorded import Recorded
 
 EPS = float(np.finfo("d").eps)
 NAN = float("nan")
@@ -83,52 +80,7 @@ class Played:
         self.calls += "b"
 
 
-class PlayedOnDevice(Played):
-    """The same as what refinement on a device sees: a factor's `Recorded`, and a stream."""
-
-    def __init__(self, script):
-        super().__init__(script)
-        vectors = SimpleNamespace(x=SimpleNamespace(pointer=1), kept=SimpleNamespace(pointer=2))
-        self.buffers = SimpleNamespace(vectors=lambda nrhs: vectors)
-        self.graph = lambda *key: key
-        self.vector_bytes = lambda nrhs: 8 * nrhs
-
-    def backward_error(self):
-        return self.measure(False)[0]
-
-    def rowwise_error(self):
-        self.calls = self.calls[:-1]  # asked for with the other
-        return self.measure(True)[1]
-
-    def vector(self, buffer, nrhs):
-        """A solution of ones, after a step that was as large as the script says."""
-        return np.ones((nrhs, 1)) - (self.script.sizes[self.taken] if self.calls[-1] != "s" else 0)
-
-    def replay(self, key):
-        assert key[0] == "refine"
-        self.step(bool(self.script.sizes))
-
-    def synchronize(self):
-        pass
-
-    def copy(self, to, source, nbytes):
-        assert (to, source) == (1, 2)
-        self.go_back()
-
-
 def play(script, policy):
     """On the processor, as the core's factor does."""
     played = Played(script)
     return played, policy.refine(script.report(), played.measure, played.step, played.go_back)
-
-
-def play_on_device(script, policy, monkeypatch):
-    played = PlayedOnDevice(script)
-    monkeypatch.setattr(refinement, "rowwise_error", lambda recorded, *rest: recorded.rowwise_error())
-    return played, refinement.refine(played, played, 0, 1, policy, script.report(), None)
-
-
-def measure_first(monkeypatch, *errors):
-    """Have devices measure these backward errors, and the true ones after them."""
-    left, true = list(errors), Recorded.backward_error
-    monkeypatch.setattr(Recorded, "backward_error", lambda self: left.pop(0) if left else true(self))

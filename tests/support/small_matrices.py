@@ -1,9 +1,16 @@
 """Small random matrices and right-hand sides."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 from gpusplu import gallery
+
+
+def dtypes(chars="fdFD"):
+    """Parameters of a test: number types, of which only double precision is tested by default."""
+    return [pytest.param(char, marks=[] if char == "d" else pytest.mark.thorough) for char in chars]
+
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 

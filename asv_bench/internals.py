@@ -26,7 +26,7 @@ from gpusplu.engines import registry
 from gpusplu.engines.crisscross import model
 from gpusplu.engines.crisscross.engine import CrisscrossEngine
 from gpusplu.engines.crisscross.program import CrisscrossProgram
-from gpusplu.engines.device.recorded import Recorded
+from gpusplu.engines.device.call import Call, CommandGraphs
 from gpusplu.engines.glu import program as glu_program
 from gpusplu.engines.glu.engine import GluEngine
 from gpusplu.engines.problem import Problem
@@ -107,13 +107,13 @@ def method_phases(A, method):
 
 SPIN_SECONDS = 5e-3
 REPEAT = 7
-# Phase and what is recorded for it: A x = b, one right-hand side, backward error not measured or measured.
+# Phases and their calls: A x = b, one right-hand side, backward error not measured or measured.
 GRAPHS = {
-    "refactor": ("refactor",),
-    "solve": ("solve", 0, 1, 0),
-    "step": ("refactor_solve", 0, 1, 0),
-    "solve_certified": ("solve", 0, 1, 1),
-    "step_certified": ("refactor_solve", 0, 1, 1),
+    "refactor": Call("new"),
+    "solve": Call(solve=True),
+    "step": Call("new", solve=True),
+    "solve_certified": Call(solve=True, measured=True),
+    "step_certified": Call("new", solve=True, measured=True),
 }
 
 
@@ -158,14 +158,14 @@ def runs_on_device(factor):
 
 def replay_seconds(factor, clock, phases=tuple(GRAPHS)):
     """Median seconds of a replay of graphs in GRAPHS, between CUDA events."""
-    return {phase: graph_seconds(factor, clock, *GRAPHS[phase]) for phase in phases}
+    return {phase: graph_seconds(factor, clock, GRAPHS[phase]) for phase in phases}
 
 
-def graph_seconds(factor, clock, *key):
+def graph_seconds(factor, clock, call):
     """Median seconds of a replay of one graph."""
-    recorded = factor.parts()[0].recorded
-    with recorded.device:
-        stream, graph = recorded.device.caller_stream(), recorded.graph(*key)
+    commands = factor.parts()[0].commands
+    with commands.device:
+        stream, graph = commands.device.caller_stream(), commands.graph(call)
         return clock.device(lambda: stream.replay(graph))
 
 
@@ -174,26 +174,25 @@ def commands_by_kernel(factor, clock):
     found = {}
     for phase in ("refactor", "solve"):
         kernels = found.setdefault(phase, {})
-        for name, seconds in commands_by_time(factor, clock, *GRAPHS[phase]):
+        for name, seconds in commands_by_time(factor, clock, GRAPHS[phase]):
             entry = kernels.setdefault(name, {"seconds": 0.0, "launches": 0})
             entry["seconds"] += seconds
             entry["launches"] += 1
     return found
 
 
-def commands_by_time(factor, clock, what, *key):
-    """Name and median seconds of each command that is recorded for `what`."""
-    recorded, runs = factor.parts()[0].recorded, []
-    commands = getattr(recorded, what)
-    with recorded.device:
-        recorded.graph(what, *key)  # uploads and loads what the commands need
+def commands_by_time(factor, clock, call):
+    """Name and median seconds of each command of a call."""
+    commands, runs = factor.parts()[0].commands, []
+    with commands.device:
+        commands.graph(call)  # uploads and loads what the commands need
         stream = clock.cuda.Stream(non_blocking=True)
         for _ in range(REPEAT):
             timed = TimedStream(stream, clock.cuda)
             with stream:
                 clock.spin_for(SPIN_SECONDS)
             begin = timed.event()
-            commands(timed, *key)
+            commands.add_commands(timed, call)
             stream.synchronize()
             pairs = itertools.pairwise([begin, *timed.events])
             runs.append([1e-3 * clock.cuda.get_elapsed_time(before, after) for before, after in pairs])
@@ -334,7 +333,7 @@ def tuned(engine, division=None, **tuning):
 
 
 def program_of(factor):
-    return factor.parts()[0].recorded.program
+    return factor.parts()[0].commands.program
 
 
 def long_columns(factor):
@@ -369,34 +368,34 @@ class Variant:
     """
 
     def __init__(self, factor, clock, kind, **options):
-        first = factor.parts()[0].recorded
+        first = factor.parts()[0].commands
         self.clock, values = clock, first.values()
         b = np.random.default_rng(0).normal(size=first.program.n).astype(first.program.dtype)
         known = first.program.device, first.program.plan, first.program.pattern, first.program.dtype
         self.program = kind(*known, **options)
         self.program.prepare()
-        self.recorded = recorded = Recorded(self.program)
-        with recorded.device:
-            self.stream = recorded.begin()
-            recorded.send(self.stream, recorded.buffers.values.pointer, values)
-            recorded.factor_now(self.stream)
-            recorded.send(self.stream, recorded.buffers.vectors(1).b.pointer, b)
-            self.stream.replay(recorded.graph("solve", 0, 1, 1))
+        self.commands = commands = CommandGraphs(self.program)
+        with commands.device:
+            self.stream = commands.begin()
+            commands.send(self.stream, commands.buffers.values.pointer, values)
+            commands.factor_now(self.stream)
+            commands.send(self.stream, commands.buffers.vectors(1).b.pointer, b)
+            self.stream.replay(commands.graph(Call(solve=True, measured=True)))
             self.stream.synchronize()
-            self.error = float(recorded.backward_error())
+            self.error = float(commands.backward_error())
 
-    def seconds(self, *key):
-        """Of a replay of the graph of this key; with a function in its place of what that records."""
-        with self.recorded.device:
-            make = self.recorded.device.build_graph if callable(key[0]) else self.recorded.graph
-            graph = make(*key)
+    def seconds(self, call):
+        """Of a replay of the graph of a call, or of the commands that a function adds."""
+        with self.commands.device:
+            make = self.commands.device.build_graph if callable(call) else self.commands.graph
+            graph = make(call)
             return self.clock.device(lambda: self.stream.replay(graph))
 
     def result(self):
         """Bytes of factor and solution."""
-        program, buffers = self.program, self.recorded.buffers
+        program, buffers = self.program, self.commands.buffers
         arrays = [np.empty(program.plan.nnz, program.dtype), np.empty(program.n, program.dtype)]
-        with self.recorded.device:
+        with self.commands.device:
             for array, buffer in zip(arrays, (buffers.own["factor"], buffers.vectors(1).x), strict=True):
                 self.stream.copy(array.ctypes.data, buffer.pointer, array.nbytes)
             self.stream.synchronize()
@@ -415,7 +414,7 @@ def sflu_variant(factor, tuning, clock):
     launches = made.program.factorization.launches
     count = len(launches.groups.level_ptr) - 1 if launches.by_levels else 1
     found = {"error": made.error, "launches": count}
-    found |= {"refactor_s": made.seconds("factor"), "solve_s": made.seconds("solve", 0, 1, 0)}
+    found |= {"refactor_s": made.seconds(Call("held")), "solve_s": made.seconds(Call(solve=True))}
     return found, made.result()
 
 
@@ -434,7 +433,7 @@ def crisscross_variant(factor, trailing, clock):
     """Seconds and predictions with a trailing block of this many columns; the model's if None."""
     n = program_of(factor).n
     made = Variant(factor, clock, CrisscrossProgram, division=None if trailing is None else n - trailing)
-    program, buffers = made.program, made.recorded.buffers
+    program, buffers = made.program, made.commands.buffers
     steps = {
         "columns_s": columns_before(program).run,
         "sparse_s": program.factorization.run,
@@ -444,7 +443,7 @@ def crisscross_variant(factor, trailing, clock):
         name: made.seconds(lambda stream, step=step: step(stream, buffers, buffers.values))
         for name, step in steps.items()
     }
-    found |= {"solve_s": made.seconds("solve", 0, 1, 0), "step_s": made.seconds("refactor_solve", 0, 1, 0)}
+    found |= {"solve_s": made.seconds(Call(solve=True)), "step_s": made.seconds(Call("new", solve=True))}
     terms = _core.count_trailing_terms(program.plan.col_ptr, program.plan.row, program.plan.diag, program.division)
     found |= {"trailing": n - program.division, "terms": int(terms), "error": made.error}
     sparse, dense = program.predicted

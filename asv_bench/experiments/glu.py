@@ -43,7 +43,7 @@ def measure(A, variant, clock):
         factor = gs.splu(A, engine="glu")
         factor.refactor(A.data)
         factor.solve(np.ones(A.shape[0], A.dtype))
-        seconds = internals.graph_seconds(factor, clock, "refactor")
+        seconds = internals.graph_seconds(factor, clock, internals.GRAPHS["refactor"])
     return seconds, factor.backward_error, internals.glu_choice(factor)
 
 

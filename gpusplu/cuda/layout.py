@@ -65,7 +65,7 @@ def arguments(file: str) -> dict[str, np.dtype]:
 
 
 def record(dtype: np.dtype, **fields: object) -> np.ndarray:
-    """A record of `dtype`; every field is required.
+    """A record of `dtype`; every field is required. A buffer stands for its address, None for a null pointer.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def record(dtype: np.dtype, **fields: object) -> np.ndarray:
         raise TypeError(f"the kernel's struct and the host disagree about {', '.join(different)}")
     filled = np.zeros((), dtype)
     for name, value in fields.items():
-        filled[name] = value
+        filled[name] = 0 if value is None else getattr(value, "pointer", value)
     return filled
 
 

@@ -76,9 +76,10 @@ class EngineFactor(Protocol):
     Threads may call it concurrently. Its values, solutions and right-hand sides all have one dtype, that of the values
     it was made with; columns are n apart. A refactorization that raises, or finds a NaN, leaves the factor as it was.
 
-    A factor that takes arrays on a device has their class as `device_array`, and the methods for ``check="later"``:
-    `refactor_deferred`, `solve_deferred`, `check` and `captured` as in device/deferred.py. A factor that records
-    commands has `get_ready`, which records them before a call needs them (device/factor.py).
+    A factor that takes arrays on a device has their class as `device_array`, and `refactor_solve`. Its `refactor`,
+    `solve` and `refactor_solve` take ``wait=False``, which is ``check="later"`` of users, and it has `check` and
+    `captured` (device/factor.py). A factor that records commands has `get_ready`, which records them before a call
+    needs them.
     """
 
     n: int

@@ -74,7 +74,7 @@ def refactor(factor: Any, values: Any, check: str) -> None:
         values = values_as_they_are(factor, values)
         try:
             factor._factor_again()
-            factor._core.refactor_deferred(values)
+            factor._core.refactor(values, wait=False)
         finally:
             factor._end_change()
     else:
@@ -96,13 +96,13 @@ def solve_deferred(factor: Any, rhs: Any, trans: Any, out: Any, values: Any) -> 
     if out is not None:
         check_out(as_it_is(factor, "out", out), b.shape)
     if values is None:
-        return factor._core.solve_deferred(b, op, out, None)
+        return factor._core.solve(b, op, out, wait=False)
     values = values_as_they_are(factor, values)
     try:
         factor._factor_again()
         if b.size != factor.shape[0]:
-            factor._core.refactor_deferred(values)
-            values = None
-        return factor._core.solve_deferred(b, op, out, values)
+            factor._core.refactor(values, wait=False)
+            return factor._core.solve(b, op, out, wait=False)
+        return factor._core.refactor_solve(values, b, op, out, wait=False)
     finally:
         factor._end_change()

@@ -341,7 +341,7 @@ def test_an_inaccurate_solve_in_between_is_found(device, engine):
     newton = Newton(engine)
     graph = newton.capture(device)
     newton.factor.check()
-    held = newton.factor._core._recorded.buffers.values
+    held = newton.factor._core.commands.buffers.values
     b, x = fake_cupy.asarray(rhs(16)), fake_cupy.asarray(rhs(16))
     newton.factor.solve(b, check="later", out=x)
     with device.capture() as solve:

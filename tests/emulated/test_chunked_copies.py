@@ -108,8 +108,8 @@ def test_batches_of_the_host(small_pieces, device):
 
 
 def test_several_right_hand_sides_that_are_large(small_pieces, device, monkeypatch):
-    monkeypatch.setattr("gpusplu.engines.device.program.STAGED", 200)
-    monkeypatch.setattr("gpusplu.engines.device.recorded.STAGED", 200)
+    monkeypatch.setattr("gpusplu.engines.device.buffers.STAGED", 200)
+    monkeypatch.setattr("gpusplu.engines.device.call.STAGED", 200)
     monkeypatch.setattr("gpusplu.engines.device.factor.STAGED", 200)
     A = gallery.poisson(6, 5)
     factor = gs.cholesky(A, engine="supernodal")

@@ -95,7 +95,7 @@ def test_pivots_that_are_chosen_again_are_logged(device, caplog):
 def test_inaccurate_solves_choose_pivots_again(device):
     A = random_matrix(60)
     factor, B, b = glu(A), harder(A), rhs(60)
-    factor._core._recorded.program.growth_bound = np.inf  # only the backward error can tell
+    factor._core.commands.program.growth_bound = np.inf  # only the backward error can tell
     factor.refactor(B.data)
     assert factor.stats.n_repivoted == 0
     assert backward_error(B, factor.solve(b), b) < 100 * EPS["d"]
@@ -170,13 +170,13 @@ def test_a_block_works_on_a_long_column(device):
     A = canonical(sp.block_array([[A, border], [border.T, sp.csc_array([[1.0]])]]))
     factor = sflu(A)
     check_solves(A, factor, [()])
-    made = factor._core._recorded.program.factorization
+    made = factor._core.commands.program.factorization
     assert made.long_columns.tolist() == [n]
     assert [n, n + 1] in made.launches.groups.range.reshape(-1, 2).tolist()
     x = factor.solve(np.ones(n + 1))
     assert sflu(A, by_levels=True).solve(np.ones(n + 1)).tobytes() == x.tobytes()
     factor = sflu(A, splits=False)
-    assert factor._core._recorded.program.factorization.long_columns.size == 0
+    assert factor._core.commands.program.factorization.long_columns.size == 0
     check_solves(A, factor, [()])
 
 
@@ -278,9 +278,9 @@ def test_bits_of_crisscross_repeat(device, cupy):
 def test_the_ends_of_all_chains_are_in_the_trailing_block(device, trailing):
     device.multiprocessors, A = 2, canonical(gallery.named("rlc:12x12"))
     n = A.shape[0]
-    given = gs.splu(A, engine="sflu", ordering="nd")._core._recorded.program.plan
+    given = gs.splu(A, engine="sflu", ordering="nd")._core.commands.program.plan
     factor = crisscross(A, n - trailing, ordering="nd")
-    plan = factor._core._recorded.program.plan
+    plan = factor._core.commands.program.plan
     assert plan.nnz == given.nnz and plan.flops == given.flops
     moved = np.argsort(given.col_perm)[plan.col_perm]  # numbers in the plan that was given
     assert (np.diff(moved[: n - trailing]) > 0).all() and (np.diff(moved[n - trailing :]) > 0).all()
@@ -294,7 +294,7 @@ def test_the_ends_of_all_chains_are_in_the_trailing_block(device, trailing):
 def test_pivots_are_compared_with_those_that_were_given(device):
     """Not with their order in the plan."""
     A = canonical(gallery.named("rlc:12x12"))
-    program = crisscross(A, A.shape[0] - 90, ordering="nd")._core._recorded.program
+    program = crisscross(A, A.shape[0] - 90, ordering="nd")._core.commands.program
     given = dict(zip(("row_perm", "col_perm", "row_scale", "col_scale"), program._pivots, strict=True))
     assert (given["col_perm"] != program.plan.col_perm).any()
 
@@ -312,7 +312,7 @@ def test_the_division_is_chosen_and_explained(device):
     device.multiprocessors = 132
     A = canonical(gallery.named("circuit:30x30"))
     n, factor = A.shape[0], gs.splu(A, engine="crisscross")
-    stats, curves = factor.stats, factor._core._recorded.program.curves
+    stats, curves = factor.stats, factor._core.commands.program.curves
     assert n // 2 < stats.division < n
     assert stats.division == curves.division[np.argmin(curves.sparse + curves.dense)]
     parts = stats.predicted_sparse_seconds + stats.predicted_dense_seconds
@@ -327,5 +327,5 @@ def test_memory_of_crisscross_is_counted(device, trailing):
     before = device.used
     factor = crisscross(A, A.shape[0] - trailing)
     factor.solve(rhs(A.shape[0]))
-    used, needed = device.used - before, factor._core._recorded.program.needed_bytes
+    used, needed = device.used - before, factor._core.commands.program.needed_bytes
     assert used <= needed <= 1.3 * used

@@ -6,7 +6,7 @@ import pytest
 from gpusplu.common.matrix import canonicalize, read_matrix
 from gpusplu.cuda.layout import record, struct
 from gpusplu.engines.columns.plan import make_column_plan
-from gpusplu.engines.device.program import STATUS, Buffers
+from gpusplu.engines.device.buffers import STATUS, Buffers
 from gpusplu.engines.glu import engine  # noqa: F401 (brings the constants of its model)
 from gpusplu.engines.glu.program import MODES, SHARED, GluProgram, Tuning
 from support.column_reference import factor, make_columns, random_columns

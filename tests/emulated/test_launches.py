@@ -11,9 +11,9 @@ from gpusplu import gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.cuda import devices
 from gpusplu.cuda.collection import no_collection
-from gpusplu.engines.device import program
-from gpusplu.engines.device.part import COMMON
-from gpusplu.engines.device.recorded import DIRECT_GRAPHS, SIGHTINGS
+from gpusplu.engines.device import buffers
+from gpusplu.engines.device.call import DIRECT_GRAPHS, SIGHTINGS
+from gpusplu.engines.device.program import COMMON
 from support.fake_cupy import aligned
 from support.small_matrices import EPS, canonical, rhs
 
@@ -42,7 +42,7 @@ def test_large_arrays_take_the_detour(device, monkeypatch):
     A = canonical(gallery.rlc_mesh(6, 6))
     b = rhs(A.shape[0])
     expected = gs.splu(A, engine="supernodal").refactor_solve(2 * A.data, b)
-    monkeypatch.setattr(program, "STAGED", 8)
+    monkeypatch.setattr(buffers, "STAGED", 8)
     factor = gs.splu(A, engine="supernodal")
     for _ in range(2):
         np.testing.assert_array_equal(factor.refactor_solve(2 * A.data, b), expected)

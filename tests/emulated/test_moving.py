@@ -136,10 +136,10 @@ def test_what_is_offered_has_its_graphs(place):
     factor, values, b = watched(), place(2 * A.data), place(B)
     assert backward_error(A, np.array(factor.solve(b)), B) < 100 * EPS["d"]
     core = factor._migration._pending[0]
-    known = set(core.recorded._graphs)
+    known = set(core.commands._graphs)
     factor.refactor(values)
     assert backward_error(2 * A, np.array(factor.solve(b)), B) < 100 * EPS["d"]
-    assert factor._core is core and set(core.recorded._graphs) == known
+    assert factor._core is core and set(core.commands._graphs) == known
 
 
 def test_it_stays_where_a_device_is_slower(promised):

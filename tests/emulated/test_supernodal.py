@@ -60,7 +60,7 @@ def test_every_phase(device, plan_with, kind, phases, dtype):
 def test_diagonal_blocks_of_ldlt_are_symmetric_to_the_last_bit(device, plan_with, phases):
     plans = plan_with(**PHASES[phases])
     factor = check_indefinite(gallery.named("stokes:9x8"), "D", True)
-    buffer = factor._core._recorded.buffers.own["factor"]
+    buffer = factor._core.commands.buffers.own["factor"]
     entries, covered = memory_at(buffer.pointer, buffer.nbytes).view("D"), 0
     for block in diagonal_blocks(plans[-1]):
         order = np.arange(block["order"])
@@ -94,7 +94,7 @@ def test_every_solve_has_a_tag_of_its_own(device, plan_with):
         for seed in range(3):
             b = rhs(A.shape[0], seed=seed)
             assert backward_error(A, factor.solve(b), b) < 100 * EPS["d"]
-        counters = factor._core._recorded.buffers.vectors(1).own["counters"]
+        counters = factor._core.commands.buffers.vectors(1).own["counters"]
         assert memory_at(counters.pointer, 4).view(np.uint32)[0] == 3  # SOLVES of solve.cuh
 
 
@@ -212,7 +212,7 @@ def test_an_inertia_that_the_device_is_not_certain_of_is_the_cpu_engines(device)
 def test_determinants_of_one_front(device, make, n):
     A = np.random.default_rng(0).standard_normal((n, n))
     A = canonical(A if make is gs.splu else A @ A.T + np.eye(n))
-    plan = check_determinant_and_condition(A, make, "supernodal")._core._recorded.program.plan
+    plan = check_determinant_and_condition(A, make, "supernodal")._core.commands.program.plan
     assert (plan.phase.tolist() == [3]) == (n == 180)
     assert diagonal_blocks(plan)["order"].sum() == n
 

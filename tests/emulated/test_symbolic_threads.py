@@ -56,4 +56,4 @@ def test_a_plan_is_uploaded_once(monkeypatch):
     symbolic = gs.analyze(A, cholesky=True, engine="supernodal")
     factors = together(lambda k: symbolic.factor((1 + k) * A.data))
     assert len(uploads) == 1
-    assert len({id(factor.parts()[0].recorded.program) for factor in factors}) == 1
+    assert len({id(factor.parts()[0].commands.program) for factor in factors}) == 1

@@ -19,33 +19,33 @@ from gpusplu import gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.cuda import graphs
 from gpusplu.cuda.driver import failure
+from gpusplu.engines.device.call import Call
 
 pytestmark = pytest.mark.gpu
 
 ENGINES = ["supernodal", "glu", "sflu", "crisscross"]
-#: Methods of `Recorded` and their arguments, for one right-hand side, with and without backward error.
-COMMANDS = [
-    ("refactor",),
-    ("solve", 0, 1, 0),
-    ("solve", 1, 1, 1),
-    ("refactor_solve", 0, 1, 1),
-    ("refactor_host",),
-    ("solve_host", 0, 1),
-    ("refactor_solve_host", 0, 1),
-]
+#: For one right-hand side, with and without backward error.
+CALLS = {
+    "refactor": Call("new"),
+    "solve": Call(solve=True),
+    "solve-measured": Call(solve=True, trans=1, measured=True),
+    "refactor_solve": Call("new", solve=True, measured=True),
+    "refactor-host": Call("new", on_host=True),
+    "solve-host": Call(solve=True, measured=True, on_host=True),
+    "refactor_solve-host": Call("new", solve=True, measured=True, on_host=True),
+}
 CASES = ["rlc:60x60", "rlc:50x70", "poisson:80x80", "convdiff:12", "rlc:30x80"]
 SECONDS = 30.0  # for a factor to move, including compilation
-ids = "-".join
 
 
 def made(engine, name="rlc:60x60"):
-    """A factor and its `Recorded`."""
+    """A factor and its `CommandGraphs`."""
     A = gallery.named(name)
     factor = gs.splu(A, engine=engine)
     factor.refactor(A.data)
     factor.solve(np.ones(A.shape[0]))
     factor.refactor_solve(A.data, np.ones(A.shape[0]))
-    return factor, factor.parts()[0].recorded
+    return factor, factor.parts()[0].commands
 
 
 def bits(device, *buffers):
@@ -61,17 +61,16 @@ def bits(device, *buffers):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: ids(map(str, command)))
-def test_same_bits_as_single_commands(device, engine, command):
-    _, recorded = made(engine)
-    what, *key = command
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_same_bits_as_single_commands(device, engine, call):
+    _, commands = made(engine)
     with device:
-        graph, stream = recorded.graph(*command), recorded.begin()
-        results = recorded.buffers.own["factor"], recorded.buffers.vectors(1).x
-        getattr(recorded, what)(stream, *key)
+        graph, stream = commands.graph(call), commands.begin()
+        results = commands.buffers.own["factor"], commands.buffers.vectors(1).x
+        commands.add_commands(stream, call)
         expected = bits(device, *results)
         for _ in range(3):
-            if "solve" in what:
+            if call.solve:
                 stream.clear(results[1].pointer, results[1].nbytes)
             stream.replay(graph)
             found = bits(device, *results)
@@ -108,27 +107,27 @@ def shape_of(handle):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: ids(map(str, command)))
-def test_same_nodes_and_edges_as_a_capture(cupy, device, engine, command):
-    _, recorded = made(engine)
-    (what, *key), runtime = command, cupy.cuda.runtime
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_same_nodes_and_edges_as_a_capture(cupy, device, engine, call):
+    _, commands = made(engine)
+    runtime = cupy.cuda.runtime
     device.ready_to_capture()
     stream = cupy.cuda.Stream(non_blocking=True)
     with device, stream:
-        recorded.graph(*command)  # allocates, loads and uploads what the commands need
+        commands.graph(call)  # allocates, loads and uploads what the commands need
         runtime.streamBeginCapture(stream.ptr, runtime.streamCaptureModeThreadLocal)
         with device.captured() as captured:
-            getattr(recorded, what)(captured, *key)
+            commands.add_commands(captured, call)
         handle = runtime.streamEndCapture(stream.ptr)
         with graphs.current_context(graphs.graph_driver(), device.context):
             builder = graphs.GraphBuilder(graphs.graph_driver())
-            getattr(recorded, what)(graphs.GraphStream(builder, device), *key)
+            commands.add_commands(graphs.GraphStream(builder, device), call)
             expected, found = shape_of(handle), shape_of(builder.handle)
             builder.close()
         runtime.graphDestroy(handle)
-    print(f"{engine} {what}: nodes {dict(found[0])}, edges {dict(found[1])}")
+    print(f"{engine} {call}: nodes {dict(found[0])}, edges {dict(found[1])}")
     assert found == expected
-    if engine == "supernodal" and what.startswith("refactor") and device.has_dependent_launch:
+    if engine == "supernodal" and call.values and device.has_dependent_launch:
         assert found[1][1, 0, 1] > 0  # programmatic
 
 
@@ -209,13 +208,14 @@ def test_build_in_a_new_thread(cupy, device):
 
 
 def test_device_memory_does_not_grow(cupy, device):
-    _, recorded = made("supernodal")
+    _, commands = made("supernodal")
+    call = Call("new", solve=True, measured=True)
 
     def after(times):
         for _ in range(times):
             with device:
-                graph = device.build_graph(lambda stream: recorded.refactor_solve(stream, 0, 1, 1))
-                recorded.begin().replay(graph)
+                graph = device.build_graph(lambda stream: commands.add_commands(stream, call))
+                commands.begin().replay(graph)
         del graph
         gc.collect()
         device.synchronize()

@@ -81,7 +81,7 @@ def harder(A, seed=0):
 def lu_error(factor, A):
     """Largest entry of L U - B in the program's own numbers, relative to the largest of |L| |U|, in units of eps."""
     core = factor._core
-    program, buffers = core._recorded.program, core._recorded.buffers
+    program, buffers = core.commands.program, core.commands.buffers
     plan, found = program.plan, np.empty(program.plan.nnz, A.dtype)
     stream = program.device.own_stream()
     stream.copy(found.ctypes.data, buffers.own["factor"].pointer, found.nbytes)

@@ -2,11 +2,11 @@
 
 from contextlib import contextmanager
 
-from gpusplu.engines.device.program import Staging
-from gpusplu.engines.device.recorded import Recorded
+from gpusplu.engines.device.buffers import Staging
+from gpusplu.engines.device.call import CommandGraphs
 
 #: Functions of factors that take values or vectors of a device to the host, or from there.
-WAYS = ((Recorded, "values"), (Recorded, "send"), (Recorded, "vector"), (Staging, "take"))
+WAYS = ((CommandGraphs, "values"), (CommandGraphs, "send"), (CommandGraphs, "vector"), (Staging, "take"))
 
 
 def forbid(patch, *ways):

@@ -14,7 +14,7 @@ import numpy as np
 from ... import _core
 from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer
-from ..device.part import Part, addresses
+from ..device.program import Part
 from .plan import ColumnPlan
 
 NAMES = ("col_ptr", "row", "diag", "row_ptr", "col", "place", "u_ptr")
@@ -67,7 +67,7 @@ class ColumnArrays(Part):
 
     def record(self, file: str) -> np.ndarray:
         """``struct ColumnArrays`` of columns.cuh."""
-        return record(struct(file, "ColumnArrays"), **addresses(self.arrays), n=self.plan.n)
+        return record(struct(file, "ColumnArrays"), **self.arrays, n=self.plan.n)
 
     @cached_property
     def entries(self) -> tuple[Buffer | None, Buffer | None]:

@@ -20,7 +20,7 @@ from ...cost.model import Costs, Estimate
 from ...cost.observation import Observations
 from .. import registry
 from ..device.engine import DeviceEngine
-from ..device.part import COMMON
+from ..device.program import COMMON
 from ..interface import Analysis, Capabilities, Measure
 from ..problem import Problem
 from ..processor import cpu_factor

@@ -15,7 +15,7 @@ import numpy as np
 from ... import _core
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Kernel, Stream
-from ..device.part import Part, address
+from ..device.program import Part
 from .plan import ColumnPlan
 
 SHARED = "shared/columns.hpp"
@@ -161,14 +161,14 @@ class GroupLaunches(Part):
         """``struct ColumnTickets`` of a launch."""
         return record(
             struct(file, "ColumnTickets"),
-            groups=address(self._range),
+            groups=self._range,
             first=first,
             count=count,
             last_launch=last,
-            control=control.pointer,
+            control=control,
         )
 
-    def launch(
+    def launch_groups(
         self,
         stream: Stream,
         kernel: Kernel,

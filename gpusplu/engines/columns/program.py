@@ -12,10 +12,9 @@ from ...common.matrix import Pattern
 from ...cost.model import seconds
 from ...cost.table import shipped
 from ...cuda.stream import Buffer, Stream
-from ..device.determinants import joined, outer_determinant
+from ..device.buffers import STATUS, Buffers, Memory, Vectors
 from ..device.interrupted import outliving
-from ..device.part import Part
-from ..device.program import STATUS, Buffers, Memory, Program, Vectors
+from ..device.program import Part, Program, joined, outer_determinant
 from .arrays import ColumnArrays
 from .plan import ColumnPlan
 from .solve import ColumnSolve

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...cuda.stream import Buffer, Stream
-from ..device.part import Part, address
-from ..device.program import GROUP, Buffers, Memory, Vectors
+from ..device.buffers import GROUP, Buffers, Memory, Vectors
+from ..device.program import Part
 from .arrays import ColumnArrays
 from .groups import CONTROL_BYTES, TICKET_BYTES, GroupLaunches
 
@@ -71,7 +71,7 @@ class ColumnSolve(Part):
         columns = 1 if nrhs == 1 else GROUP
         arrays, groups, rhs_groups = self._arrays, self._launches.groups, -(-nrhs // columns)
         into, out = arrays.orders[1 if trans else 0], arrays.orders[0 if trans else 1]
-        self._launches.launch(
+        self._launches.launch_groups(
             stream,
             self.kernel(FILE, f"solve_columns_{'transposed_' if trans else ''}{columns}"),
             FILE,
@@ -80,20 +80,20 @@ class ColumnSolve(Part):
             CONTROL_BYTES + groups.columns * columns * 2 * self.dtype.itemsize,
             more,
             columns=arrays.record(FILE),
-            row_diag=address(arrays.row_diag),
+            row_diag=arrays.row_diag,
             group_count=groups.count,
             most_columns=groups.columns,
-            factor=buffers.own["factor"].pointer,
-            perm_in=address(into[0]),
-            perm_out=address(out[0]),
-            scale_in=address(into[1]),
-            scale_out=address(out[1]),
-            b=b.pointer,
-            x=x.pointer,
+            factor=buffers.own["factor"],
+            perm_in=into[0],
+            perm_out=out[0],
+            scale_in=into[1],
+            scale_out=out[1],
+            b=b,
+            x=x,
             ld=arrays.plan.n,
             nrhs=nrhs,
             conjugate=int(trans == 2),
-            packets=vectors.own["packets"].pointer,
+            packets=vectors.own["packets"],
             division=self._division,
-            trailing=address(vectors.own.get("trailing")),
+            trailing=vectors.own.get("trailing"),
         )

@@ -21,7 +21,7 @@ from ..columns.arrays import ColumnArrays
 from ..columns.plan import ColumnPlan, make_column_plan
 from ..columns.program import ColumnProgram
 from ..columns.solve import ColumnSolve
-from ..device.program import Buffers, Memory, Vectors
+from ..device.buffers import Buffers, Memory, Vectors
 from ..sflu.factorization import ColumnFactorization, Tuning, factor_words
 from ..supernodal.fronts import Fronts
 from ..supernodal.memory import all_vector_bytes, factor_memory, plan_bytes, vector_memory

@@ -12,7 +12,7 @@ from ...cuda.layout import record
 from ...cuda.stream import Buffer
 from ..columns.groups import CONTROL_BYTES, RESERVED_BYTES, RESIDENT
 from ..columns.plan import ColumnPlan
-from ..device.part import Part, addresses
+from ..device.program import Part
 from ..sflu.factorization import LONG_SCALARS, TRAILING_ARRAYS
 
 LEAST_BATCH, MOST_BATCH = 16384, 49152  # of terms of a column that lies in shared memory [bytes]
@@ -64,4 +64,4 @@ class Trailing(Part):
 
     def record(self) -> np.ndarray:
         """``struct TrailingArrays`` of kernels/columns/trailing_columns.cuh."""
-        return record(TRAILING_ARRAYS, **addresses(self._terms), capacity=self.capacity, kept=self.kept)
+        return record(TRAILING_ARRAYS, **self._terms, capacity=self.capacity, kept=self.kept)

@@ -2,7 +2,8 @@
 
 `Program` is what the programs of all engines share: the plan's memory, the path of values into a factor, the residual
 of a solve. Subclasses define how to factor and to solve. A program holds what all factors on one pattern and of one
-dtype have in common; `Buffers` has what one factor writes.
+dtype have in common; `Buffers` (buffers.py) has what one factor writes. Programs are composed of parts: a `Part` has
+arrays of a plan on the device, and launches the kernels that read them.
 
 Uploads are a separate step: `ready_to_factor`, `ready_to_solve` and `ready_to_measure` upload what the commands of that
 name need, and load its kernels. Every method with a stream then only adds commands to it, so that graphs can be made of
@@ -12,252 +13,197 @@ them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ... import _core
-from ...common.matrix import EPS, Pattern
-from ...cuda.devices import usable_bytes
-from ...cuda.layout import constant, record, struct
-from ...cuda.stream import Buffer, Stream
-from ...errors import DeviceMemoryError
-from .part import COMMON, RESIDUAL, SHARED, THREADS, VALUES, WARP, MatrixPart, Part, address
+from ...common.matrix import Pattern
+from ...cuda.layout import constant, record
+from ...cuda.nvrtc import CHOLESKY, HERMITIAN, LU
+from ...cuda.stream import Buffer, Kernel, Stream
+from .buffers import GROUP, Buffers, Memory, Vectors
 
-# ---- Page-locked host memory that a factor's values and vectors pass through, at addresses that graphs contain
-
-STATUS = struct("shared/values.hpp", "Status")
-STAGED = 1 << 26  # most bytes of an array; larger ones go in chunks (cuda/chunked_copies.py)
-
-
-class Status(NamedTuple):
-    """Status of a factorization and a measured solve: ``struct Status`` of kernels/shared/values.hpp."""
-
-    n_perturbed: int
-    n_tiny: int
-    not_finite: int
-    largest: float
-    asymmetry: float
-    growth: float
-    residual: float
-    x_norm: float
-    b_norm: float
-    a_norm: float
+#: Kernel files of every engine.
+RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"
+SHARED = "shared/values.hpp"
+NOT_COMPARED, COMPARED_WITH_ZERO = constant(SHARED, "NOT_COMPARED"), constant(SHARED, "COMPARED_WITH_ZERO")
+THREADS, VALUE_BYTES = constant(SHARED, "VALUE_THREADS"), constant(SHARED, "VALUE_SHARED_BYTES")
+WARP = constant(SHARED, "WARP_SIZE")
 
 
-NOTHING = Status(*([0] * 3), *([0.0] * 7))
+class Part:
+    """Arrays of one plan on a device, and kernels for one dtype and kind of factorization.
 
-
-def is_asymmetric(found: Status, dtype: np.dtype) -> bool:
-    """Whether new values of `dtype` differed by more than rounding from those that they must equal."""
-    return bool(found.asymmetry > _core.SYMMETRY_UNITS * EPS[dtype] * found.largest)
-
-
-class Staging:
-    """The status of one factor and, from first use on, staging arrays for the caller's arrays on the host.
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    dtype : dtype
+    kind : int, optional
+        As cuda/nvrtc.py numbers kinds.
 
     Attributes
     ----------
-    status : ndarray of STATUS, shape ()
-        Written by the device.
-    values : ndarray, shape (pattern.size,)
-    b, x : ndarray, shape (n,)
-        One right-hand side and its solution.
+    nbytes : int
+        Device memory of what was uploaded so far [bytes].
     """
 
-    def __init__(self, program: Program):
-        self._program, self._device = program, program.device
-        self.status = self._device.pinned(STATUS, 1)[0:1].reshape(())
-        self.status_address = int(self.status.ctypes.data)  # page-locked, so kernels use the same address
-        self._largest = self.status["largest"]
-        self._some: np.ndarray | None = None
-
-    def forget(self) -> None:
-        """Make `status_arrived` report whether the device has written the status after this call."""
-        self._largest[()] = 0
+    def __init__(self, device: Any, dtype: np.dtype, kind: int = LU):
+        self.device, self.dtype, self.kind = device, np.dtype(dtype), int(kind)
+        self.nbytes = 0
 
     @property
-    def status_arrived(self) -> bool:
-        """Whether the device has written it; the caller has waited. Undecidable for a matrix with only zeros."""
-        return bool(self._largest[()] > 0)
-
-    @cached_property
-    def small(self) -> bool:
-        """Whether graphs may pass values and a right-hand side through here."""
-        most = max(self._program.pattern.size, self._program.n)
-        return bool(most * self._program.dtype.itemsize <= STAGED)
-
-    @cached_property
-    def values(self) -> np.ndarray:
-        return self._pinned(self._program.pattern.size)
-
-    @cached_property
-    def b(self) -> np.ndarray:
-        return self._pinned(self._program.n)
-
-    @cached_property
-    def x(self) -> np.ndarray:
-        return self._pinned(self._program.n)
-
-    def _pinned(self, count: int) -> np.ndarray:
-        array: np.ndarray = self._device.pinned(self._program.dtype, count)
-        return array
-
-    def take(self, values: np.ndarray | None = None, b: np.ndarray | None = None) -> None:
-        """Copy the arguments to the arrays that graphs copy from."""
-        if values is not None:
-            _core.copy(self.values, values)
-        if b is not None:
-            self.b[...] = b.reshape(-1)
-
-    def some(self, nbytes: int) -> np.ndarray:
-        """Memory for other arrays, used until the next call; pageable if it is large [bytes]."""
-        if nbytes > STAGED:
-            return np.empty(nbytes, np.uint8)
-        if self._some is None or self._some.size < nbytes:
-            self._some = self._device.pinned(np.dtype(np.uint8), nbytes)
-        return self._some[:nbytes]
-
-    def stage(self, array: np.ndarray) -> np.ndarray:
-        """`array`, column by column, in memory that copies can read."""
-        staged = self.values if self._is_values(array) else self.some(array.nbytes).view(array.dtype)
-        staged[...] = array.reshape(-1, order="F")
-        return staged
-
-    def _is_values(self, array: np.ndarray) -> bool:
-        return array.ndim == 1 and array.size == self._program.pattern.size != self._program.n
-
-
-# ---- Device memory that factors write, and how much of it they need
-
-GROUP = constant("shared/values.hpp", "RHS_GROUP")  # right-hand sides that a kernel takes together if there are several
-MOST_RHS = constant("shared/values.hpp", "MOST_RHS")  # solved at a time
-
-
-class Memory(NamedTuple):
-    """Bytes of the arrays that a program requests by name: with any contents, set to zero once, and on the host."""
-
-    empty: dict[str, int]
-    zeros: dict[str, int]
-    host: dict[str, int] = {}  # noqa: RUF012 (never changed)
+    def one_triangle(self) -> bool:
+        """One triangle is factored, and stands for both."""
+        return self.kind != LU
 
     @property
-    def nbytes(self) -> int:
-        """On the device [bytes]."""
-        return sum(self.empty.values()) + sum(self.zeros.values())
+    def hermitian(self) -> bool:
+        """A equals its conjugate transpose, by its kind."""
+        return self.kind in (CHOLESKY, HERMITIAN)
 
-    def allocate(self, device: Any) -> dict[str, Buffer]:
-        empty = {name: device.empty(nbytes) for name, nbytes in self.empty.items()}
-        host = {name: device.host(nbytes) for name, nbytes in self.host.items() if nbytes}
-        return empty | host | {name: device.zeros(nbytes) for name, nbytes in self.zeros.items()}
+    def solves_conjugated(self, trans: int) -> bool:
+        """Whether op(A) X = B is solved, for conjugated vectors, with A or, for LU, its transpose."""
+        return trans == (1 if self.hermitian else 2)
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Kernel files that a factorization and a solve need."""
+        return ()
 
-class Buffers:
-    """Arrays that one factor writes on the device, all allocated here or, for right-hand sides, on first use.
+    def upload(self, array: np.ndarray | None) -> Buffer | None:
+        """A copy on the device; None for an empty array."""
+        if array is None or array.size == 0:
+            return None
+        self.nbytes += array.nbytes
+        buffer: Buffer = self.device.upload(array)
+        return buffer
 
-    Attributes
-    ----------
-    values, previous, input : Buffer
-        Canonical values that are factored, those before them, and the caller's.
-    own : dict of Buffer
-        Requested by the program.
-    device_status : Buffer
-        ``struct Status``.
-    peers : object
-        The program's memory on other devices.
-    host : Staging
-        Staging memory on the host.
+    def upload_all(self, arrays: Mapping[str, np.ndarray | None]) -> dict[str, Buffer | None]:
+        """`upload` of each."""
+        return {name: self.upload(array) for name, array in arrays.items()}
 
-    Raises
-    ------
-    DeviceMemoryError
-        Before anything is allocated, if it cannot fit.
-    """
+    def load(self, *files: str) -> None:
+        """Load kernel files, so that `kernel` finds its kernels there."""
+        for file in files:
+            self.device.load(file, self.dtype.char, self.kind)
 
-    def __init__(self, program: Program, limit: int | None = None):
-        self._program, self._limit, device = program, limit, program.device
-        pattern, itemsize = program.pattern, program.dtype.itemsize
-        free = usable_bytes(device, limit)
-        if missing := program.missing_bytes(free + program.plan_bytes):
-            raise DeviceMemoryError(free + missing, free)
-        self.values, self.previous = device.empty(pattern.nnz * itemsize), device.empty(pattern.nnz * itemsize)
-        self.input = device.empty(pattern.size * itemsize)
-        memory = program.factor_memory()
-        self.own = memory.allocate(device)
-        self.device_status = device.zeros(STATUS.itemsize)
-        self.peers = program.factor_peers()
-        self.host = Staging(program)
-        self._vectors: dict[bool, Vectors] = {}
-        self.nbytes = 2 * self.values.nbytes + self.input.nbytes + memory.nbytes + self.device_status.nbytes
-        device.own_stream().synchronize()
+    def kernel(self, file: str, name: str) -> Kernel:
+        kernel: Kernel = self.device.kernel(file, name, self.dtype.char, self.kind)
+        return kernel
 
-    def vectors(self, nrhs: int) -> Vectors:
-        """Buffers for that many right-hand sides."""
-        several = nrhs > 1
-        if several not in self._vectors:
-            self._vectors[several] = Vectors(self._program, self.rhs_per_solve(MOST_RHS) if several else 1)
-            self.nbytes += self._vectors[several].nbytes
-        return self._vectors[several]
+    def launch(
+        self, stream: Stream, file: str, name: str, shape: tuple[int, int, int], early: bool = False, /, **fields: Any
+    ) -> None:
+        """Launch a kernel of a file; `shape`: blocks, threads of each, and dynamic shared memory [bytes]; `early`: a
+        programmatic dependent launch; `fields`: its arguments, as `record` takes them."""
+        kernel = self.kernel(file, name)
+        stream.launch(kernel, *shape, record(kernel.arguments, **fields), early)
 
-    def chunks(self, nrhs: int) -> list[tuple[int, int]]:
-        """Ranges of several right-hand sides that are solved together."""
-        return chunks(nrhs, self.rhs_per_solve(min(max(nrhs, 1), MOST_RHS)))
-
-    def rhs_per_solve(self, nrhs: int) -> int:
-        """Right-hand sides that are solved for together if `nrhs` are given: fewer if memory is short."""
-        if nrhs == 1:
-            return 1  # asking the driver for free memory at every solve is slow
-        if True in self._vectors:
-            return min(nrhs, self._vectors[True].capacity)
-        capacity, available = MOST_RHS, self._program.free_bytes() // 2
-        if self._limit is not None:
-            available = min(available, self._limit - self._program.needed_bytes)
-        while capacity > GROUP and Vectors.bytes_for(self._program, capacity) > available:
-            capacity //= 2
-        if self._limit is not None and Vectors.bytes_for(self._program, capacity) > available:
-            return 1
-        return min(nrhs, capacity)
+    def blocks(self, work: int, threads: int, resident: int) -> int:
+        """Blocks for `work` threads of work: no more than the device holds at once."""
+        return max(1, min(-(-work // threads), resident * int(self.device.multiprocessors)))
 
 
-class Vectors:
-    """Work memory of solves with up to `capacity` right-hand sides: that of refinement, and the program's `own`."""
-
-    def __init__(self, program: Program, capacity: int):
-        device = program.device
-        self.capacity = capacity
-        self.groups = -(-capacity // (1 if capacity == 1 else GROUP))
-        *dense, norms, done = vector_sizes(program.n, capacity, program.dtype.itemsize)
-        self.b, self.x, self.residual, self.step, self.kept = map(device.empty, dense)
-        self.own = program.vector_memory(capacity).allocate(device)
-        self.peers = program.vector_peers(capacity)
-        self.norms, self.done = device.zeros(norms), device.zeros(done)
-        self.nbytes = Vectors.bytes_for(program, capacity)
-        device.own_stream().synchronize()
-
-    @staticmethod
-    def bytes_for(program: Program, capacity: int) -> int:
-        """Device memory that vectors of this capacity take [bytes]."""
-        own = program.vector_memory(capacity).nbytes
-        return int(sum(vector_sizes(program.n, capacity, program.dtype.itemsize)) + own)
+def counterparts(pairs: Any) -> np.ndarray:
+    """The second entry of each pair as kernels read it, shape (number of pairs,), int32."""
+    second: np.ndarray = pairs.second.astype(np.int32)
+    second[pairs.second == _core.NO_ENTRY] = COMPARED_WITH_ZERO
+    return second
 
 
-def vector_sizes(n: int, capacity: int, itemsize: int) -> list[int]:
-    """Of the arrays of `Vectors` that are not the program's: five of right-hand sides, then norms, of A and three of
-    every right-hand side, and the counter of blocks (kernels/common/residual.cu) [bytes]."""
-    return [n * capacity * itemsize] * 5 + [8 * (1 + 3 * capacity), 4]
+class MatrixPart(Part):
+    """A part that takes values on the pattern `pattern`, and reads the rows of the matrix and of its transpose."""
+
+    pattern: Pattern
+
+    @cached_property
+    def _map(self) -> tuple[Buffer | None, Buffer | None]:
+        """Source and source_ptr that map the caller's values to canonical ones."""
+        core = self.pattern.core
+        return (None, None) if core.identity else (self.upload(core.source), self.upload(core.source_ptr))
+
+    def launch_values(self, stream: Stream, name: str, given: int, to: int, previous: int, status: int) -> None:
+        """A kernel of common/values.cu that checks or gathers canonical values, over arrays at these addresses.
+
+        The latter also compares both triangles of what has to be symmetric.
+        """
+        self.launch_gather(stream, name, (given, to, previous, status), self._map, self.pattern.nnz, self._other)
+
+    @cached_property
+    def _other(self) -> Buffer | None:
+        """For each canonical value that has a counterpart to equal, and comes first of the two, that counterpart."""
+        if not self.one_triangle:
+            return None
+        pairs = self.pattern.pairs(self.hermitian, self.dtype)
+        if not pairs.first.size:
+            return None
+        other = np.full(self.pattern.nnz, NOT_COMPARED, np.int32)
+        other[pairs.first] = counterparts(pairs)
+        return self.upload(other)
+
+    def launch_gather(
+        self,
+        stream: Stream,
+        name: str,
+        arrays: tuple[int, int, int, int],
+        sources: tuple[Buffer | None, Buffer | None],
+        count: int,
+        other: Buffer | None = None,
+    ) -> None:
+        """The same for any entries: `arrays` are from, to, previous and the status; `sources` where entries are."""
+        self.launch(
+            stream,
+            VALUES,
+            name,
+            (self.blocks(count, THREADS, 8), THREADS, VALUE_BYTES),
+            **dict(zip(("from", "to", "previous", "status"), arrays, strict=True)),
+            source=sources[0],
+            source_ptr=sources[1],
+            count=count,
+            other=other,
+            conjugate=self.hermitian,
+        )
+
+    @cached_property
+    def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """Canonical A as it is: the rows of its transpose."""
+        return self.upload(self.pattern.ptr), self.upload(self.pattern.ind), None
+
+    @cached_property
+    def _rows(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """The rows of A: pointers, columns, and which canonical value an entry is."""
+        n, nnz = self.pattern.n, self.pattern.nnz
+        rows = sp.csc_array((np.arange(nnz, dtype=np.int32), self.pattern.ind, self.pattern.ptr), shape=(n, n)).tocsr()
+        arrays = (rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)
+        ptr, ind, source = map(self.upload, arrays)
+        return ptr, ind, source
+
+    def launch_rows(self, stream: Stream, file: str, name: str, shared_bytes: int, trans: int, **fields: Any) -> None:
+        """A kernel in which some lanes of a warp take a row of op(A) each."""
+        ptr, ind, source = self.rows_of(trans)
+        n, conjugate = self.pattern.n, trans != 1 if self.hermitian else trans == 2  # by the columns if A is Hermitian
+        lanes_log2 = min(5, max(0, (-(-self.pattern.nnz // max(n, 1)) - 1).bit_length()))
+        shape = self.blocks(n << lanes_log2, THREADS, 8), THREADS, shared_bytes
+        rows = {"ptr": ptr, "ind": ind, "source": source, "conjugate": conjugate, "lanes_log2": lanes_log2}
+        self.launch(stream, file, name, shape, ld=n, n=n, **rows, **fields)
+
+    def rows_of(self, trans: int) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """The rows of op(A) or, for Hermitian A, what they are the conjugates of; one set of rows for one triangle."""
+        return self._columns if trans or self.one_triangle else self._rows
 
 
-def chunks(nrhs: int, width: int) -> list[tuple[int, int]]:
-    """Ranges of several right-hand sides that are solved together: never a single one, for which other kernels
-    exist."""
-    found, begin = [], 0
-    while begin < nrhs:
-        end = min(begin + width, nrhs)
-        end -= nrhs - end == 1 and end - begin > 2
-        found.append((begin, end))
-        begin = end
-    return found
+def address(buffer: Buffer | None) -> int:
+    """Null for None."""
+    return 0 if buffer is None else buffer.pointer
+
+
+def addresses(buffers: Mapping[str, Buffer | None]) -> dict[str, int]:
+    """`address` of each."""
+    return {name: address(buffer) for name, buffer in buffers.items()}
 
 
 RESIDUAL_BYTES = constant(SHARED, "RESIDUAL_SHARED_BYTES")
@@ -403,30 +349,19 @@ class Program(MatrixPart, ABC):
 
     def move(self, stream: Stream, first: tuple[int, int, int], second: tuple[int, int, int] = (0, 0, 0)) -> None:
         """Copy one or two arrays, to, from and scalars each, between the device and page-locked memory."""
-        kernel, count = self.kernel(VALUES, "move_arrays"), max(first[2], second[2])
-        args = record(
-            kernel.arguments,
-            to_first=first[0],
-            first=first[1],
-            first_count=first[2],
-            to_second=second[0],
-            second=second[1],
-            second_count=second[2],
-        )
-        stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, 0, args)
+        names = "to_first", "first", "first_count", "to_second", "second", "second_count"
+        grid = self.blocks(max(first[2], second[2]), THREADS, 8)
+        self.launch(stream, VALUES, "move_arrays", (grid, THREADS, 0), **dict(zip(names, first + second, strict=True)))
 
     def report(self, stream: Stream, buffers: Buffers) -> None:
         """Copy the status to the host, and clear it for the next factorization."""
-        kernel = self.kernel(VALUES, "move_status")
-        args = record(kernel.arguments, status=buffers.device_status.pointer, report=buffers.host.status_address)
-        stream.launch(kernel, 1, WARP, 0, args)
+        fields = {"status": buffers.device_status, "report": buffers.host.status_address}
+        self.launch(stream, VALUES, "move_status", (1, WARP, 0), **fields)
 
     def add_up(self, stream: Stream, buffers: Buffers, accumulated: int, factored: bool, solved: bool) -> None:
         """Accumulate the status on the device, and clear it for the next call; without a backward error."""
-        kernel = self.kernel(VALUES, "accumulate_status")
-        status = buffers.device_status.pointer
-        args = record(kernel.arguments, status=status, accumulated=accumulated, factored=factored, solved=solved)
-        stream.launch(kernel, 1, WARP, 0, args)
+        fields = {"status": buffers.device_status, "accumulated": accumulated, "factored": factored, "solved": solved}
+        self.launch(stream, VALUES, "accumulate_status", (1, WARP, 0), **fields)
 
     def residual(
         self,
@@ -443,37 +378,41 @@ class Program(MatrixPart, ABC):
         They go to the host with the status. With an `accumulated` they are added up there, `factored`: after a
         factorization; with a null pointer they go nowhere.
         """
-        columns = 1 if nrhs == 1 else GROUP
-        arrays = self.rows_of(trans)
-        conjugate = trans != 1 if self.hermitian else trans == 2  # rows of Hermitian A: the conjugates of its columns
-        kernel = self.kernel(RESIDUAL, f"measure_residual_{columns}")
-        n, nnz = self.n, self.pattern.nnz
-        lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
-        args = record(
-            kernel.arguments,
-            ptr=address(arrays[0]),
-            ind=address(arrays[1]),
-            source=address(arrays[2]),
-            values=buffers.values.pointer,
-            x=vectors.x.pointer,
-            b=vectors.b.pointer,
-            r=vectors.residual.pointer,
-            ld=n,
-            n=n,
+        self.launch_rows(
+            stream,
+            RESIDUAL,
+            f"measure_residual_{1 if nrhs == 1 else GROUP}",
+            RESIDUAL_BYTES,
+            trans,
             nrhs=nrhs,
-            conjugate=conjugate,
-            lanes_log2=lanes_log2,
-            norms=vectors.norms.pointer,
-            done=vectors.done.pointer,
-            status=buffers.device_status.pointer,
+            values=buffers.values,
+            x=vectors.x,
+            b=vectors.b,
+            r=vectors.residual,
+            norms=vectors.norms,
+            done=vectors.done,
+            status=buffers.device_status,
             report=buffers.host.status_address if accumulated is None else 0,
             accumulated=accumulated or 0,
             factored=factored,
         )
-        stream.launch(kernel, self.blocks(n << lanes_log2, THREADS, 8), THREADS, RESIDUAL_BYTES, args)
 
     def add_step(self, stream: Stream, buffers: Buffers, vectors: Vectors, nrhs: int) -> None:
         """x += step"""
-        kernel, n = self.kernel(RESIDUAL, "add_step"), self.n
-        args = record(kernel.arguments, x=vectors.x.pointer, step=vectors.step.pointer, ld=n, n=n, nrhs=nrhs)
-        stream.launch(kernel, self.blocks(n * nrhs, THREADS, 8), THREADS, 0, args)
+        shape = self.blocks(self.n * nrhs, THREADS, 8), THREADS, 0
+        fields = {"x": vectors.x, "step": vectors.step, "ld": self.n, "n": self.n, "nrhs": nrhs}
+        self.launch(stream, RESIDUAL, "add_step", shape, **fields)
+
+
+def outer_determinant(plan: Any) -> tuple[float, float]:
+    """Sign and logarithm of the contribution of a plan's, or an analysis's, permutations and scales to the
+    determinant."""
+    sign = float(_core.parity(plan.row_perm) * _core.parity(plan.col_perm))
+    scales = (scale for scale in (plan.row_scale, plan.col_scale) if scale.size)
+    return sign, -sum(float(np.log(scale).sum()) for scale in scales)
+
+
+def joined(signs: np.ndarray) -> Any:
+    """The product of numbers of modulus 1, normalized to modulus 1."""
+    sign = signs.prod()
+    return sign / abs(sign)

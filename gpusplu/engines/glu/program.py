@@ -17,15 +17,14 @@ import numpy as np
 from ... import _core
 from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, packed
-from ...cuda.layout import constant, record, struct
+from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer, Stream
 from ..columns.arrays import ColumnArrays
 from ..columns.groups import Grouping, GroupLaunches, choose_groups, group_capacity
 from ..columns.plan import ColumnPlan
 from ..columns.program import ColumnProgram
 from ..columns.solve import ColumnSolve
-from ..device.part import address
-from ..device.program import Buffers, Memory
+from ..device.buffers import Buffers, Memory
 
 FILE = "columns/glu.cu"
 MODES = ("cluster", "batch", "pipeline")
@@ -131,32 +130,22 @@ class GluProgram(ColumnProgram):
         self._finish(stream, buffers)
 
     def _assemble(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
-        kernel = self.kernel(FILE, "assemble_glu")
-        source, scale = self.arrays.entries
-        args = record(
-            kernel.arguments,
-            source=address(source),
-            scale=address(scale),
-            values=values.pointer,
-            factor=buffers.own["factor"].pointer,
-            count=self.plan.nnz,
-            counters=buffers.own["counters"].pointer,
-            counter_count=sum(self._counter_words),
-        )
-        stream.launch(kernel, self.blocks(max(self.plan.nnz, sum(self._counter_words)), THREADS, 8), THREADS, 0, args)
+        (source, scale), own, words = self.arrays.entries, buffers.own, sum(self._counter_words)
+        shape = self.blocks(max(self.plan.nnz, words), THREADS, 8), THREADS, 0
+        arrays = {"source": source, "scale": scale, "values": values}
+        arrays |= {name: own[name] for name in ("factor", "counters")}
+        self.launch(stream, FILE, "assemble_glu", shape, **arrays, count=self.plan.nnz, counter_count=words)
 
     def _update(self, stream: Stream, buffers: Buffers, number: int, run: np.ndarray) -> None:
         mode, begin, end, widest = (int(run[name]) for name in ("mode", "begin", "end", "widest"))
-        kernel = self.kernel(FILE, KERNELS[mode])
-        shared: dict[str, Any] = {"factor": buffers.own["factor"].pointer, "tiny": self.tiny}
+        name, shared = KERNELS[mode], {"factor": buffers.own["factor"], "tiny": self.tiny}
         if MODES[mode] == "pipeline":
-            arrays = {name: address(buffer) for name, buffer in self._pipeline_arrays.items()}
-            slots = max(1, int(run["slots"])) * self.dtype.itemsize
-            stream.launch(kernel, end - begin, widest, slots, record(kernel.arguments, **arrays, **shared, begin=begin))
+            shape = end - begin, widest, max(1, int(run["slots"])) * self.dtype.itemsize
+            self.launch(stream, FILE, name, shape, **self._pipeline_arrays, **shared, begin=begin)
             return
         counters = buffers.own["counters"].pointer
         fields = shared | {
-            **{name: address(buffer) for name, buffer in self._glu_arrays.items()},
+            **self._glu_arrays,
             "end": end,
             "ticket": counters + 4 * number,
             "done": counters + 4 * len(self.runs),
@@ -164,24 +153,16 @@ class GluProgram(ColumnProgram):
         if MODES[mode] == "batch":
             # Twice the count of a level, so that the next level's blocks are resident when it ends.
             grid = min(2 * widest, RESIDENT * int(self.device.multiprocessors))
-            stream.launch(kernel, grid, THREADS, TICKET_BYTES, record(kernel.arguments, **fields, begin=begin))
+            self.launch(stream, FILE, name, (grid, THREADS, TICKET_BYTES), **fields, begin=begin)
             return
         first_chunk = self.schedule.level_chunk
         for level in range(int(run["level_begin"]), int(run["level_end"])):
             first, chunks = int(first_chunk[level]), int(first_chunk[level + 1] - first_chunk[level])
             if chunks:
-                stream.launch(kernel, chunks, THREADS, TICKET_BYTES, record(kernel.arguments, **fields, begin=first))
+                self.launch(stream, FILE, name, (chunks, THREADS, TICKET_BYTES), **fields, begin=first)
 
     def _finish(self, stream: Stream, buffers: Buffers) -> None:
-        kernel = self.kernel(FILE, "finish_glu")
-        args = record(
-            kernel.arguments,
-            col_ptr=address(self.arrays.arrays["col_ptr"]),
-            diag=address(self.arrays.arrays["diag"]),
-            factor=buffers.own["factor"].pointer,
-            status=buffers.device_status.pointer,
-            tiny=self.tiny,
-            singular=self.tiny,
-            n=self.plan.n,
-        )
-        stream.launch(kernel, self.blocks(FINISH_THREADS * self.plan.n, THREADS, 8), THREADS, 0, args)
+        shape = self.blocks(FINISH_THREADS * self.plan.n, THREADS, 8), THREADS, 0
+        arrays = {name: self.arrays.arrays[name] for name in ("col_ptr", "diag")}
+        arrays |= {"factor": buffers.own["factor"], "status": buffers.device_status}
+        self.launch(stream, FILE, "finish_glu", shape, **arrays, tiny=self.tiny, singular=self.tiny, n=self.plan.n)

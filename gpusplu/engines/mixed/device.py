@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...common.matrix import Pattern
-from ...cuda.layout import record
+from ..device.buffers import STATUS, Status, is_asymmetric
 from ..device.interrupted import outliving
-from ..device.part import THREADS, VALUE_BYTES, VALUES, MatrixPart, address
-from ..device.program import STATUS, Status, is_asymmetric
+from ..device.program import VALUE_BYTES, VALUES, MatrixPart
 
 ROW_SIZES = "common/row_sizes.cu"
 REAL = np.dtype("d")
@@ -60,26 +59,13 @@ class RowsOnDevice(MatrixPart):
 
     def residual(self, values: Any, b: Any, x: Any, trans: int, sizes: Any = None, norms: Any = None) -> Any:
         """``b - op(A) x``; with `sizes` and `norms` also the results of kernels/common/row_sizes.cu."""
-        (n, nrhs), nnz, device = b.shape, self.pattern.nnz, self.device
+        device = self.device
         b, x = (one if one.flags.f_contiguous else one.copy(order="F") for one in (b, x))
-        r, (ptr, ind, source) = device.array(b.shape, self.dtype), self.rows_of(trans)
-        kernel = self.kernel(ROW_SIZES, "row_sizes")
-        lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
+        r = device.array(b.shape, self.dtype)
         named = {"values": values, "x": x, "b": b, "r": r, "sizes": sizes, "norms": norms}
-        args = record(
-            kernel.arguments,
-            **{name: 0 if array is None else device.pointer(array) for name, array in named.items()},
-            ptr=address(ptr),
-            ind=address(ind),
-            source=address(source),
-            ld=n,
-            n=n,
-            nrhs=nrhs,
-            conjugate=trans != 1 if self.hermitian else trans == 2,
-            lanes_log2=lanes_log2,
-        )
-        grid = self.blocks(n << lanes_log2, THREADS, 8)
-        device.caller_stream().launch(kernel, grid, THREADS, VALUE_BYTES, args)
+        pointers = {name: None if array is None else device.pointer(array) for name, array in named.items()}
+        stream = device.caller_stream()
+        self.launch_rows(stream, ROW_SIZES, "row_sizes", VALUE_BYTES, trans, nrhs=b.shape[1], **pointers)
         return r
 
 

@@ -200,8 +200,9 @@ class MixedFactor:
         """Arguments for `refactor` of the factors: their values are symmetric where required."""
         return () if self._problem.kind == "lu" else (True,)
 
-    def refactor(self, values: Any, source: np.ndarray | None = None, *checked: bool) -> int:
+    def refactor(self, values: Any, source: np.ndarray | None = None, *checked: bool, wait: bool = True) -> int:
         """Factor new values; see `Factor.refactor`. Waits for the device, so errors are raised immediately."""
+        must_wait(wait)
         start = perf_counter()
         with self._device, self._lock:
             self._recover()
@@ -263,16 +264,18 @@ class MixedFactor:
                 self._go_over(why)
             self._left = False
 
-    def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
+    def refactor_solve(self, values: Any, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True) -> Any:
         """`refactor`, then `solve`."""
+        must_wait(wait)
         with self._lock:
             self.refactor(values)
             return self.solve(b, trans)
 
     # ---- solve
 
-    def solve(self, b: Any, trans: int = 0) -> Any:
+    def solve(self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True) -> Any:
         """op(A) X = B in double precision; see `Factor.solve`."""
+        must_wait(wait)
         start = perf_counter()
         with self._device, self._lock:
             self._recover()
@@ -321,17 +324,9 @@ class MixedFactor:
         """Array of factors that multiply the columns."""
         return float(of_columns[0]) if of_columns.size == 1 else self._A.local(of_columns[None, :])
 
-    # ---- calls that do not wait
-
     def check(self) -> float:
         """Does nothing: no call is pending."""
         return self._error
-
-    def refactor_deferred(self, values: Any) -> None:
-        raise ValueError(LATER)
-
-    def solve_deferred(self, b: Any, trans: int, x: Any, values: Any = None) -> Any:
-        raise ValueError(LATER)
 
     # ---- what is known about the factor
 
@@ -403,6 +398,11 @@ class MixedFactor:
                 "precision": "double" if self._gone_over else "mixed",
                 "why_double": self._why,
             }
+
+
+def must_wait(wait: bool) -> None:
+    if not wait:
+        raise ValueError(LATER)
 
 
 def runs(finite: np.ndarray) -> list[tuple[int, int]]:

@@ -19,8 +19,8 @@ from ...cuda.stream import Buffer, Stream
 from ..columns.arrays import ColumnArrays
 from ..columns.groups import CONTROL_BYTES, SHARED, TICKET_BYTES, Grouping, GroupLaunches, choose_groups, group_capacity
 from ..columns.plan import ColumnPlan
-from ..device.part import Part, address, addresses
-from ..device.program import Buffers
+from ..device.buffers import Buffers
+from ..device.program import Part
 
 MOST_PLACES = constant(SHARED, "MOST_PLACES")
 LONG_ARRAYS = struct("columns/sflu.cuh", "LongArrays")
@@ -114,7 +114,7 @@ class ColumnFactorization(Part):
         shared = 4 * flags + groups.entries * self.dtype.itemsize + self._places_bytes
         trailing = np.zeros((), TRAILING_ARRAYS) if self._trailing is None else self._trailing.record()
         tiny = _core.small_pivot_of_columns(self.dtype.char)
-        self.launches.launch(
+        self.launches.launch_groups(
             stream,
             self.kernel(self._file, self._name if self.mapped else f"{self._name}_search"),
             self._file,
@@ -122,19 +122,19 @@ class ColumnFactorization(Part):
             groups.level_ptr if self.launches.by_levels else groups.level_ptr[[0, -1]],
             CONTROL_BYTES + LONG_SCALARS * self.dtype.itemsize + max(shared, int(trailing["capacity"])),
             columns=self._arrays.record(self._file),
-            longs=record(LONG_ARRAYS, **addresses(self._long_arrays)),
+            longs=record(LONG_ARRAYS, **self._long_arrays),
             trailing=trailing,
-            source=address(source),
-            scale=address(scale),
-            values=values.pointer,
-            factor=own["factor"].pointer,
-            done=own["done"].pointer,
+            source=source,
+            scale=scale,
+            values=values,
+            factor=own["factor"],
+            done=own["done"],
             division=self._division,
             capacity=groups.entries,
             flags=groups.columns,
-            follows=address(self._follows),
+            follows=self._follows,
             places=self._places,
-            status=buffers.device_status.pointer,
+            status=buffers.device_status,
             tiny=tiny,
             singular=tiny,
         )

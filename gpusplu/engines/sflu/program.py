@@ -12,7 +12,7 @@ from ..columns.arrays import ColumnArrays
 from ..columns.plan import ColumnPlan
 from ..columns.program import ColumnProgram
 from ..columns.solve import ColumnSolve
-from ..device.program import Buffers, Memory
+from ..device.buffers import Buffers, Memory
 from .factorization import ColumnFactorization, Tuning, factor_words
 
 

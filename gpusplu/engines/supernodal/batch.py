@@ -16,9 +16,8 @@ from ...cuda.devices import usable_bytes
 from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
-from ..device.determinants import outer_determinant
 from ..device.interrupted import Interrupted, outliving
-from ..device.part import address
+from ..device.program import address, outer_determinant
 from ..interface import AccumulatedLaneStatus, HostWork
 from .lane_commands import THREADS, LaneCommands
 from .lockstep import ACCUMULATED, DETERMINANTS, LANES, OUTCOME, REPORT, LockstepProgram

@@ -12,14 +12,13 @@ import numpy as np
 from ... import _core
 from ...common.matrix import Pattern
 from ...common.options import Options
-from ...cuda.layout import constant, record, struct
+from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
-from ..device.factorization import report_of
+from ..device.accuracy import report_of
+from ..device.buffers import Buffers, Memory, Status, is_asymmetric
+from ..device.call import Call, CommandGraphs
 from ..device.interrupted import Interrupted
-from ..device.part import addresses
-from ..device.program import Buffers, Memory, Status, is_asymmetric
-from ..device.recorded import Recorded
 from .memory import limits_of
 from .plan import Plan, make_plan
 from .program import FrontProgram
@@ -57,16 +56,9 @@ class ComplementProgram(FrontProgram):
         """Factor the interior and assemble the complement."""
         for segment in range(len(self.plan.segment_ptr) - 2):
             self.fronts.factor_segment(stream, buffers, values, segment)
-        kernel, order = self.kernel(FILE, "assemble_complement"), int(self.plan.n_interface)
-        args = record(
-            kernel.arguments,
-            **addresses(self._assembly),
-            order=order,
-            values=values.pointer,
-            blocks=buffers.own["blocks"].pointer,
-            complement=buffers.own["complement"].pointer,
-        )
-        stream.launch(kernel, self.blocks(order, 1, 8), THREADS, 0, args)
+        order, own = int(self.plan.n_interface), buffers.own
+        shape, fields = (self.blocks(order, 1, 8), THREADS, 0), {name: own[name] for name in ("blocks", "complement")}
+        self.launch(stream, FILE, "assemble_complement", shape, **self._assembly, **fields, order=order, values=values)
 
     def gather(self, stream: Stream, buffers: Buffers, entries: np.ndarray, to: int) -> None:
         """Copy some canonical values, always the same ones, to an address."""
@@ -141,54 +133,56 @@ class DeviceComplement:
         self._program, self._device_memory = program, device_memory
         self._device, self._lock, self._interrupted = program.device, RLock(), Interrupted(program.devices)
         self._policy = _core.AccuracyPolicy(program.dtype.char, pivoting=options.pivoting, refine=options.refine)
-        self._recorded: Recorded | None = None
+        self._commands: CommandGraphs | None = None
 
     def factor(self, canonical: np.ndarray, reserved_bytes: int) -> np.ndarray | None:
         """The complement of canonical values, shape (m, m), Fortran-contiguous; None if the pivots were not acceptable,
         or memory is short besides another factor of that many bytes."""
         with self._device, self._lock, self._interrupted:
-            first, recorded = self._recorded is None, self._workspace(reserved_bytes)
-            if recorded is None:
+            first, commands = self._commands is None, self._workspace(reserved_bytes)
+            if commands is None:
                 return None
             if not first:  # a graph pays off
-                recorded.graph("factor")
-            stream = recorded.begin()
-            recorded.send(stream, recorded.buffers.values.pointer, canonical)
-            if not self._are_fit(recorded.factor_now(stream)):
+                commands.graph(Call("held"))
+            stream = commands.begin()
+            commands.send(stream, commands.buffers.values.pointer, canonical)
+            if not self._are_fit(commands.factor_now(stream)):
                 return None
             order = int(self._program.plan.n_interface)
             complement = np.empty((order, order), self._program.dtype, order="F")
-            self._device.fetch(self._device.own_stream(), complement, recorded.buffers.own["complement"].pointer)
+            self._device.fetch(self._device.own_stream(), complement, commands.buffers.own["complement"].pointer)
             return complement
 
     def refactor(self, values: Any, entries: np.ndarray, reserved_bytes: int) -> tuple[Any, Any, Any] | None:
         """The complement of values in the caller's order on the device, left there; also these canonical `entries`, and
         all of them. None as in `factor`, or if values are not finite or not symmetric."""
         with self._device, self._lock, self._interrupted:
-            recorded = self._workspace(reserved_bytes)
-            if recorded is None:
+            commands = self._workspace(reserved_bytes)
+            if commands is None:
                 return None
-            program, buffers, device = self._program, recorded.buffers, self._device
+            program, buffers, device = self._program, commands.buffers, self._device
             order, nnz = int(program.plan.n_interface), program.pattern.nnz
             shapes = (order, order), entries.shape, (nnz,)
             complement, some, canonical = (device.array(shape, program.dtype) for shape in shapes)
-            graph, stream = recorded.graph("refactor"), recorded.begin()
+            graph, stream = commands.graph(Call("new")), commands.begin()
             stream.copy(buffers.input.pointer, device.pointer(values), values.nbytes)
             stream.replay(graph)
             stream.copy(device.pointer(complement), buffers.own["complement"].pointer, complement.nbytes)
             stream.copy(device.pointer(canonical), buffers.values.pointer, canonical.nbytes)
             program.gather(stream, buffers, entries, device.pointer(some))
-            recorded.report(stream)
+            commands.report(stream)
             stream.synchronize()
-            return (complement, some, canonical) if self._are_fit(recorded.status()) else None
+            return (complement, some, canonical) if self._are_fit(commands.status()) else None
 
-    def _workspace(self, reserved_bytes: int) -> Recorded | None:
+    def _workspace(self, reserved_bytes: int) -> CommandGraphs | None:
         """Allocated on first use; None if memory is short."""
-        if self._recorded is None:
+        if self._commands is None:
             allowed = self._device_memory
             with suppress(DeviceMemoryError):
-                self._recorded = Recorded(self._program, None if allowed is None else max(0, allowed - reserved_bytes))
-        return self._recorded
+                self._commands = CommandGraphs(
+                    self._program, None if allowed is None else max(0, allowed - reserved_bytes)
+                )
+        return self._commands
 
     def _are_fit(self, found: Status) -> bool:
         if is_asymmetric(found, self._program.dtype):

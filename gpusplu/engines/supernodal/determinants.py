@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...cuda.stream import Buffer, Stream
-from ..device.determinants import joined, outer_determinant
 from ..device.interrupted import outliving
+from ..device.program import joined, outer_determinant
 from .diagonal import OverDiagonal, are_tiles
 
 FILE = "fronts/determinants.cu"
@@ -25,12 +25,11 @@ class Determinants(OverDiagonal):
 
     def slogdet(self, stream: Stream, factor: Buffer) -> tuple[Any, float]:
         """Sign and logarithm of the modulus of the determinant of A; waits."""
-        self.load(FILE)
         _, blocks = self._blocks
-        kernel, wide = self.kernel(FILE, "block_determinants"), np.dtype("D" if self.dtype.kind == "c" else "d")
+        wide = np.dtype("D" if self.dtype.kind == "c" else "d")
         logs, signs = np.empty(len(blocks)), np.empty(len(blocks), wide)
         out = self.device.empty(logs.nbytes + signs.nbytes)
-        self._launch(stream, kernel, factor, signs=out.pointer, logs=out.pointer + signs.nbytes)
+        self._launch(stream, FILE, "block_determinants", factor=factor, signs=out, logs=out.pointer + signs.nbytes)
         with outliving(self.device, out):
             stream.read(signs, out.pointer, signs.nbytes)
             stream.read(logs, out.pointer + signs.nbytes, logs.nbytes)

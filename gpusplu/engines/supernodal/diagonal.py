@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...cuda.layout import constant, record, struct
+from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer, Stream
-from ..device.part import Part, address
+from ..device.program import Part
 from .plan import SHARED as FRONTS
 from .plan import Plan
 
@@ -31,13 +31,14 @@ class OverDiagonal(Part):
         blocks = diagonal_blocks(self._plan)
         return self.upload(blocks), blocks
 
-    def _launch(self, stream: Stream, kernel: Any, factor: Buffer, **fields: Any) -> None:
+    def _launch(self, stream: Stream, file: str, name: str, **fields: Any) -> None:
         """Launch the kernel, after its arguments have been uploaded."""
+        self.load(file)
         on_device, blocks = self._blocks
         count, order = len(blocks), int(blocks["order"].max())
         self.device.own_stream().synchronize()
-        args = record(kernel.arguments, factor=factor.pointer, blocks=address(on_device), count=count, **fields)
-        stream.launch(kernel, self.blocks(count, 1, 16), THREADS, order * order * self.dtype.itemsize, args)
+        shape = self.blocks(count, 1, 16), THREADS, order * order * self.dtype.itemsize
+        self.launch(stream, file, name, shape, blocks=on_device, count=count, **fields)
 
 
 def are_tiles(plan: Plan) -> np.ndarray:

@@ -17,7 +17,7 @@ from ...cost.observation import Observations
 from ...cuda import devices, several
 from ...errors import ON_HOST
 from ..device.engine import DeviceEngine
-from ..device.part import COMMON
+from ..device.program import COMMON
 from ..interface import KINDS, Analysis, Capabilities, Measure
 from ..problem import Problem
 from .predict import predict

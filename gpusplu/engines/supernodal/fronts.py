@@ -13,9 +13,9 @@ import numpy as np
 
 from ...cuda.layout import constant, record, struct
 from ...cuda.nvrtc import kernel_kind
-from ...cuda.stream import Buffer, Kernel, Stream
-from ..device.part import Part, address, addresses
-from ..device.program import Buffers, Vectors
+from ...cuda.stream import Buffer, Stream
+from ..device.buffers import Buffers, Vectors
+from ..device.program import Part, addresses
 from .memory import (
     FACTOR_ARRAYS,
     LARGE_ARRAYS,
@@ -72,24 +72,21 @@ class FrontSolve:
             "groups": self._groups,
             "group_capacity": vectors.groups,
             "front_count": plan.nf,
-            "perm_in": address(into[0]),
-            "perm_out": address(out[0]),
-            "scale_in": address(into[1]),
-            "scale_out": address(out[1]),
-            "factor": buffers.own["factor"].pointer,
-            "b": b.pointer,
-            "x": x.pointer,
+            "perm_in": into[0],
+            "perm_out": out[0],
+            "scale_in": into[1],
+            "scale_out": out[1],
+            "factor": buffers.own["factor"],
+            "b": b,
+            "x": x,
             "ld": plan.ld,
             "n": plan.n,
             "nrhs": nrhs,
             "conjugate": fronts.solves_conjugated(trans),
             "places": max(1, plan.below.size),
-            "work": vectors.own["work"].pointer,
-            "vectors": vectors.own["vectors"].pointer,
-            "counters": vectors.own["counters"].pointer,
-            "packets": vectors.own["packets"].pointer,
+            **{name: vectors.own[name] for name in ("work", "vectors", "counters", "packets")},
         }
-        self._progress, self._last = vectors.own["progress"].pointer, plan.last_part
+        self._progress, self._last = vectors.own["progress"], plan.last_part
 
     def forward(self, stream: Stream, part: int) -> None:
         self._small(stream, part, "forward")
@@ -102,7 +99,7 @@ class FrontSolve:
     def _tickets(self, part: int) -> int:
         return int(self._schedule.ticket_ptr[part + 1] - self._schedule.ticket_ptr[part])
 
-    def _fields(self, part: int, ends: bool) -> dict[str, int]:
+    def _fields(self, part: int, ends: bool) -> dict[str, Any]:
         fields = {
             **self._shared,
             "tickets": self._tickets(part),
@@ -118,14 +115,12 @@ class FrontSolve:
         if not tickets:
             return
         middle = "_transposed" if self._transposed else ""
-        kernel = fronts.kernel(solve_file(self._transposed), f"solve_{direction}{middle}_{self._suffix}")
+        name = f"solve_{direction}{middle}_{self._suffix}"
         resident, shared_bytes = fronts.plan.solve_shape(self._columns)
-        grid = fronts.blocks(tickets * self._groups, 1, resident)
-        args = record(kernel.arguments, **self._fields(part, part == self._last))
-        dependent = (
-            direction == "backward"
-        )  # after a factorization, waiting blocks would be concentrated on a few multiprocessors
-        stream.launch(kernel, grid, THREADS, shared_bytes, args, dependent)
+        shape = fronts.blocks(tickets * self._groups, 1, resident), THREADS, shared_bytes
+        early = direction == "backward"  # after a factorization, waiting blocks would crowd a few multiprocessors
+        fields = self._fields(part, part == self._last)
+        fronts.launch(stream, solve_file(self._transposed), name, shape, early, **fields)
 
     def _large(self, stream: Stream, part: int, direction: str) -> None:
         """Fronts of phase 3."""
@@ -133,22 +128,24 @@ class FrontSolve:
         first, end = (getattr(schedule, f"{direction}_ptr")[part : part + 2]).tolist()
         if first == end:
             return
-        kernel: Kernel = fronts.kernel("fronts/solve_large.cu", f"solve_large_{direction}_{self._suffix}")
+        file, name = "fronts/solve_large.cu", f"solve_large_{direction}_{self._suffix}"
         ends = part == self._last and not self._tickets(part)
         arrays = addresses(fronts.solve_large_arrays)
         arrays[direction] += TASK_BYTES * first
-        args = record(
-            kernel.arguments,
-            solve=record(kernel.arguments["solve"], **self._fields(part, ends)),
+        resident, shared_bytes = fronts.plan.large_solve_shape(direction == "forward", self._columns)
+        fronts.launch(
+            stream,
+            file,
+            name,
+            (fronts.blocks((end - first) * self._groups, 1, resident), THREADS, shared_bytes),
+            True,
+            solve=record(fronts.kernel(file, name).arguments["solve"], **self._fields(part, ends)),
             **arrays,
             **{"forward_count": 0, "backward_count": 0, f"{direction}_count": end - first},
             front_count=int(np.count_nonzero(fronts.plan.is_large)),
             transposed=self._transposed,
             progress=self._progress,
         )
-        resident, shared_bytes = fronts.plan.large_solve_shape(direction == "forward", self._columns)
-        grid = fronts.blocks((end - first) * self._groups, 1, resident)
-        stream.launch(kernel, grid, THREADS, shared_bytes, args, dependent=True)
 
 
 DEPENDENT_TASKS = 20  # per multiprocessor: most tasks of a launch of large fronts that begins early
@@ -302,34 +299,31 @@ class Fronts(Part):
             int(launch[name]) for name in ("phase", "count", "threads", "shared_bytes")
         )
         shared = {
-            "values": values.pointer,
-            "factor": buffers.own["factor"].pointer,
-            "blocks": buffers.own["blocks"].pointer,
-            "status": buffers.device_status.pointer,
+            "values": values,
+            "factor": buffers.own["factor"],
+            "blocks": buffers.own["blocks"],
+            "status": buffers.device_status,
             "tiny": self.tiny,
             "singular": self.singular,
         }
         if phase == LARGE:
-            kernel = self.kernel("fronts/large_fronts.cu", "factor_large")
             arrivals = buffers.own["arrivals"] if dependent else None
             arrays = {**self._large_arrays, "counters": buffers.own["large_counters"], "arrivals": arrivals}
             fields = {**addresses(arrays), **shared, "task_count": count}
             fields["tasks"] += struct("shared/large_fronts.hpp", "LargeTask").itemsize * int(launch["begin"])
             fields["counters"] += 4 * int(launch["scalars"])
-            args = record(kernel.arguments, **fields)
             resident = self.plan.large_blocks
             if dependent:
                 resident, most = 1, self.plan.limits.shared_memory_bytes
                 shared_bytes = max(shared_bytes, most // 2 + RESERVED_BYTES)
-            stream.launch(kernel, self.blocks(count, 1, resident), threads, shared_bytes, args, dependent)
+            shape = self.blocks(count, 1, resident), threads, shared_bytes
+            self.launch(stream, "fronts/large_fronts.cu", "factor_large", shape, dependent, **fields)
             return
-        file, name = FRONT_KERNELS[phase]
-        kernel = self.kernel(file, name)
         arrays = {**self._factor_arrays, "counters": buffers.own["counters"], "arrivals": buffers.own["arrivals"]}
         fields = {**addresses(arrays), **shared, "count": count, "walk": 1}
         fields["start"] += 4 * int(launch["begin"])
         grid = -(-count // WARP_FRONTS) if phase == 0 else count
-        stream.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields), dependent)
+        self.launch(stream, *FRONT_KERNELS[phase], (grid, threads, shared_bytes), dependent, **fields)
 
 
 def kind_of_plan(plan: Plan, hermitian: bool) -> int:

@@ -23,10 +23,9 @@ class Signs(OverDiagonal):
 
     def count(self, stream: Stream, factor: Buffer) -> tuple[int, int, int]:
         """How many eigenvalues are positive, negative, and too small to tell; waits."""
-        self.load(FILE)
         sums, found = self.device.zeros(4 * COUNTS), np.zeros(COUNTS, np.uint32)
         least = LEAST * np.finfo(self.dtype).eps
-        self._launch(stream, self.kernel(FILE, "count_signs"), factor, least=least, counts=sums.pointer)
+        self._launch(stream, FILE, "count_signs", factor=factor, least=least, counts=sums)
         with outliving(self.device, sums):
             stream.read(found, sums.pointer, found.nbytes)
         positive, negative, small = found.tolist()

@@ -11,7 +11,7 @@ from ... import _core
 from ...common.matrix import EPS
 from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer, Stream
-from ..device.part import address, addresses
+from ..device.program import address, addresses
 from .lanes import SHARED
 from .lockstep import ERRORS, FRONTS, LANES, MEASURE, MOVE, REPORT, SOLVE, STEPS, TICKETS, TILES, WARPS, LockstepProgram
 

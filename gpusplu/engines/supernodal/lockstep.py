@@ -12,7 +12,7 @@ from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, packed
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer
-from ..device.part import MatrixPart, counterparts
+from ..device.program import MatrixPart, counterparts
 from .lanes import SHARED, Items, LanePlan
 
 MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "lockstep/determinants.cu"

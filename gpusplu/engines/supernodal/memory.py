@@ -12,7 +12,7 @@ from ...common.matrix import Pattern
 from ...cost.calibration import for_core
 from ...cuda.devices import SMALLEST, usable_bytes
 from ...cuda.layout import constant
-from ..device.program import GROUP, STATUS, Memory, vector_sizes
+from ..device.buffers import GROUP, STATUS, Memory, vector_sizes
 from ..interface import Analysis
 from .plan import Limits, Plan, make_best_plan, make_plan
 

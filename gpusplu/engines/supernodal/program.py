@@ -11,7 +11,8 @@ from ... import _core
 from ...common.matrix import Pattern
 from ...cuda.nvrtc import HERMITIAN
 from ...cuda.stream import Buffer, Stream
-from ..device.program import Buffers, Memory, Program, Vectors
+from ..device.buffers import Buffers, Memory, Vectors
+from ..device.program import Program
 from .determinants import Determinants
 from .fronts import Fronts, kind_of_plan
 from .inertia import Signs

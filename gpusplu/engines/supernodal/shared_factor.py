@@ -14,84 +14,84 @@ import numpy as np
 
 from ...cuda.several import failures
 from ...errors import DeviceFailedError
-from ..device.factor import DeviceFactor
-from ..device.recorded import Recorded
+from ..device.call import CommandGraphs
+from ..device.factor import HELD, MUST_RESTORE, PENDING, SOLVES, STATUS_READ, DeviceFactor
 
 
 class SharedFactor(DeviceFactor):
     """LU, Cholesky or LDL^T factor of one matrix on several devices."""
 
-    _stale = False  # the recorded graphs can no longer be used
+    _stale = False  # the graphs can no longer be used
 
     @property
     def _devices(self) -> tuple[Any, ...]:
-        program: Any = self._recorded.program
+        program: Any = self._commands.program
         return tuple(program.devices)
 
-    def refactor(self, values: Any, source: np.ndarray | None = None, checked: bool = False) -> int:
-        with self._device, self._lock, self._guarded(values, source):
+    def refactor(
+        self, values: Any, source: np.ndarray | None = None, checked: bool = False, *, wait: bool = True
+    ) -> int:
+        given = source is not None or type(values) is self.device_array
+        with self._device, self._lock, self._guarded(wait, values, given):
             self._reset()
-            return super().refactor(values, source, checked)
+            return super().refactor(values, source, checked, wait=wait)
 
-    def solve(self, b: Any, trans: int = 0) -> Any:
-        with self._device, self._lock, self._guarded():
-            return super().solve(b, trans)
+    def solve(self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True) -> Any:
+        with self._device, self._lock, self._guarded(wait):
+            if not wait:
+                self._reset()
+            return super().solve(b, trans, out, wait=wait)
 
-    def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
-        with self._device, self._lock, self._guarded(values, self._pattern):
+    def refactor_solve(self, values: Any, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True) -> Any:
+        with self._device, self._lock, self._guarded(wait, values, True):
             self._reset()
-            return super().refactor_solve(values, b, trans)
+            return super().refactor_solve(values, b, trans, out, wait=wait)
 
     def check(self) -> float:
         with self._device, self._lock, self._guarded():
             return super().check()
 
-    def _enqueue(self, what: str, *key: int, values: Any = None, b: Any = None, x: Any = None) -> None:
-        with self._device, self._lock, self._guarded(values, self._pattern):
-            if self._device.caller_stream().captured:
-                raise RuntimeError("calls of a factor on several devices cannot be captured")
-            self._reset()
-            super()._enqueue(what, *key, values=values, b=b, x=x)
-
     @contextmanager
-    def _guarded(self, values: Any = None, given: Any = None) -> Iterator[None]:
-        """Go back to the values held if devices fail; `given`: `values` are the caller's, in the caller's order."""
+    def _guarded(self, wait: bool = True, values: Any = None, given: bool = False) -> Iterator[None]:
+        """Go back to the values held if devices fail; `given`: `values` are in the caller's order."""
+        if not wait and self._device.caller_stream().captured:
+            raise RuntimeError("calls of a factor on several devices cannot be captured")
         try:
             with failures(self._devices):
                 yield
         except DeviceFailedError:
             if not self._stale:
-                self._go_back(values, given is not None)
+                self._go_back(values, given)
             raise
 
     def _go_back(self, values: Any, given: bool) -> None:
-        """Restore the previous values, without the recorded graphs."""
-        buffers, previous = self._recorded.buffers, self._pending or self._undo
-        held = self._recorded.values()
+        """Restore the previous values, without the graphs."""
+        buffers, previous = self._commands.buffers, self._state in (PENDING, STATUS_READ, MUST_RESTORE)
+        held = self._commands.values()
         if values is not None:
             new = np.asarray(values.get() if hasattr(values, "get") else values)
             previous = np.array_equal(self._pattern.gather(new) if given else new, held)
         if previous:
-            held = self._recorded._fetched(buffers.previous, held)
-        self._pending = self._unchecked = self._on_cpu = self._cpu_current = False
-        self._giving = self._undo = self._status_requested = False
+            held = self._commands.fetched(buffers.previous, held)
+        self._state, self._unchecked = HELD, False
+        self._host_is_stale()
         self._captured, self._stale = (), True
-        program, allowed = self._recorded.program, self._device_memory
+        program, allowed = self._commands.program, self._device_memory
         with suppress(Exception):  # ignore errors of the devices: the CPU engine continues
-            self._recorded = Recorded(program, allowed)
-            stream = self._recorded.begin()
-            self._recorded.send(stream, self._recorded.buffers.values.pointer, held)
+            self._commands = CommandGraphs(program, allowed)
+            stream = self._commands.begin()
+            self._commands.send(stream, self._commands.buffers.values.pointer, held)
             with failures(self._devices):
-                self._found = self._recorded.factor_now(stream)
+                self._found = self._commands.factor_now(stream)
             self._accept(held)
             self._stale = False
         if self._stale:
             self._make_cpu(held)
-            self._on_cpu = True
+            self._host = SOLVES
 
     def _reset(self) -> None:
         """New memory and graphs, if the previous ones cannot be used."""
         if self._stale:
-            self._recorded = Recorded(self._recorded.program, self._device_memory)
-            self._recorded.send(self._recorded.begin(), self._recorded.buffers.values.pointer, self._cpu.values())
+            self._commands = CommandGraphs(self._commands.program, self._device_memory)
+            self._commands.send(self._commands.begin(), self._commands.buffers.values.pointer, self._cpu.values())
             self._stale = False

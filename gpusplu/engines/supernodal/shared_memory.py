@@ -11,7 +11,7 @@ import numpy as np
 from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, for_core
 from ...cuda.devices import usable_bytes
-from ..device.program import STATUS
+from ..device.buffers import STATUS
 from ..interface import Analysis
 from .branches import link_of
 from .front_mapping import FrontMapping, map_fronts

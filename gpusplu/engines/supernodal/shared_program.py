@@ -19,11 +19,10 @@ import numpy as np
 
 from ...common.matrix import Pattern
 from ...cuda.devices import usable_bytes
-from ...cuda.layout import record
 from ...cuda.several import too_small
 from ...cuda.stream import Buffer, Stream
-from ..device.part import THREADS, WARP, address
-from ..device.program import STATUS, Buffers, Memory, Program, Vectors
+from ..device.buffers import STATUS, Buffers, Memory, Vectors
+from ..device.program import THREADS, WARP, Program
 from .fronts import Fronts, FrontSolve
 from .memory import factor_memory, vector_memory
 from .program import FrontProgram
@@ -128,10 +127,9 @@ class SharedFront:
         """Set the progress before a stage, for its launch."""
         part, tiles = self._program.each[k], self.tiles
         begin, end = tiles.columns(stage) if stage >= 0 else (0, 0)
-        kernel = part.kernel(FILE, "set_progress")
-        fields = {"counter": self._counter, "tiles": tiles.count, "begin": begin, "end": end}
-        args = record(kernel.arguments, counters=counters, **fields, upper=not part.one_triangle)
-        kernels.launch(kernel, part.blocks(tiles.count, THREADS, 1), THREADS, 0, args)
+        shape = part.blocks(tiles.count, THREADS, 1), THREADS, 0
+        fields = {"counters": counters, "counter": self._counter, "tiles": tiles.count, "begin": begin, "end": end}
+        part.launch(kernels, FILE, "set_progress", shape, **fields, upper=not part.one_triangle)
 
 
 # Chunk of the values sent from one device to the next: large enough for the link's rate, yet few chunks [bytes].
@@ -409,10 +407,8 @@ class SharedProgram(FrontProgram):
 
     def _merge(self, stream: Stream, buffers: Buffers) -> None:
         """Merge the status of the other devices into the first one's status."""
-        kernel = self.kernel(FILE, "merge_status")
-        statuses, count = buffers.peers.statuses.pointer, len(self.devices) - 1
-        args = record(kernel.arguments, status=buffers.device_status.pointer, others=statuses, count=count)
-        stream.launch(kernel, 1, WARP, 0, args)
+        fields = {"status": buffers.device_status, "others": buffers.peers.statuses, "count": len(self.devices) - 1}
+        self.launch(stream, FILE, "merge_status", (1, WARP, 0), **fields)
 
     factor_solve = Program.factor_solve  # one after the other
 
@@ -475,7 +471,6 @@ class SharedProgram(FrontProgram):
     def _move_rows(self, stream: Stream, name: str, source: Buffer, to: Buffer, rows: Buffer | None, nrhs: int) -> None:
         if rows is None:
             return
-        kernel, count = self.kernel(FILE, name), rows.nbytes // 4
-        fields = {"from": source.pointer, "to": to.pointer, "row": address(rows), "count": count, "ld": self.n}
-        args = record(kernel.arguments, **fields, columns=nrhs)
-        stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, 0, args)
+        count = rows.nbytes // 4
+        fields = {"from": source, "to": to, "row": rows, "count": count, "ld": self.n, "columns": nrhs}
+        self.launch(stream, FILE, name, (self.blocks(count, THREADS, 8), THREADS, 0), **fields)

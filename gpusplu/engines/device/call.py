@@ -1,0 +1,348 @@
+"""Calls of one factor on one device: what a call does, the commands that do it, and their graphs.
+
+A `Call` says which steps a call consists of; `CommandGraphs.add_commands` is the only place where steps become
+commands:
+
+    arrays of the host to the device -> values -> factorization -> solve -> steps of refinement -> status and solution
+
+The same function serves three uses. A call that waits and one that does not (check="later") replay a graph, which is
+made on first use: `add_commands` adds nodes to it instead of launching anything (cuda/graphs.py). A call that the
+caller captures adds its commands to the caller's stream one by one. What may run concurrently is on a side stream
+between `fork` and `join`.
+
+`make_ready` does everything that cannot be done while a graph is built or a stream is captured: it uploads, loads
+kernels and allocates. When a graph runs, the host neither decides nor allocates anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import _core
+from ...cuda.graphs import Graph
+from ...cuda.stream import Buffer, Stream
+from .buffers import STAGED, AccumulatedBuffer, AccumulatedStatus, Buffers, Status
+from .program import Program
+
+# Graphs over the caller's own arrays: made for arrays that occur this many times, up to a maximum number.
+SIGHTINGS, DIRECT_GRAPHS = 3, 8
+REMEMBERED = 64  # array combinations counted before all counts are dropped
+
+
+class Call(NamedTuple):
+    """The steps of a call.
+
+    Attributes
+    ----------
+    values : str
+        "new": factor the caller's values, and keep the previous ones; "held": factor the canonical values in the
+        buffers; empty: use the factor as it is.
+    solve : bool
+    trans, nrhs : int
+        Of the solve.
+    measured : bool
+        Measure the backward error of the solution.
+    steps : int
+        Of refinement. Deferred calls make as many as the last solve with a wait needed. Otherwise one step corrects the
+        solution in the buffers, without a solve: the host decides after each whether another one is needed.
+    deferred : bool
+        Nobody waits: add the status to the accumulated status on the device instead of copying it to the host.
+    on_host : bool
+        Values, one right-hand side and the solution are in the page-locked arrays of `Staging`.
+    """
+
+    values: str = ""
+    solve: bool = False
+    trans: int = 0
+    nrhs: int = 1
+    measured: bool = False
+    steps: int = 0
+    deferred: bool = False
+    on_host: bool = False
+
+    @property
+    def kind(self) -> Call:
+        """Calls of one kind need the same kernels, arrays and buffers."""
+        return self._replace(nrhs=1 + (self.nrhs > 1), steps=0)
+
+
+class Addresses(NamedTuple):
+    """Arrays of the caller that kernels read and write in place; 0: those of the buffers."""
+
+    values: int = 0
+    b: int = 0
+    x: int = 0
+
+
+IN_BUFFERS = Addresses()
+
+
+class CommandGraphs:
+    """A program, the buffers of one factor, and the graphs of its calls.
+
+    Parameters
+    ----------
+    program : Program
+    device_memory : int, optional
+        That may be used [bytes].
+
+    Attributes
+    ----------
+    buffers : Buffers
+    host : Staging
+    """
+
+    def __init__(self, program: Program, device_memory: int | None = None):
+        self.program, self.device, self.n = program, program.device, program.n
+        self.buffers = Buffers(program, device_memory)
+        self.host = self.buffers.host
+        self._graphs: dict[tuple[Call, Addresses], Graph] = {}
+        self._ready: set[Call] = set()  # kinds of calls for which everything is ready
+        self._accumulated: AccumulatedBuffer | None = None
+        self._seen: dict[tuple[Call, Addresses], int] = {}  # how often, without a graph yet
+        self._direct_left = DIRECT_GRAPHS
+        self._stream: Stream | None = None  # stream of the last commands
+        self._event: Any = None
+
+    # ---- the caller's stream
+
+    def begin(self) -> Stream:
+        """The caller's stream, ordered after all earlier commands of this factor.
+
+        Raises
+        ------
+        RuntimeError
+            The stream is captured, and the caller needs to wait.
+        """
+        stream = self.begin_deferred()
+        if stream.captured:
+            raise RuntimeError("the current stream is captured, and this call would wait for it; pass check='later'")
+        return stream
+
+    def begin_deferred(self) -> Stream:
+        """The same for calls that do not wait; if the stream is captured, the caller is responsible for the order."""
+        stream: Stream = self.device.caller_stream()
+        if stream.captured:
+            return stream
+        if self._event is not None and stream != self._stream:
+            stream.wait(self._event)
+        self._stream, self._event = stream, None
+        return stream
+
+    def leave(self, stream: Stream) -> None:
+        """The host continues without waiting; `begin` on another stream will wait."""
+        self._event = stream.record()
+
+    # ---- graphs
+
+    def graph(self, call: Call, at: Addresses = IN_BUFFERS) -> Graph:
+        """The graph of a call, made on first use."""
+        graph = self._graphs.get((call, at))
+        if graph is None:
+            self.make_ready(call)
+            graph = self.device.build_graph(lambda stream: self.add_commands(stream, call, at))
+            self._graphs[call, at] = graph
+        return graph
+
+    def direct(self, call: Call, at: Addresses, fits: Callable[[], bool]) -> Graph | None:
+        """The graph over the caller's own arrays on the device, which saves copies.
+
+        Making a graph takes as long as several copies, so this is None until the same arrays are used again; `fits`:
+        whether kernels can use them in place.
+        """
+        graph = self._graphs.get((call, at))
+        if graph is None and self._direct_left:
+            times = self._seen[call, at] = self._seen.get((call, at), 0) + 1
+            if times >= SIGHTINGS and fits():
+                del self._seen[call, at]
+                self._direct_left -= 1
+                graph = self.graph(call, at)
+            elif len(self._seen) > REMEMBERED:
+                self._seen.clear()
+        return graph
+
+    def is_ready(self, call: Call) -> bool:
+        """Whether such a call was made before, so that it needs no upload, load or allocation."""
+        return call.kind in self._ready
+
+    def make_ready(self, call: Call) -> None:
+        """Upload, load and allocate what the commands of a call need."""
+        program, host = self.program, self.host
+        if call.deferred:
+            self.accumulated  # noqa: B018
+            self.device.ready_to_capture()
+        program.ready_to_take_values()
+        if call.values:
+            program.ready_to_factor()
+            if call.on_host:
+                host.values  # noqa: B018
+        if call.solve or call.steps:
+            self.buffers.vectors(call.nrhs)
+            program.ready_to_solve(call.trans, call.nrhs)
+            if call.measured:
+                program.ready_to_measure(call.trans)
+            if call.on_host:
+                host.b, host.x  # noqa: B018
+        self._ready.add(call.kind)
+
+    # ---- commands
+
+    def add_commands(self, stream: Stream, call: Call, at: Addresses = IN_BUFFERS) -> None:
+        """Add the commands of a call to a stream or a graph."""
+        program, buffers = self.program, with_addresses(self.buffers, input=at.values)
+        vectors: Any = None
+        if call.solve or call.steps:
+            vectors = with_addresses(buffers.vectors(call.nrhs), b=at.b, x=at.x)
+        if call.on_host:
+            self._send(stream, call)
+        if call.values:
+            self._factor(stream, call, buffers, vectors)
+        elif call.solve:
+            side = stream
+            if not (call.measured or call.deferred):  # a solve neither reads nor writes the status
+                side = stream.fork()
+                self.report(side)
+            program.solve(stream, buffers, vectors, call.trans, call.nrhs, vectors.b, vectors.x)
+            stream.join(side)
+        for _ in range(call.steps):
+            self._refine(stream, call, buffers, vectors)
+        if call.deferred:
+            self._accumulate(stream, call, buffers, vectors)
+        else:
+            self._give(stream, call, buffers, vectors)
+
+    def _send(self, stream: Stream, call: Call) -> None:
+        """Copy arrays of the host to the device."""
+        buffers, host, arrays = self.buffers, self.host, []
+        if call.values:
+            arrays.append((buffers.input.pointer, host.values.ctypes.data, host.values.size))
+        if call.solve:
+            arrays.append((buffers.vectors(1).b.pointer, host.b.ctypes.data, host.b.size))
+        self.program.move(stream, *arrays)
+
+    def _factor(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
+        """Take values, factor them and, in the same pass, solve if the call does."""
+        program, new = self.program, call.values == "new"
+        gathered = new and not program.pattern.core.identity
+        side = stream if gathered else stream.fork()  # else checked and kept concurrently with the factorization
+        program.take_values(side, buffers, new)
+        values = buffers.input if new and not gathered else buffers.values
+        if call.solve:
+            program.factor_solve(stream, buffers, values, vectors, call.trans, call.nrhs)
+        else:
+            program.factor(stream, buffers, values)
+        stream.join(side)
+
+    def _refine(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
+        """Correct x by the residual; of a call that waits, measured before, and the previous x is kept."""
+        program, system = self.program, (call.trans, call.nrhs)
+        if call.deferred:
+            program.residual(stream, buffers, vectors, *system, accumulated=0)
+        else:
+            stream.copy(vectors.kept.pointer, vectors.x.pointer, self.vector_bytes(call.nrhs))
+        program.solve(stream, buffers, vectors, *system, vectors.residual, vectors.step)
+        program.add_step(stream, buffers, vectors, call.nrhs)
+
+    def _accumulate(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
+        """Add the status to that of other calls that do not wait, with the backward error if it is measured."""
+        accumulated, factored = self.accumulated.pointer, bool(call.values)
+        if call.measured:
+            self.program.residual(stream, buffers, vectors, call.trans, call.nrhs, accumulated, factored)
+        else:
+            self.program.add_up(stream, buffers, accumulated, factored, call.solve)
+
+    def _give(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
+        """Copy solution and status to the host; the status of a factorization alone only if the call waits for it."""
+        program = self.program
+        side = stream.fork() if call.measured and call.on_host else stream
+        if call.values and not call.measured and (call.solve or call.on_host):
+            self.report(stream)
+        if call.solve and call.on_host:
+            program.move(side, (self.host.x.ctypes.data, vectors.x.pointer, self.n))
+        if call.measured:
+            program.residual(stream, buffers, vectors, call.trans, call.nrhs)
+        stream.join(side)
+
+    # ---- status
+
+    def report(self, stream: Stream) -> None:
+        """Copy the status to the host and clear it, which a measured solve does itself."""
+        self.program.report(stream, self.buffers)
+
+    def status(self) -> Status:
+        """Status of the last reported factorization, or of the last measured solve; the caller has waited."""
+        return Status._make(self.host.status.item())
+
+    def backward_error(self) -> float:
+        """Of the last solve that measured it, or of a refinement step after it."""
+        status = self.status()
+        error: float = _core.backward_error(status.residual, status.x_norm, status.b_norm, status.a_norm)
+        return error
+
+    @property
+    def accumulated(self) -> AccumulatedBuffer:
+        """Status of calls that do not wait; allocated at the first such call."""
+        if self._accumulated is None:
+            self._accumulated = AccumulatedBuffer(self.device)
+        return self._accumulated
+
+    def read_accumulated(self, stream: Stream) -> AccumulatedStatus:
+        """Wait for the status of calls that do not wait."""
+        return AccumulatedStatus() if self._accumulated is None else self._accumulated.read(stream)
+
+    def clear_accumulated(self, stream: Stream) -> None:
+        if self._accumulated is not None:
+            self._accumulated.clear(stream)
+
+    # ---- without a graph
+
+    def factor_now(self, stream: Stream) -> Status:
+        """Factor the values in the buffers and wait; the status.
+
+        Most factors do that once, which is faster than making a graph for it.
+        """
+        call = Call("held")
+        if (call, IN_BUFFERS) in self._graphs:
+            stream.replay(self.graph(call))
+        else:
+            self.make_ready(call)
+            self.add_commands(stream, call)
+        self.report(stream)
+        stream.synchronize()
+        return self.status()
+
+    def send(self, stream: Stream, to: int, array: np.ndarray) -> None:
+        """Copy from the host through pinned memory."""
+        if array.nbytes > STAGED:
+            self.device.send(stream, to, array)
+        else:
+            stream.copy(to, self.host.stage(array).ctypes.data, array.nbytes)
+
+    def values(self) -> np.ndarray:
+        """Canonical values on the device; the caller has waited."""
+        return self.fetched(self.buffers.values, np.empty(self.program.pattern.nnz, self.program.dtype))
+
+    def vector(self, buffer: Buffer, nrhs: int) -> np.ndarray:
+        """Right-hand sides or solutions in a buffer, shape (nrhs, n); the caller has waited."""
+        return self.fetched(buffer, np.empty((nrhs, self.n), self.program.dtype))
+
+    def fetched(self, buffer: Buffer, array: np.ndarray) -> np.ndarray:
+        """`array`, filled from a buffer; the caller has waited."""
+        self.device.fetch(self.device.own_stream(), array, buffer.pointer)
+        return array
+
+    def vector_bytes(self, nrhs: int) -> int:
+        return int(self.n) * nrhs * self.program.dtype.itemsize
+
+
+def with_addresses(buffers: Any, **addresses: int) -> Any:
+    """`buffers` with the named members at these addresses; 0: unchanged."""
+    changed = copy(buffers)
+    for name, address in addresses.items():
+        if address:
+            setattr(changed, name, Buffer(None, address, getattr(buffers, name).nbytes))
+    return changed

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +17,7 @@ from gpusplu import _core
 from gpusplu.common.timing import backward_error
 from gpusplu.cuda import waiting
 from support import fake_cupy
+from support.column_engines import harder
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
 LONG = 30.0  # seconds of a device that nobody waits for to the end
@@ -210,11 +211,11 @@ class Leave:
         return self
 
 
-def left_at_every_line(call, then):
+def left_at_every_line(call, then, step=1):
     """`call` is left before each of its lines, one after another, and `then(line)` looks what that has done."""
-    line = 0
+    line = 1 - step
     while True:
-        line += 1
+        line += step
         before = sys.gettrace()
         sys.settrace(Leave(line))
         try:
@@ -253,6 +254,59 @@ def test_signals_at_any_line(device, what, where):
     assert set(found) <= {1, 2}
     if where is np.asarray:  # else there are more lines once graphs of the caller's arrays are recorded
         assert found == sorted(found)  # the new values, from where on they were taken over
+
+
+@pytest.mark.parametrize("what", ["accepted", "singular", "solved"])
+def test_signals_at_any_line_of_a_check(device, what):
+    """The next check accepts the values, or raises: no factor is left with values that were never accepted."""
+    factor, b = gs.splu(A, engine="supernodal"), rhs(A.shape[0])
+    given, new, held_values = on_device(b), on_device((0 if what == "singular" else 2) * A.data), on_device(3 * A.data)
+    found, raised, texts = [], [], ("check was interrupted", "singular", "holds no values")
+
+    def prepare():
+        factor.refactor(held_values)
+        if what == "solved":
+            factor.solve(given, check="later")
+        else:
+            factor.refactor(new, check="later")
+
+    def check():
+        with pytest.raises(RuntimeError, match="singular") if what == "singular" else nullcontext():
+            factor.check()
+
+    def look(line):
+        for _ in range(4):
+            try:
+                factor.check()
+                found.append(held(factor, A, b))
+                break
+            except (gs.AccuracyError, RuntimeError) as error:
+                raised.append(str(error))
+                if "holds no values" in raised[-1]:
+                    factor.refactor(A.data)
+        prepare()
+
+    prepare()
+    lines = left_at_every_line(check, look)
+    assert lines - 1 == len(found) > 40
+    assert all(any(text in one for text in texts) for one in raised)
+    assert set(found) <= {"accepted": {1, 2}, "singular": {1}, "solved": {3}}[what]
+
+
+def test_signals_while_pivots_are_chosen(device):
+    """The factor is of the values before, or of the new ones."""
+    before = random_matrix(40)
+    after, b, found = harder(before), rhs(40), []
+    factors = [gs.splu(before, engine="sflu")]
+
+    def look(line):
+        x = np.asarray(factors[0].solve(b))
+        found.append([matrix for matrix in (before, after) if backward_error(matrix, x, b) < 1000 * EPS["d"]])
+        factors[0] = gs.splu(before, engine="sflu")
+
+    lines = left_at_every_line(lambda: factors[0].refactor(after.data), look, step=9)
+    assert lines > 500
+    assert all(found) and found[0] == [before] and found[-1] == [after]
 
 
 # ---- waits as such

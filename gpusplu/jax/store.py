@@ -257,4 +257,5 @@ def first_factored(structure: Structure, values: np.ndarray) -> tuple[Factored, 
         predicted = 2 * batch.symbolic.lnz * values.itemsize * values.shape[0]
         return Factored(batch, transposed=structure.transposed), batch.stats["bytes"] or predicted
     lu = LUFactor(made_lu(structure.matrix(values), DEFAULTS, automatic()))
-    return Factored(lu, transposed=structure.transposed), lu.stats["bytes"]
+    # the factor's own count leaves out its values, and those of the factorization before
+    return Factored(lu, transposed=structure.transposed), lu.stats["bytes"] + 2 * values.nbytes

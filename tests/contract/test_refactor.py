@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import threadpoolctl
 
 import gpusplu as gs
 from contract.cases import EVERY, backward_error, canonical, on_host, only, operators, with_values
@@ -199,3 +200,20 @@ def test_an_analysis_factors_any_values(case):
         symbolic.factor(np.ones(3, case.dtype))
     with pytest.raises(gs.NonFiniteError):
         symbolic.factor(case.spoilt())
+
+
+@pytest.mark.parametrize("make", [gs.cholesky, gs.ldlt])
+def test_triangles_are_compared_by_several_threads(make):
+    """A difference of one pair is found wherever it is."""
+    A = gs.gallery.poisson(150, 150)
+    column = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))
+    above = np.flatnonzero(A.indices < column)
+    with threadpoolctl.threadpool_limits(8):
+        factor = make(A, engine="cpu")
+        x = factor.solve(np.ones(A.shape[0]))
+        for at in above[np.linspace(0, above.size - 1, 17).astype(int)]:
+            values = A.data.copy()
+            values[at] += 1e-3
+            with pytest.raises(gs.NotHermitianError):
+                factor.refactor(values)
+        np.testing.assert_array_equal(factor.solve(np.ones(A.shape[0])), x)

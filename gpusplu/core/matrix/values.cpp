@@ -37,6 +37,25 @@ template <class R> bool all_finite_real(const R* values, off n) {
   return all == R(0);
 }
 
+// Largest part of values[0 .. n-1], infinity when any is not finite. prepare(begin, end) runs first for ranges that fit
+// in a cache. `entries`: work of both, as threads_for counts it.
+template <class T, class Prepare> double largest_after(const T* values, off n, off entries, Prepare&& prepare) {
+  constexpr off step = 4096, parts = is_complex<T> ? 2 : 1;
+  std::atomic<double> largest{0};
+  over_range(n, entries, [&](off begin, off end) {
+    double own = 0;
+    for (off k = begin; k < end; k += step) {
+      const off next = std::min(k + step, end);
+      prepare(k, next);
+      const double part = largest_real(reinterpret_cast<const real_t<T>*>(values + k), (next - k) * parts);
+      own = std::isfinite(part) ? std::max(own, part) : INFINITY;
+    }
+    for (double seen = largest; own > seen && !largest.compare_exchange_weak(seen, own);) {
+    }
+  });
+  return largest;
+}
+
 }  // namespace
 
 template <class T> void gather_values(const Canonical& canonical, const T* values, T* out) {
@@ -68,23 +87,22 @@ template <class T> bool all_finite(const T* values, off n) {
 }
 
 template <class T> double largest_part(const T* values, off n) {
-  const off reals = is_complex<T> ? 2 * n : n;
-  const auto* first = reinterpret_cast<const real_t<T>*>(values);
-  const int want = threads_for(reals / 4);
-  std::vector<double> parts(want, 0.0);
-  run_pass(want, [&](const Team& team) {
-    const auto [begin, end] = slice(reals, team);
-    parts[team.rank] = largest_real(first + begin, end - begin);
+  return largest_after(values, n, n / (sizeof(T) == sizeof(real_t<T>) ? 4 : 2), [](off, off) {});
+}
+
+template <class T> double copy_values(const T* values, const off* source, T* out, off n) {
+  return largest_after(out, n, n, [&](off begin, off end) {
+    if (source)
+      for (off k = begin; k < end; k++) out[k] = values[source[k]];
+    else std::copy(values + begin, values + end, out + begin);
   });
-  double largest = 0;
-  for (const double part : parts) largest = std::isfinite(part) ? std::max(largest, part) : INFINITY;
-  return largest;
 }
 
 #define GS_INSTANTIATE(T)                                      \
   template void gather_values(const Canonical&, const T*, T*); \
   template bool all_finite(const T*, off);                     \
-  template double largest_part(const T*, off);
+  template double largest_part(const T*, off);                 \
+  template double copy_values(const T*, const off*, T*, off);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

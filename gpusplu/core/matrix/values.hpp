@@ -16,4 +16,7 @@ template <class T> bool all_finite(const T* values, off n);
 // memory.
 template <class T> double largest_part(const T* values, off n);
 
+// out[k] = values[source[k]], or values[k] if source is null; returns largest_part(out, n). Threaded when large.
+template <class T> double copy_values(const T* values, const off* source, T* out, off n);
+
 }  // namespace gs

@@ -313,10 +313,7 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source, b
   const Stopwatch watch;
   const off nnz = (off)values_.size();
   backup_.resize(nnz);
-  if (source)
-    for (off k = 0; k < nnz; k++) backup_[k] = values[source[k]];
-  else std::copy(values, values + nnz, backup_.begin());
-  const double largest = largest_part(backup_.data(), nnz);
+  const double largest = copy_values(values, source, backup_.data(), nnz);
   if (!std::isfinite(largest))
     return std::find_if(backup_.begin(), backup_.end(), [](const T& v) { return !all_finite(&v, 1); }) -
            backup_.begin();

@@ -127,11 +127,13 @@ class BlockPool {
 
   // Requires that no block is in use of any pool that exchanges blocks with this one.
   void start_again() noexcept {
+    touched_ = bytes();
     free_.fill(nullptr);
     slab_left_ = 0, n_cut_ = 0;
   }
 
-  std::size_t bytes() const { return slabs_.size() * kSlab; }
+  // Of the slabs, as far as blocks have been cut from them: the system provides the remaining pages when they are used.
+  std::size_t bytes() const { return std::max(touched_, n_cut_ * kSlab - slab_left_); }
 
  private:
   struct Block {
@@ -152,6 +154,7 @@ class BlockPool {
   std::vector<Slab> slabs_;
   std::byte* slab_next_ = nullptr;
   std::size_t slab_left_ = 0, n_cut_ = 0;  // n_cut_: slabs that blocks have been cut from
+  std::size_t touched_ = 0;                // before the last start_again()
 };
 
 // Blocks of the fronts that several threads factor. The largest blocks are separate mappings, returned to the system as

@@ -86,6 +86,16 @@ def test_static_pivots_that_went_bad_are_warned_of():
     assert backward_error(A, x, np.ones(30)) > 1e-8
 
 
+def test_the_natural_order_is_kept():
+    A = sp.csc_array(np.array([[10.0, 0, 3, 0], [0, 5, 0, -2], [3, 0, 5, 0], [0, -2, 0, 2]]))
+    for ordering in ("natural", np.arange(4)):
+        L = gs.cholesky(A, ordering=ordering).L.toarray()
+        np.testing.assert_allclose(L, np.linalg.cholesky(A.toarray()), atol=1e-15)
+        factors = [gs.splu(A, ordering=ordering, pivoting=pivoting) for pivoting in ("auto", "partial", "static")]
+        for perm in (gs.ldlt(A, ordering=ordering).perm, *(lu.perm_c for lu in factors)):
+            np.testing.assert_array_equal(perm, [0, 1, 2, 3])
+
+
 def test_diag_pivot_thresh_is_superlus():
     A = sp.csc_array(random_matrix(density=0.2).toarray() * 0.3 + np.diag(np.full(60, 0.05)))
     multipliers = abs(gs.splu(A, diag_pivot_thresh=0.99, pivoting="partial").L).max()

@@ -109,19 +109,6 @@ def failing_systems():
     return A, values, status
 
 
-def test_results_do_not_depend_on_the_others_where_the_matrix_analysed_has_zeros(engine):
-    A = random_matrix(60)
-    rng = np.random.default_rng(0)
-    values, b = rng.normal(size=(12, A.nnz)), np.array([rhs(60, seed=k) for k in range(12)])
-    zeros = A.copy()
-    zeros.data[zeros.indices == 3] = 0  # a row, so that no pivots can be chosen among these values
-    whole = gs.splu_batch(zeros, values, engine=engine).solve(b)
-    order = rng.permutation(12)
-    np.testing.assert_array_equal(gs.splu_batch(zeros, values[order], engine=engine).solve(b[order]), whole[order])
-    np.testing.assert_array_equal(gs.splu_batch(zeros, values[5:7], engine=engine).solve(b[5:7]), whole[5:7])
-    assert all(backward_error(matrix_of(A, values[k]), whole[k], b[k]) < 100 * EPS["d"] for k in range(12))
-
-
 def test_odd_types_of_values(engine):
     A = random_matrix(20)
     values = systems_like(A, 2)

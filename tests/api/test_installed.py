@@ -118,3 +118,14 @@ def test_the_console_script(capsys, monkeypatch):
         getattr(import_module(module), name)()
     assert end.value.code == 0
     assert capsys.readouterr().out == f"gpusplu {gpusplu.__version__}\n"
+
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+HOOKS = {"ruff-pre-commit": "ruff", "mirrors-clang-format": "clang-format", "mirrors-mypy": "mypy"}
+
+
+def test_one_version_of_each_tool():
+    hooks = re.findall(r"/([\w-]+)\n    rev: v([\d.]+)", (CHECKOUT / ".pre-commit-config.yaml").read_text())
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    pinned = dict(line.split("==") for line in project["optional-dependencies"]["dev"] if "==" in line)
+    assert pinned == {HOOKS[name]: version for name, version in hooks if name in HOOKS}

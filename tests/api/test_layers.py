@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpusplu import _core, _core_testing
 from gpusplu.engines import registry
 
 ROOT = Path(__file__).parents[2] / "gpusplu"
@@ -154,3 +155,18 @@ def test_the_core_uses_no_streams_of_its_library():
     assert len(sources) > 100
     streams = re.compile(r"#include <(\w*stream|iomanip|locale|regex)>")
     assert [path.name for path in sources if streams.search(path.read_text())] == []
+
+
+def functions(module):
+    return {name for name, value in vars(module).items() if type(value).__name__ == "nb_func"}
+
+
+def test_the_package_calls_the_functions_of_its_core_and_no_others():
+    called = set()
+    for path in ROOT.rglob("*.py"):
+        text = path.read_text()
+        called |= set(re.findall(r"\b_core\w*\.(\w+)", text))
+        called |= {name for line in re.findall(r"from \.+_core import (.+)", text) for name in re.findall(r"\w+", line)}
+    assert functions(_core) - {"set_num_threads"} <= called  # that one is for users of threadpoolctl
+    assert len(functions(_core)) > 20
+    assert not functions(_core_testing) - functions(_core) & called

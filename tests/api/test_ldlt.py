@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from support.small_matrices import EPS, canonical, rhs
+from support.small_matrices import EPS, canonical, phased, rhs
 
 
 def saddle(dtype="d", hermitian=True, n=40, m=15, seed=0):
@@ -81,6 +81,40 @@ def test_nearly_singular_matrices_have_no_inertia():
     assert "too close to a singular matrix" in factor.inertia_doubt
     factor.refactor(A.data)
     assert factor.inertia() == (56, 0, 0) and factor.inertia_doubt == ""
+
+
+def in_order(A, factor, order):
+    """L D L^H is the matrix in this order, if one is given."""
+    assert sp.triu(factor.L, 1).nnz == 0 and sp.tril(factor.D, -2).nnz == sp.triu(factor.D, 2).nnz == 0
+    np.testing.assert_array_equal(factor.L.diagonal(), 1)
+    assert abs(product(factor) - A[factor.perm][:, factor.perm]).max() < 1e4 * EPS[A.dtype.char] * abs(A).max()
+    np.testing.assert_array_equal(factor.perm, np.arange(A.shape[0])[order] if order is not None else factor.perm)
+
+
+@pytest.mark.parametrize(("dtype", "hermitian"), [("f", True), ("d", True), ("D", True), ("D", False)])
+def test_orders_of_the_caller(dtype, hermitian):
+    """A quasidefinite matrix has an LDL^T in every order. Blocks of order 2 have their columns side by side."""
+    grid, J = gallery.poisson(13, 9), sp.random_array((30, 117), density=0.1, rng=3)
+    definite = phased(sp.block_array([[grid, J.T], [J, -sp.eye_array(30)]]), dtype, hermitian)
+    perm, swapped = np.random.default_rng(8).permutation(147).astype(np.int32), np.array([[0, 2.0], [2, 0]])
+    for ordering, order in (("natural", slice(None)), (perm, perm), (np.arange(147)[::-1], slice(None, None, -1))):
+        factor = gs.ldlt(definite, ordering=ordering)
+        in_order(definite, factor, order)
+        factor.refactor(2 * definite.data)
+        in_order(2 * definite, factor, order)
+    A = phased(gallery.kkt(60, 20), dtype, hermitian)
+    for ordering in ("natural", np.arange(80)[::-1]):
+        factor = gs.ldlt(A, ordering=ordering)
+        in_order(A, factor, None)
+        assert sorted(factor.perm.tolist()) == list(range(80)) and (not hermitian or factor.inertia() == (60, 20, 0))
+    swap = phased(sp.block_diag([grid, swapped, grid]), dtype, hermitian)
+    factor = gs.ldlt(swap, ordering="natural")
+    in_order(swap, factor, slice(None))
+    assert abs(factor.D[118, 117]) == pytest.approx(2)
+    apart = sp.lil_array((6, 6))
+    apart.setdiag([0, 3, 4, 5, 0, 6])
+    apart[0, 4] = apart[4, 0] = 7
+    in_order(canonical(apart), gs.ldlt(canonical(apart), ordering="natural"), [0, 4, 1, 2, 3, 5])
 
 
 def test_which_symmetry_a_complex_matrix_has():

@@ -152,13 +152,6 @@ def test_mixed_precision_that_is_given_up(log):
     )
 
 
-def test_systems_of_a_batch(log):
-    values = np.stack([A.data, 0 * A.data, 2 * A.data])
-    gs.splu_batch(A, values)
-    assert of_phase(log, "factor").getMessage().endswith("3 systems side by side")
-    assert "of 3 systems 2 right, 1 singular" in log.messages
-
-
 def test_threads_are_told_of_their_own_calls(capsys):
     def quiet():
         for _ in range(20):

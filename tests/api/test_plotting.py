@@ -12,7 +12,7 @@ import gpusplu as gs
 from gpusplu import gallery, plotting
 from gpusplu.cli import main
 from gpusplu.common.installed import install_hint
-from gpusplu.plotting.drawing import counted, dense_from, plain_ticks
+from gpusplu.plotting.drawing import dense_from
 from gpusplu.plotting.elimination import TILE
 from gpusplu.plotting.structures import front_flops
 from gpusplu.plotting.timeline import merged
@@ -60,14 +60,6 @@ def test_predictions_match_random_patterns():
         np.testing.assert_allclose(predicted[:10], real[:10], rtol=0.1)
         assert np.argmax(predicted > 0.5) == pytest.approx(np.argmax(real > 0.5), rel=0.35)
     assert real[9] > 1.5 * real[0] and np.argmax(real > 0.5) > 15
-
-
-def test_prediction_by_degrees_knows_the_order():
-    """Thin rows first make a later dense rest than thick rows first."""
-    degrees = np.sort(np.random.default_rng(0).integers(1, 9, 2000)).astype(float)
-    thin_first = plotting.predicted_density(degrees, degrees)
-    thick_first = plotting.predicted_density(degrees[::-1], degrees[::-1])
-    assert dense_from(thin_first) > 1.2 * dense_from(thick_first)
 
 
 def brute_maps(structure, p):
@@ -267,16 +259,6 @@ def same_colour(one, other):
     from matplotlib.colors import to_rgb
 
     return to_rgb(one) == to_rgb(other)
-
-
-def test_numbers_on_axes(agg):
-    assert [counted(x) for x in (0.5, 12, 999.7, 1234, 2.5e6, 3e9, 1e15)] == [
-        *("0.5", "12", "1 k", "1.23 k", "2.5 M", "3 G", "1 P")
-    ]
-    ax = plotting.drawing.new_axes()
-    ax.set(yscale="log", ylim=(1e3, 9e3))
-    plain_ticks(ax.yaxis)
-    assert [label.get_text() for label in ax.get_yticklabels() if label.get_text()][:3] != []
 
 
 def test_drawn_timelines_are_the_data(agg):

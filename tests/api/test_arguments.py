@@ -86,6 +86,31 @@ def test_static_pivots_that_went_bad_are_warned_of():
     assert backward_error(A, x, np.ones(30)) > 1e-8
 
 
+S = spd_matrix()
+REFUSED = (
+    (ValueError, "verbose='loud' must be 0, 1 or 2", lambda: gs.splu(S, verbose="loud")),
+    (TypeError, "progress='bar' must be True, False, None or a function", lambda: gs.splu(S, progress="bar")),
+    (ValueError, r"a permutation of range\(50\)", lambda: gs.splu(S, ordering=[0.5])),
+    (ValueError, "1 does not occur in it", lambda: gs.splu(S, ordering=[0] * 50)),
+    (ValueError, "contradicts refine='never'", lambda: gs.splu(S, precision="mixed", refine="never")),
+    (ValueError, "not for both", lambda: gs.analyze(S, cholesky=True, ldlt=True)),
+    (ValueError, "can only factor square matrices", lambda: gs.splu(S).refactor(S[:, :4])),
+    (ValueError, "entries must not be negative", lambda: gs.cache_limit(-1)),
+    (ValueError, "bytes must not be negative", lambda: gs.cache_limit(bytes=-1)),
+    (TypeError, "must be an array of numbers", lambda: gs.splu_batch(S, [["a"]])),
+    (ValueError, "a batch needs one system at least", lambda: gs.splu_batch(S, np.ones((0, S.nnz)))),
+    (ValueError, "batches have no mixed precision", lambda: gs.analyze(S, precision="mixed").factor(S.data[None])),
+    (TypeError, "C is complex128, and the factor float64", lambda: gs.cholesky(S).update(1j * np.ones(50))),
+    (TypeError, "complex symmetric", lambda: gs.ldlt(S + 1j * S).inertia()),
+)
+
+
+@pytest.mark.parametrize(("error", "text", "call"), REFUSED)
+def test_arguments_that_are_refused(error, text, call):
+    with pytest.raises(error, match=text):
+        call()
+
+
 def test_the_natural_order_is_kept():
     A = sp.csc_array(np.array([[10.0, 0, 3, 0], [0, 5, 0, -2], [3, 0, 5, 0], [0, -2, 0, 2]]))
     for ordering in ("natural", np.arange(4)):

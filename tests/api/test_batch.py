@@ -12,6 +12,7 @@ from gpusplu.engines import registry
 from gpusplu.engines.cpu.engine import CpuEngine
 from support.dense_batch import DenseBatches, systems_like
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
+from support.symmetric_values import nearly, spoilt
 
 
 class OneByOne(CpuEngine):
@@ -116,6 +117,17 @@ def test_odd_types_of_values(engine):
     assert gs.splu_batch(A, values.astype(np.float16), engine=engine).dtype == np.float32
     with pytest.raises(TypeError, match="Cannot cast"):
         gs.splu_batch(A, values.astype("f"), engine=engine).solve(rhs(20))
+
+
+def test_systems_that_are_not_hermitian(engine):
+    A = spd_matrix(dtype="D")
+    values = np.stack([A.data, spoilt(A, "below"), spoilt(A, "imaginary diagonal"), nearly(A, 900), nearly(A, 1100)])
+    batch = gs.cholesky_batch(A, values, engine=engine)
+    assert np.flatnonzero(batch.status == gs.BatchStatus.NOT_HERMITIAN).tolist() == [1, 2, 4]
+    x = batch.solve(np.ones(50, "D"))
+    assert np.isnan(x[[1, 2, 4]]).all() and backward_error(A, x[0], np.ones(50)) < 1e-14
+    with pytest.raises(gs.BatchError, match="not hermitian: 1, 2, 4"):
+        gs.cholesky_batch(A, values, engine=engine, errors="raise")
 
 
 def test_values_in_any_order_with_duplicates(engine):

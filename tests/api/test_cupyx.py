@@ -83,20 +83,6 @@ def test_nothing_is_imported_and_nothing_found_without_cupy():
     subprocess.run([*PYTHON, "-c", code], check=True, env=environment())
 
 
-def test_a_module_that_is_loaded_when_used_is_not_woken(stand_in):
-    importlib.import_module("cupyx.scipy.sparse")
-    spec = importlib.util.find_spec(MODULE)
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[MODULE] = module
-    spec.loader.exec_module(module)
-    gs.install()
-    assert f"{MODULE}._solve" not in sys.modules
-    assert callable(module.splu)
-    with gs.enabled():
-        assert Cupyx().calls() == []
-
-
 def test_a_thread_that_is_in_the_middle_of_the_import(stand_in, monkeypatch):
     """The module is there, its functions are not, and nobody watched when its import began."""
     monkeypatch.setattr(sys, "meta_path", [f for f in sys.meta_path if not isinstance(f, _cupyx.Watch)])
@@ -142,22 +128,6 @@ def test_references_from_before_are_reached(cupyx):
         assert cupyx.asked == [], kind
         call(A, b)
         assert cupyx.asked == ["spsolve"], kind
-
-
-def test_what_others_wrapped_around_them_stays(cupyx, monkeypatch):
-    inner, counted = cupyx.linalg.splu, []
-
-    @functools.wraps(inner)
-    def wrapper(*args):
-        counted.append(True)
-        return inner(*args)
-
-    monkeypatch.setattr(cupyx.linalg, "splu", wrapper)
-    code = wrapper.__code__
-    with gs.enabled():
-        assert cupyx.calls() == []
-        assert wrapper.__code__ is code
-    assert counted == [True]
 
 
 def test_what_is_no_function_is_left_alone(cupyx, monkeypatch):

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -225,13 +226,8 @@ def test_use_solver_is_a_matter_of_the_thread_where_scipy_has_it_so():
             return str(error)
 
     def outcomes():
-        found = []
-        for solve in (lambda: spla.spsolve(A, np.ones(3)), lambda: spla.factorized(A)(np.ones(3))):
-            thread = threading.Thread(target=lambda solve=solve: found.append(outcome(solve)))
-            thread.start()
-            thread.join()
-            found.append(outcome(solve))
-        return found
+        solves = (lambda: spla.spsolve(A, np.ones(3)), lambda: spla.factorized(A)(np.ones(3)))
+        return [run(solve) for solve in solves for run in (lambda solve: in_thread(outcome, solve), outcome)]
 
     spla.use_solver(useUmfpack=True)
     try:
@@ -451,20 +447,18 @@ def test_threads_call_while_others_switch():
                 errors.append(error)
                 return
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(300):
-            with gs.enabled():
-                gs.install()
+    with ThreadPoolExecutor(3) as threads:
+        for _ in range(3):
+            threads.submit(work)
+        try:
+            for _ in range(300):
+                with gs.enabled():
+                    gs.install()
+                    time.sleep(0.0005)
+                gs.uninstall()
                 time.sleep(0.0005)
-            gs.uninstall()
-            time.sleep(0.0005)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+        finally:
+            stop.set()
     assert errors == []
     assert set(calls) == {True, False}
 

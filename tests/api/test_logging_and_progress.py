@@ -233,6 +233,15 @@ def test_no_bar_where_nobody_sees_it(clock, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_streams_that_are_no_terminals(monkeypatch, capsys, clock):
+    closed = io.StringIO()
+    closed.close()
+    for stream in (io.StringIO(), closed, None):
+        monkeypatch.setattr(sys, "stderr", stream)
+        go(clock, (0, 0), (5, 1))
+    assert capsys.readouterr().err == ""
+
+
 def test_a_bar_that_was_asked_for_is_lines_elsewhere(clock, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with log_context(Caller(progress=True)):

@@ -1,12 +1,11 @@
 """The pattern cache: which calls reuse an analysis, that no stale analysis is used, and its limits."""
 
 import pickle
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 
 import gpusplu as gs
 from gpusplu import gallery
@@ -212,23 +211,6 @@ def test_values_whose_matching_changes(options):
         solved(A)
 
 
-@pytest.mark.parametrize("name", ["circuit:12x12", "poisson:40x40"])
-def test_a_singular_matrix_after_a_good_one_and_back(name):
-    A = gallery.named(name)
-    good, b = A.data.copy(), rhs(A.shape[0])
-    for _ in range(2):
-        for _ in range(3):
-            solved(A)
-            solved(A, WAYS["splu"])
-        A.data[A.indptr[3] : A.indptr[4]] = 0
-        for _ in range(2):
-            with pytest.warns(spla.MatrixRankWarning):
-                assert np.isnan(gs.spsolve(A, b)).all()
-            with pytest.raises(RuntimeError, match="Factor is exactly singular"):
-                gs.splu(A)
-        A.data[:] = good
-
-
 def test_hostile_values_one_after_the_other():
     """With what was remembered, whatever that was, answers are as accurate as without."""
     rng = np.random.default_rng(7)
@@ -401,29 +383,18 @@ def test_bytes_are_bounded():
 @pytest.mark.parametrize("way", ["spsolve", "splu", "cholesky"])
 def test_threads(way):
     matrices = [spd_matrix(40 + 10 * k, seed=k) for k in range(3)]
-    errors = []
 
     def work(seed):
         rng = np.random.default_rng(seed)
-        try:
-            for _ in range(150):
-                A = matrices[rng.integers(3)]
-                B = A.copy()
-                B.data *= rng.uniform(1, 1.1)
-                solved(B, WAYS[way], seed=seed)
-                if rng.random() < 0.02:
-                    gs.cache_clear()
-                if rng.random() < 0.05:
-                    gs.cache_limit(entries=int(rng.integers(1, 4)))
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(150):
+            solved(matrices[rng.integers(3)] * rng.uniform(1, 1.1), WAYS[way], seed=seed)
+            if rng.random() < 0.02:
+                gs.cache_clear()
+            if rng.random() < 0.05:
+                gs.cache_limit(entries=int(rng.integers(1, 4)))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        gs.cache_limit(entries=64)
-    assert errors == []
+    with ThreadPoolExecutor(4) as threads:
+        made = [threads.submit(work, k) for k in range(4)]
+    gs.cache_limit(entries=64)
+    for one in made:
+        one.result()

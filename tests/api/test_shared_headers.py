@@ -16,7 +16,6 @@ PACKAGE = nvrtc.FOLDER.parent
 TYPE = re.compile(r"\b(?:struct|class|enum|enum class)\s+(\w+)\s*(?::[^;{()]*)?\{")
 CONSTANT = re.compile(r"\bconstexpr\s+(?:unsigned\s+|long\s+)*\w+\s+(\w+)\s*(?:\[[^]]*\]\s*)?=")
 FUNCTION = re.compile(r"\bconstexpr\s+(?:long\s+)?\w+\s+(\w+)\(")
-KERNELS = ("kernels/common", "kernels/fronts", "kernels/columns", "kernels/lockstep")
 SHARED = sorted(str(path.relative_to(nvrtc.FOLDER)) for path in nvrtc.FOLDER.glob("shared/*"))
 
 
@@ -40,16 +39,6 @@ def test_shared_names_are_defined_once():
     ]
     again = {(path.name, name) for path in others for name in set(definitions(text_of(path))) & set(shared)}
     assert not again
-
-
-def test_planner_and_kernels_have_no_type_of_the_same_name():
-    """Of their own: what both know is shared."""
-    of = {
-        folder: {name for path in (PACKAGE / folder).rglob("*.*") for name in TYPE.findall(text_of(path))}
-        for folder in ("core/plan", *KERNELS)
-    }
-    kernels = set().union(*(of[folder] for folder in KERNELS))
-    assert of["core/plan"] & kernels <= {"Entries"}  # different things, in anonymous namespaces
 
 
 def test_includes_go_downwards():

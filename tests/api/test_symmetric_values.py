@@ -7,8 +7,6 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from gpusplu.engines import registry
-from gpusplu.engines.cpu.engine import CpuEngine
 from support.small_matrices import canonical, spd_matrix
 from support.symmetric_values import indefinite, made, nearly, off_diagonal, right_hand_side, spoilt, ways_to_spoil
 
@@ -116,24 +114,3 @@ def test_mixed_precision(kind):
     factor.refactor(1e45 * A.data)  # beyond single precision: by a factor in double precision from now on
     with pytest.raises(gs.NotHermitianError):
         factor.refactor(nearly(A, 1100))
-
-
-def test_batches_one_by_one():
-    """Which engines without batches have, and which the others fall back on."""
-    A, one = spd_matrix(dtype="D"), np.eye(50)[3]
-
-    class OneByOne(CpuEngine):
-        name = "one_by_one"
-        capabilities = CpuEngine.capabilities._replace(batches=False)
-
-        def batch(self, problem, analysis, count):
-            return None
-
-    values = np.stack([A.data, spoilt(A, "below"), spoilt(A, "imaginary diagonal"), nearly(A, 900), nearly(A, 1100)])
-    with registry.registered(OneByOne()):
-        batch = gs.cholesky_batch(A, values, engine="one_by_one")
-        assert np.flatnonzero(batch.status == STATUS.NOT_HERMITIAN).tolist() == [1, 2, 4]
-        assert np.isnan(batch.solve(one)[[1, 2, 4]]).all() and batch.stats["not_hermitian"] == 3
-        assert backward_error(A, batch.solve(one)[0], one.astype("D")) < 1e-14
-        with pytest.raises(gs.BatchError, match="not hermitian: 1, 2, 4"):
-            gs.cholesky_batch(A, values, engine="one_by_one", errors="raise")

@@ -139,6 +139,24 @@ def test_a_device_has_to_be_faster_by_a_margin(chosen):
     assert engine == "quick" and "1e+03 s are charged for kernels that are to be compiled" in text
 
 
+def test_calls_are_made_again_without_the_pattern_cache_if_memory_is_short(caplog):
+    class Short(ToyEngine):
+        name = "short"
+
+        def analyze(self, problem):
+            if gs.cache_info().currsize:
+                raise MemoryError
+            return super().analyze(problem)
+
+    A, b = random_matrix(40), rhs(40)
+    gs.splu(gallery.poisson(5, 5))
+    with registry.registered(Short()), caplog.at_level("WARNING", "gpusplu"):
+        assert backward_error(A, gs.splu(A, engine="short").solve(b), b) < 100 * EPS["d"]
+        assert gs.cache_info().currsize == 1 and len(caplog.messages) == 1 and "memory" in caplog.text
+        gs.cache_clear()
+        gs.splu(A, engine="short")
+
+
 def test_small_matrices_stay_on_the_cpu(chosen):
     there = Predicting("there", True, factor=0.0, refactor=0.0, solve=0.0)
     with registry.registered(there):

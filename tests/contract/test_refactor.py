@@ -44,7 +44,7 @@ def test_refactor_solve(case):
 @EVERY
 def test_matrices_and_lists(case):
     factor, A = case.make(), case.doubled()
-    for given in (A, A.tocsr(), A.tocoo(), sp.csc_matrix(A), A.data.tolist(), np.repeat(A.data, 2)[::2]):
+    for given in (A, A.tocsr(), A.tocoo(), sp.csc_matrix(A), A.toarray(), A.data.tolist(), np.repeat(A.data, 2)[::2]):
         if case.dtype in "fF" and isinstance(given, list):
             continue  # numbers of Python have another precision
         factor.refactor(case.A.data)

@@ -12,21 +12,11 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
+from frozen.signatures import INTERNAL
 
 #: Modules whose ``__all__`` is public, but for `gpusplu.distributed`, whose examples need ranks of MPI.
 MODULES = ("gpusplu", "gpusplu.gallery", "gpusplu.plotting", "gpusplu.torch", "gpusplu.jax")
 NEEDS = {"gpusplu.plotting": "matplotlib", "gpusplu.torch": "torch", "gpusplu.jax": "jax"}
-#: Methods that are there for other modules of ours.
-OURS = {
-    "again",
-    "canonical",
-    "make",
-    "replace_core",
-    "migrated_to",
-    "partial_factor",
-    "parts",
-}  # of factors and analyses
-OURS |= {"compatible_with"} | {"hold", "tree_flatten", "tree_unflatten"}  # the latter of gpusplu.jax.Factorized
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -60,7 +50,7 @@ def test_every_docstring_has_an_example(module):
     without = [
         name
         for name, thing in public(importlib.import_module(module))
-        if ">>> " not in (inspect.getdoc(thing) or "") and name.partition(".")[2] not in OURS
+        if ">>> " not in (inspect.getdoc(thing) or "") and name.partition(".")[2] not in INTERNAL | {"canonical"}
     ]
     assert without == []
 

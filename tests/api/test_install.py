@@ -9,7 +9,6 @@ import importlib.util
 import inspect
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -291,23 +290,6 @@ def test_a_direction_is_refused_before_a_right_hand_side(trans, error):
             spla.splu(A).solve(np.ones(3, complex), trans)
         told.append(str(caught.value))
     assert told[0] == told[1]
-
-
-def test_lazy_modules_are_not_woken():
-    code = """
-import importlib.util, sys
-spec = importlib.util.find_spec("turtle")
-spec.loader = importlib.util.LazyLoader(spec.loader)
-module = importlib.util.module_from_spec(spec)
-sys.modules["turtle"] = module
-spec.loader.exec_module(module)
-import gpusplu
-gpusplu.install()
-assert type(sys.modules["turtle"]).__name__ == "_LazyModule"
-"""
-    if importlib.util.find_spec("turtle") is None:
-        pytest.skip("no turtle in this Python")
-    subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 
 def test_matrices_that_scipy_gets_back_warn_as_often_as_scipy():

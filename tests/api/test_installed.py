@@ -126,6 +126,6 @@ HOOKS = {"ruff-pre-commit": "ruff", "mirrors-clang-format": "clang-format", "mir
 
 def test_one_version_of_each_tool():
     hooks = re.findall(r"/([\w-]+)\n    rev: v([\d.]+)", (CHECKOUT / ".pre-commit-config.yaml").read_text())
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    pinned = dict(line.split("==") for line in project["optional-dependencies"]["dev"] if "==" in line)
+    lint = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["dependency-groups"]["lint"]
+    pinned = dict(line.split("==") for line in lint if "==" in line)
     assert pinned == {HOOKS[name]: version for name, version in hooks if name in HOOKS}

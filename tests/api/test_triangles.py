@@ -7,20 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import gallery
-from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix, unlike
-
-
-@pytest.mark.parametrize("trans", "NTH")
-@pytest.mark.parametrize("dtype", "fdFD")
-def test_each_triangle_is_solved_with(dtype, trans):
-    lu, b = gs.splu(random_matrix(60, dtype)), rhs(60, dtype, (2,))
-    for triangle, solve in ((lu.L, lu.solve_L), (lu.U, lu.solve_U)):
-        op = {"N": triangle, "T": triangle.T, "H": triangle.conj().T}[trans].toarray()
-        for right in (b, b[:, 0], np.ascontiguousarray(b)):
-            x = solve(right, trans)
-            assert x.shape == right.shape and x.dtype == right.dtype
-            assert np.abs(op @ x - right).max() < 1000 * EPS[dtype] * np.abs(op).sum(axis=1).max() * np.abs(x).max()
+from support.small_matrices import EPS, canonical, unlike
 
 
 @pytest.mark.parametrize("refactored", [False, True])
@@ -97,26 +84,3 @@ def test_ldlt_where_sizes_are_very_different(dtype, hermitian, spread):
             inaccurate += 1
             assert any("L and D" in str(one.message) for one in said), seed
     assert inaccurate
-
-
-@pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize("hermitian", [False, True])
-def test_the_parts_of_a_solve_with_pivots_of_order_2(dtype, hermitian):
-    A = phased(gallery.kkt(40, 15), dtype, hermitian)
-    factor, b = gs.ldlt(A, hermitian=hermitian), rhs(A.shape[0], dtype, (3,))
-    assert (factor.D.diagonal(-1) != 0).any()
-    x = factor.solve_D(b)
-    assert np.abs(factor.D @ x - b).max() < 1e3 * EPS[dtype] * np.abs(factor.D.toarray()).max() * np.abs(x).max()
-    for right in (b, b[:, 0], b.astype(np.result_type(dtype, "F"))):
-        x = factor.apply_Pt(factor.solve_Lt(factor.solve_D(factor.solve_L(factor.apply_P(right)))))
-        assert x.shape == right.shape and x.dtype == right.dtype
-        error = np.abs(A @ x - right).max() / (np.abs(A.toarray()).sum(axis=1).max() * np.abs(x).max())
-        assert error < 1e4 * EPS[dtype]
-
-
-@pytest.mark.parametrize("dtype", "dD")
-def test_samples_have_the_inverse_as_covariance(dtype):
-    """By a square root of it: samples of unit vectors."""
-    A = spd_matrix(30, dtype)
-    root = gs.cholesky(A).sample(np.eye(30, dtype=dtype))
-    np.testing.assert_allclose(root @ root.conj().T, np.linalg.inv(A.toarray()), rtol=1e-8, atol=1e-12)

@@ -158,6 +158,8 @@ def test_samples(case):
     assert x.shape == z.shape and x.dtype == z.dtype
     back = (factor.L.conj().T @ x[factor.perm]).astype(z.dtype)
     np.testing.assert_allclose(back, z, atol=1e4 * case.eps)
+    root, inverse = factor.sample(np.eye(case.n, dtype=case.dtype)), np.linalg.inv(case.A.toarray())
+    np.testing.assert_allclose(root @ root.conj().T, inverse, atol=1e4 * case.eps * abs(inverse).max())
 
 
 @only("lu")

@@ -117,6 +117,11 @@ GRAPHS = {
 }
 
 
+def solve_call(columns):
+    """A solve with this many right-hand sides, without backward errors."""
+    return Call(solve=True, nrhs=columns)
+
+
 def captured(function):
     """What launches a graph of what `function` asks of the emulated device."""
     with devices.open_device().capture() as graph:

@@ -35,7 +35,7 @@ def ours(factor, b, clock):
     """Seconds of a solve, and its solution."""
     columns = 1 if b.ndim == 1 else b.shape[1]
     x = on_host(factor.solve(clock.put(b)))  # allocates, compiles and records
-    return internals.graph_seconds(factor, clock, internals.GRAPHS["solve"]._replace(nrhs=columns)), x
+    return internals.graph_seconds(factor, clock, internals.solve_call(columns)), x
 
 
 def theirs(A, definite, b, clock):
@@ -49,7 +49,7 @@ def theirs(A, definite, b, clock):
 def by_kernel(factor, clock, columns):
     """Seconds of the kernels of a solve, by name."""
     found = {}
-    for name, seconds in internals.commands_by_time(factor, clock, internals.GRAPHS["solve"]._replace(nrhs=columns)):
+    for name, seconds in internals.commands_by_time(factor, clock, internals.solve_call(columns)):
         found[name] = found.get(name, 0.0) + seconds
     return {name: seconds for name, seconds in found.items() if name.startswith("solve")}
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpusplu.cuda import devices
 from gpusplu.cuda.process import use_cuda
-from gpusplu.engines.supernodal import memory, shared_memory
+from gpusplu.engines.supernodal import memory, shared_plan
 from gpusplu.engines.supernodal.plan import make_plan
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice
@@ -46,7 +46,7 @@ def plan_with(monkeypatch):
         def best_plan(cores, *arguments):
             return cores[0], plan(cores[0], *arguments), [0.0] * len(cores)
 
-        for module in (memory, shared_memory):
+        for module in (memory, shared_plan):
             monkeypatch.setattr(module, "make_best_plan", best_plan)
         monkeypatch.setattr(memory, "make_plan", plan)
         return made

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gpusplu import _core, gallery
-from gpusplu.engines.supernodal.branches import Fronts, Link
-from gpusplu.engines.supernodal.front_mapping import map_fronts, segments_of
+from gpusplu.engines.supernodal.front_mapping import Fronts, Link, map_fronts, segments_of
 from gpusplu.engines.supernodal.shared_plan import share_plan
 from gpusplu.engines.supernodal.tiles import Tiles
 from support.front_mappings import random_deal

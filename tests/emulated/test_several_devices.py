@@ -8,7 +8,7 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.dispatch.patterns import STORE
-from gpusplu.engines.supernodal import memory, plan, shared_memory, shared_program
+from gpusplu.engines.supernodal import memory, plan, shared_plan, shared_program
 from support.emulated_host import EmulatedHost
 from support.front_mappings import random_deal
 from support.small_matrices import phased
@@ -31,14 +31,14 @@ def hosts(monkeypatch):
             return random_deal(plan, len(speeds), cuts, seed)
 
         STORE.clear()  # what was analysed for other devices
-        monkeypatch.setattr(shared_memory, "map_fronts", dealt)
+        monkeypatch.setattr(shared_plan, "map_fronts", dealt)
         monkeypatch.setattr(shared_program, "CHUNK", 512)  # of the values
         made = EmulatedHost([4] * count, **options).install(monkeypatch)
         for device in made.devices:
             device.order = ("first", "last", seed)[seed % 3]
         return made
 
-    for module in (memory, shared_memory):
+    for module in (memory, shared_plan):
         monkeypatch.setattr(module, "make_best_plan", planned)
     return host
 

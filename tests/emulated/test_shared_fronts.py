@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu.common.matrix import canonicalize
 from gpusplu.dispatch.patterns import STORE
-from gpusplu.engines.supernodal import memory, plan, shared_memory
+from gpusplu.engines.supernodal import memory, plan, shared_plan
 from support.emulated_host import EmulatedHost
 from support.front_mappings import random_deal
 from support.small_matrices import canonical
@@ -55,21 +55,21 @@ def hosts(monkeypatch):
         def dealt(plan, speeds, *rest, share=True, **options):
             return random_deal(plan, len(speeds), 30, seed, shared * share, chunks)
 
-        def shared_plan(*args):
+        def kept_plan(*args):
             plans.append(share_plan(*args))
             return plans[-1]
 
         STORE.clear()
-        monkeypatch.setattr(shared_memory, "map_fronts", dealt)
-        monkeypatch.setattr(shared_memory, "share_plan", shared_plan)
+        monkeypatch.setattr(shared_plan, "map_fronts", dealt)
+        monkeypatch.setattr(shared_plan, "share_plan", kept_plan)
         made = EmulatedHost([4] * count, **options).install(monkeypatch)
         for device in made.devices:
             device.order = ("first", "last", seed)[seed % 3]
         return made
 
-    share_plan = shared_memory.share_plan
+    share_plan = shared_plan.share_plan
     host.plans = plans
-    for module in (memory, shared_memory):
+    for module in (memory, shared_plan):
         monkeypatch.setattr(module, "make_best_plan", planned)
     return host
 
@@ -132,7 +132,7 @@ def test_sharing_that_does_not_fit_is_left(hosts):
     for shared in (1.0, 0.0):
         hosts(2, seed=2, shared=shared)
         x = gs.cholesky(A, **options).solve(np.ones(A.shape[0]))
-        needed.append(max(shared_memory.needed_of_each(hosts.plans[-1], canonicalize(A)[0])))
+        needed.append(max(shared_plan.needed_of_each(hosts.plans[-1], canonicalize(A)[0])))
     assert needed[0] > needed[1]
     hosts(2, seed=2)
     factor = gs.cholesky(A, device_memory=sum(needed) // 2, **options)

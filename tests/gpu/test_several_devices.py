@@ -10,7 +10,7 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.cuda import devices, several
 from gpusplu.dispatch.patterns import STORE
-from gpusplu.engines.supernodal import shared_memory
+from gpusplu.engines.supernodal import shared_plan
 from support.front_mappings import random_deal
 from support.small_matrices import phased
 
@@ -48,17 +48,17 @@ def which(request, cupy, monkeypatch):
 @pytest.fixture
 def plans(monkeypatch):
     """Pieces go to random devices, and large fronts that are pieces are shared. The plans that are made."""
-    plans, share_plan = [], shared_memory.share_plan
+    plans, share_plan = [], shared_plan.share_plan
 
     def dealt(plan, speeds, memory, link, **options):
         return random_deal(plan, len(speeds), 40, 1, shared=1.0)
 
-    def shared_plan(*arguments):
+    def kept_plan(*arguments):
         plans.append(share_plan(*arguments))
         return plans[-1]
 
-    monkeypatch.setattr(shared_memory, "map_fronts", dealt)
-    monkeypatch.setattr(shared_memory, "share_plan", shared_plan)
+    monkeypatch.setattr(shared_plan, "map_fronts", dealt)
+    monkeypatch.setattr(shared_plan, "share_plan", kept_plan)
     STORE.clear()
     yield plans
     STORE.clear()

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from gpusplu.engines.supernodal.branches import Fronts, place_of
-from gpusplu.engines.supernodal.front_mapping import FrontMapping, Turn
+from gpusplu.engines.supernodal.front_mapping import FrontMapping, Fronts, Turn, place_of
 
 
 def random_deal(plan, devices, cuts, seed, shared=0.0, chunks=(1, 2, 3)):

@@ -19,8 +19,7 @@ from ...errors import DeviceMemoryError
 from ..device.interrupted import Interrupted, outliving
 from ..device.program import address, outer_determinant
 from ..interface import AccumulatedLaneStatus, HostWork
-from .lane_commands import THREADS, LaneCommands
-from .lockstep import ACCUMULATED, DETERMINANTS, LANES, OUTCOME, REPORT, LockstepProgram
+from .lockstep import ACCUMULATED, DETERMINANTS, LANES, OUTCOME, REPORT, THREADS, LaneCommands, LockstepProgram
 
 if TYPE_CHECKING:
     from ..interface import Analysis

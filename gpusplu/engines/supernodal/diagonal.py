@@ -1,4 +1,7 @@
-"""Positions of the inverted diagonal blocks in a factor of fronts, for kernels that read nothing else."""
+"""Determinants and inertia from a factor of fronts: both are those of its inverted diagonal blocks.
+
+`OverDiagonal` has the positions of these blocks, for kernels that read nothing else.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ import numpy as np
 
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer, Stream
-from ..device.program import Part
+from ..device.interrupted import outliving
+from ..device.program import Part, joined, outer_determinant
 from .plan import SHARED as FRONTS
 from .plan import Plan
 
@@ -66,3 +70,54 @@ def diagonal_blocks(plan: Plan) -> np.ndarray:
     found["at"] = (np.asarray(plan.factor_offset) + np.where(large, panels, 0))[front] + k * step[front]
     found["order"] = np.minimum(size[front], width[front] - k * size[front])
     return found
+
+
+DETERMINANTS = "fronts/determinants.cu"
+
+
+class Determinants(OverDiagonal):
+    """Of factors by one plan that does not stream."""
+
+    @cached_property
+    def _outer(self) -> tuple[float, float]:
+        """The part that is the same for all values."""
+        return outer_determinant(self._plan)
+
+    def slogdet(self, stream: Stream, factor: Buffer) -> tuple[Any, float]:
+        """Sign and logarithm of the modulus of the determinant of A; waits."""
+        _, blocks = self._blocks
+        wide = np.dtype("D" if self.dtype.kind == "c" else "d")
+        logs, signs = np.empty(len(blocks)), np.empty(len(blocks), wide)
+        out = self.device.empty(logs.nbytes + signs.nbytes)
+        fields = {"factor": factor, "signs": out, "logs": out.pointer + signs.nbytes}
+        self._launch(stream, DETERMINANTS, "block_determinants", **fields)
+        with outliving(self.device, out):
+            stream.read(signs, out.pointer, signs.nbytes)
+            stream.read(logs, out.pointer + signs.nbytes, logs.nbytes)
+        sign, shift = self._outer
+        if self._plan.cholesky:  # for large fronts it is the inverted triangle
+            return 1.0, shift - float((logs * np.where(are_tiles(self._plan), 2, 1)).sum())
+        return sign * np.conj(joined(signs)), shift - float(logs.sum())
+
+
+INERTIA = "fronts/inertia.cu"
+COUNTS = constant(INERTIA, "INERTIA_COUNTS")
+LEAST = 1e3  # eigenvalues of a block below this many roundings of its largest entry may have either sign
+
+
+class Signs(OverDiagonal):
+    """Signs of Hermitian D, for factors by one plan that does not stream."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (INERTIA,)
+
+    def count(self, stream: Stream, factor: Buffer) -> tuple[int, int, int]:
+        """How many eigenvalues are positive, negative, and too small to tell; waits."""
+        sums, found = self.device.zeros(4 * COUNTS), np.zeros(COUNTS, np.uint32)
+        least = LEAST * np.finfo(self.dtype).eps
+        self._launch(stream, INERTIA, "count_signs", factor=factor, least=least, counts=sums)
+        with outliving(self.device, sums):
+            stream.read(found, sums.pointer, found.nbytes)
+        positive, negative, small = found.tolist()
+        return positive, negative, small

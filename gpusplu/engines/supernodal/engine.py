@@ -55,7 +55,7 @@ class SupernodalEngine(DeviceEngine):
 
         request = problem.request
         if request.devices and not request.systems:  # a batch is distributed by systems
-            from .shared_memory import plan_shared
+            from .shared_plan import plan_shared
 
             arguments = candidates, problem.pattern, dtype, self.devices(problem), request.device_memory
             return problem.timed("plan", lambda: plan_shared(*arguments))  # type: ignore[no-any-return]
@@ -82,7 +82,7 @@ class SupernodalEngine(DeviceEngine):
         allowed = problem.request.device_memory
         free = devices.usable_bytes(self.device(problem), allowed)
         if plan.devices > 1:
-            from .shared_memory import needed_of_each
+            from .shared_plan import needed_of_each
 
             pairs = zip(needed_of_each(plan, problem.pattern), self.devices(problem), strict=True)
             return free + max(0, *(wanted - devices.usable_bytes(device, allowed) for wanted, device in pairs))

@@ -13,9 +13,8 @@ from ...cuda.nvrtc import HERMITIAN
 from ...cuda.stream import Buffer, Stream
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.program import Program
-from .determinants import Determinants
+from .diagonal import Determinants, Signs
 from .fronts import Fronts, kind_of_plan
-from .inertia import Signs
 from .memory import factor_memory, missing_bytes, needed_bytes, vector_memory
 from .plan import Plan
 

@@ -26,8 +26,7 @@ from ..device.program import THREADS, WARP, Program
 from .fronts import Fronts, FrontSolve
 from .memory import factor_memory, vector_memory
 from .program import FrontProgram
-from .shared_memory import needed_of_each
-from .shared_plan import SharedPlan, shares_of
+from .shared_plan import SharedPlan, needed_of_each, shares_of
 from .team import Copy, Streams, Team, bounced_bytes
 from .tiles import LARGE_FRONT, Part, Rectangle, Sent
 

@@ -4,10 +4,11 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/types.hpp"
+#include "base/scalars.hpp"
 #include "bind/call.hpp"
 
 namespace nb = nanobind;
@@ -65,6 +66,35 @@ template <class T> std::vector<T> to_vector(const In<T>& array) {
 template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> matrix_tuple(Matrix<T>&& A) {
   return nb::make_tuple(to_numpy(std::move(A.pattern.ptr)), to_numpy(std::move(A.pattern.ind)),
                         to_numpy(std::move(A.values)));
+}
+
+// Of a type known at run time.
+inline nb::object to_numpy(Values&& values) {
+  return std::visit([](auto&& v) { return nb::cast(to_numpy(std::move(v))); }, std::move(values));
+}
+inline Tuple<NumPy<off>, NumPy<idx>, nb::ndarray<nb::numpy, nb::ndim<1>>> matrix_tuple(AnyMatrix&& A) {
+  return nb::make_tuple(to_numpy(std::move(A.pattern.ptr)), to_numpy(std::move(A.pattern.ind)),
+                        to_numpy(std::move(A.values)));
+}
+using AnyIn = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+inline nb::dlpack::dtype numpy_type(Dtype dtype) {
+  return with_scalar(dtype, []<class T>(T) { return nb::dtype<T>(); });
+}
+// The type of an array's numbers. Others are a TypeError, as are arguments of other types.
+template <class Array> Dtype type_of(const Array& array) {
+  for (const Dtype dtype : {Dtype::float64, Dtype::float32, Dtype::complex64, Dtype::complex128})
+    if (array.dtype() == numpy_type(dtype)) return dtype;
+  throw nb::next_overload();
+}
+// An argument that has numbers of this type, or is converted to them; others are a TypeError.
+template <class... Shape> auto numbers_in(nb::handle given, Dtype dtype, bool convert = true) {
+  using Array = nb::ndarray<nb::ro, Shape..., nb::device::cpu>;
+  return with_scalar(dtype, [&]<class T>(T) {
+    nb::ndarray<const T, Shape..., nb::device::cpu> array;
+    if (!nb::try_cast(given, array, convert)) throw nb::next_overload();
+    return Array(array);
+  });
 }
 
 // Calls bind<T>(dtype character) for all number types; overloads are tried in this order.

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "analysis/compatibility.hpp"
-#include "base/scalars.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/accuracy_options.hpp"
 #include "bind/bind.hpp"
@@ -68,8 +67,8 @@ const T* read_values(const FactorSpec& spec, Canonical& canonical, const In<T>& 
 
 // An LU, Cholesky or LDL^T factor of canonical values by this analysis. Fronts renumber columns, so natural order needs
 // an analysis by columns.
-template <class T> std::unique_ptr<Factor<T>> factor_by(const FactorSpec& spec, const Canonical& canonical,
-                                                        std::shared_ptr<const Symbolic> symbolic, const T* values) {
+std::unique_ptr<Factor> factor_by(const FactorSpec& spec, const Canonical& canonical,
+                                  std::shared_ptr<const Symbolic> symbolic, Dtype dtype, const void* values) {
   const PatternView A = canonical.pattern.view();
   FactorOptions options = spec.options;
   if (symbolic->one_triangle() && !options.any_values) options.compared = &canonical;
@@ -81,14 +80,15 @@ template <class T> std::unique_ptr<Factor<T>> factor_by(const FactorSpec& spec, 
     if (symbolic->method == Method::front && !symbolic->one_triangle()) {
       AnalyzeOptions natural(symbolic->costs);
       natural.ordering = "natural";
-      symbolic = std::make_shared<Symbolic>(analyze(A, values, natural));
+      symbolic = with_scalar(
+          dtype, [&]<class T>(T) { return std::make_shared<Symbolic>(analyze(A, (const T*)values, natural)); });
     }
   }
-  return std::make_unique<Factor<T>>(std::move(symbolic), A, values, options);
+  return std::make_unique<Factor>(dtype, std::move(symbolic), A, values, options);
 }
 
 // What later factorizations should begin with after LDL^T; null in it: with the original analysis.
-template <class T> Delays delays_of(const Factor<T>& factor, const Symbolic& before) {
+Delays delays_of(const Factor& factor, const Symbolic& before) {
   const FactorSummary now = factor.summary();
   if (now.symbolic.get() == &before || factor.stats().n_repivoted > 0) return {};
   const bool too_large = now.symbolic->ldlt && (double)now.symbolic->lnz > most_fill_of_delays * (double)before.lnz;
@@ -98,36 +98,37 @@ template <class T> Delays delays_of(const Factor<T>& factor, const Symbolic& bef
 // `factor_by`; LDL^T begins with the columns where earlier factorizations moved them. Other values may be worse off
 // with that placement, with more perturbed pivots than those that it was found for, or without LDL^T: then the original
 // analysis is tried.
-template <class T> std::unique_ptr<Factor<T>> factor_with_delays(const FactorSpec& spec, const Canonical& canonical,
-                                                                 const std::shared_ptr<const Symbolic>& symbolic,
-                                                                 const T* values, Delays& delays) {
-  if (!symbolic->ldlt) return factor_by(spec, canonical, symbolic, values);
-  std::unique_ptr<Factor<T>> factor;
+std::unique_ptr<Factor> factor_with_delays(const FactorSpec& spec, const Canonical& canonical,
+                                           const std::shared_ptr<const Symbolic>& symbolic, Dtype dtype,
+                                           const void* values, Delays& delays) {
+  if (!symbolic->ldlt) return factor_by(spec, canonical, symbolic, dtype, values);
+  std::unique_ptr<Factor> factor;
   if (delays.symbolic) {
-    factor = factor_by(spec, canonical, delays.symbolic, values);
+    factor = factor_by(spec, canonical, delays.symbolic, dtype, values);
     const FactorSummary now = factor->summary();
     const bool as_good = now.symbolic->ldlt && now.info.n_perturbed <= delays.perturbed;
     if (!as_good && spec.kind == FactorSpec::Kind::ldlt) factor = nullptr;
   }
-  if (!factor) factor = factor_by(spec, canonical, symbolic, values);
+  if (!factor) factor = factor_by(spec, canonical, symbolic, dtype, values);
   delays = delays_of(*factor, *symbolic);
   return factor;
 }
 
-template <class T> nb::object held_by_python(nb::object canonical, std::unique_ptr<Factor<T>> factor) {
+nb::object held_by_python(nb::object canonical, std::unique_ptr<Factor> factor) {
   const Canonical& kept = nb::cast<const Canonical&>(canonical);
-  return nb::cast(new FactorBinding<T>{canonical, std::move(factor), kept.pattern.view().nnz(), kept.nvalues},
+  return nb::cast(new FactorBinding{canonical, std::move(factor), kept.pattern.view().nnz(), kept.nvalues},
                   nb::rv_policy::take_ownership);
 }
 
 // Factors valid canonical values on an analysed pattern.
-template <class T> nb::object factor_canonical(const FactorSpec& spec, nb::object canonical,
-                                               std::shared_ptr<const Symbolic> symbolic, Delays& delays, In<T> values) {
+nb::object factor_canonical(const FactorSpec& spec, nb::object canonical, std::shared_ptr<const Symbolic> symbolic,
+                            Delays& delays, AnyIn values) {
+  const Dtype dtype = type_of(values);
   const Canonical& pattern = nb::cast<const Canonical&>(canonical);
   require_entries(values, pattern.pattern.view().nnz(), "values");
   require_analysis_of(pattern.pattern.view(), *symbolic);
   Delays now = delays;
-  auto factor = without_gil([&] { return factor_with_delays(spec, pattern, symbolic, values.data(), now); });
+  auto factor = without_gil([&] { return factor_with_delays(spec, pattern, symbolic, dtype, values.data(), now); });
   delays = now;
   return held_by_python(std::move(canonical), std::move(factor));
 }
@@ -149,8 +150,7 @@ struct Entry {
 
 // Where LU began as LDL^T: the analysis that later factorizations should use, with the columns that were delayed, or of
 // the LU that replaced it. Null if it did not change.
-template <class T>
-std::shared_ptr<Symbolic> analysis_to_keep(const FactorSpec& spec, const Factor<T>& factor, const Symbolic& before) {
+std::shared_ptr<Symbolic> analysis_to_keep(const FactorSpec& spec, const Factor& factor, const Symbolic& before) {
   if (spec.kind != FactorSpec::Kind::lu || !before.ldlt || factor.stats().n_repivoted > 0) return nullptr;
   const auto now = factor.summary().symbolic;
   return now.get() == &before ? nullptr : std::const_pointer_cast<Symbolic>(now);
@@ -166,9 +166,9 @@ template <class T> std::optional<Made> with_known(const FactorSpec& spec, const 
   if ((off)data.shape(0) < canonical.nvalues) return std::nullopt;
   const auto symbolic = entry.symbolic();
   nb::object result = borrow ? known->take() : nb::none();
-  auto* const left = nb::isinstance<FactorBinding<T>>(result) ? nb::cast<FactorBinding<T>*>(result) : nullptr;
+  auto* const left = nb::isinstance<FactorBinding>(result) ? nb::cast<FactorBinding*>(result) : nullptr;
   const PatternView A = canonical.pattern.view();
-  std::unique_ptr<Factor<T>> factor;
+  std::unique_ptr<Factor> factor;
   Delays delays = entry.delays();
   const bool by_sizes = spec.options.any_values || !symbolic->row_scale.empty() ||
                         (symbolic->ordering == "natural" && spec.ordering != "natural");
@@ -181,8 +181,9 @@ template <class T> std::optional<Made> with_known(const FactorSpec& spec, const 
       left->factor->refactor(values, nullptr, spec.by_one_triangle());
     } else {
       if (by_sizes && !analysis_is_compatible(A, values, *symbolic, spec.options.any_values)) return false;
-      factor = spec.kind == FactorSpec::Kind::ldlt ? factor_with_delays(spec, canonical, symbolic, values, delays)
-                                                   : factor_by(spec, canonical, symbolic, values);
+      factor = spec.kind == FactorSpec::Kind::ldlt
+                   ? factor_with_delays(spec, canonical, symbolic, dtype_of<T>, values, delays)
+                   : factor_by(spec, canonical, symbolic, dtype_of<T>, values);
     }
     return true;
   };
@@ -246,13 +247,13 @@ template <class T, class I> std::optional<Made> factor_matrix(Patterns* patterns
   }
   Begun<T> begun;
   std::shared_ptr<Symbolic>& symbolic = begun.symbolic;
-  std::unique_ptr<Factor<T>> factor;
+  std::unique_ptr<Factor> factor;
   Delays delays;
   const auto make = [&] {
     if (!begun.begin(spec, n, first, second, data, costs)) return false;
     factor = spec.kind == FactorSpec::Kind::ldlt
-                 ? factor_with_delays<T>(spec, *begun.canonical, symbolic, begun.values, delays)
-                 : factor_by<T>(spec, *begun.canonical, symbolic, begun.values);
+                 ? factor_with_delays(spec, *begun.canonical, symbolic, dtype_of<T>, begun.values, delays)
+                 : factor_by(spec, *begun.canonical, symbolic, dtype_of<T>, begun.values);
     if (auto led_to = analysis_to_keep(spec, *factor, *symbolic))
       led_to->seconds = symbolic->seconds, symbolic = led_to;
     return true;
@@ -275,13 +276,6 @@ template <class T, class I> void bind_matrix_of(nb::module_& m) {
       "(canonical, symbolic, delays, factor, seconds, seconds, known pattern or None, call) of a matrix in the format "
       "of `spec`; None if the values are not valid. With `borrow` the factor may be one that was left to the pattern; "
       "without `patterns` nothing is cached.");
-}
-
-template <class T> void bind_fused_of(nb::module_& m) {
-  bind_matrix_of<T, std::int32_t>(m);
-  bind_matrix_of<T, std::int64_t>(m);
-  m.def("factor_canonical", &factor_canonical<T>, "spec"_a, "canonical"_a, "symbolic"_a, "delays"_a,
-        "values"_a.noconvert(), "Factor canonical values that are valid.");
 }
 
 FactorSpec::Kind kind_of(const std::string& name) {
@@ -327,9 +321,12 @@ void bind_fused(nb::module_& m) {
            "refactorizations"_a = FactorSpec{}.refactorizations, "pivot_threshold"_a = 0.1, "pivoting"_a = "auto",
            "refine"_a = "auto", "hermitian"_a = true);
   nb::class_<Delays>(m, "Delays").def(nb::init<>()).def_prop_ro("symbolic", [](const Delays& d) { return d.symbolic; });
-#define GS_BIND(T) bind_fused_of<T>(m);
-  GS_FOR_SCALARS(GS_BIND)
-#undef GS_BIND
+  m.def("factor_canonical", &factor_canonical, "spec"_a, "canonical"_a, "symbolic"_a, "delays"_a,
+        "values"_a.noconvert(), "Factor canonical values that are valid.");
+  for_scalars([&]<class T>(const char*) {
+    bind_matrix_of<T, std::int32_t>(m);
+    bind_matrix_of<T, std::int64_t>(m);
+  });
   // Arrays with other number types or memory layouts: this overload makes checks by the caller unnecessary.
   m.def(
       "factor_matrix", [](nb::args) { return nb::none(); }, nb::sig("def factor_matrix(*args: object) -> None"));

@@ -8,9 +8,9 @@
 namespace gs {
 
 // It keeps the canonical pattern alive that the factor points into.
-template <class T> struct FactorBinding {
+struct FactorBinding {
   nb::object canonical;
-  std::unique_ptr<Factor<T>> factor;
+  std::unique_ptr<Factor> factor;
   off nnz, nvalues;  // entries of the canonical matrix, and values of the caller
 
   ~FactorBinding() {

@@ -120,7 +120,8 @@ template <class T> class ColumnInverse {
 
 }  // namespace
 
-template <class T> void ColumnLU<T>::inverse_on_pattern(PatternView P, T* inverse, bool) const {
+template <class T> void ColumnLU<T>::inverse_on_pattern(PatternView P, void* out, bool) const {
+  T* const inverse = (T*)out;
   const std::vector<idx> place = inverse_permutation(row_perm_.data(), n_);
   ColumnInverse<T>(*nodes_).run([&](idx i, const T* z) {
     const idx j = col_perm_[i];
@@ -152,8 +153,8 @@ template <class T> std::vector<char> ColumnLU<T>::has_places(PatternView P) cons
   return has;
 }
 
-#define GS_INSTANTIATE(T)                                                     \
-  template void ColumnLU<T>::inverse_on_pattern(PatternView, T*, bool) const; \
+#define GS_INSTANTIATE(T)                                                        \
+  template void ColumnLU<T>::inverse_on_pattern(PatternView, void*, bool) const; \
   template std::vector<char> ColumnLU<T>::has_places(PatternView) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

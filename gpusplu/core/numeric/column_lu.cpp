@@ -10,6 +10,7 @@
 #include "numeric/column_wide.hpp"
 
 namespace gs {
+
 template <class T> ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A)
     : n_(A.n),
       block_ptr_(symbolic.block_ptr),
@@ -41,9 +42,8 @@ template <class T> ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A
 
 template <class T> ColumnLU<T>::~ColumnLU() = default;
 template <class T> ColumnLU<T>::ColumnLU(ColumnLU&&) noexcept = default;
-template <class T> ColumnLU<T>& ColumnLU<T>::operator=(ColumnLU&&) noexcept = default;
 
-template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const PivotOptions& options) {
+template <class T> FactorInfo ColumnLU<T>::factor(const void* values, const PivotOptions& options) {
   using Real = real_t<T>;
   nodes_.reset(), wide_.reset();
   origin_ = {origin_.choice + 1, false};
@@ -53,8 +53,8 @@ template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const PivotOp
   ColumnNodes<T> columns;
   std::vector<idx> row_order;
   FactorInfo info =
-      factor_with_pivoting<T>(pattern_, block_ptr_, values, row_scale.empty() ? nullptr : row_scale.data(), scale_col,
-                              options, columns, row_order);
+      factor_with_pivoting<T>(pattern_, block_ptr_, (const T*)values, row_scale.empty() ? nullptr : row_scale.data(),
+                              scale_col, options, columns, row_order);
   if (info.status == FactorInfo::ok) {
     scale_row_.resize(row_scale.size());
     for (std::size_t k = 0; k < row_scale.size(); k++) scale_row_[k] = row_scale[row_order[k]];
@@ -64,12 +64,12 @@ template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const PivotOp
   return describe(info, row_order);
 }
 
-template <class T> FactorInfo ColumnLU<T>::factor_wide(const T* values, const PivotOptions& options) {
+template <class T> FactorInfo ColumnLU<T>::factor_wide(const void* values, const PivotOptions& options) {
   nodes_.reset(), wide_.reset();
   origin_ = {origin_.choice + 1, false};
   auto wide = std::make_unique<WideColumns<T>>();
   std::vector<idx> row_order;
-  const FactorInfo info = wide->factor(pattern_, block_ptr_, values, options, row_order);
+  const FactorInfo info = wide->factor(pattern_, block_ptr_, (const T*)values, options, row_order);
   if (info.status == FactorInfo::ok) {
     scale_row_.clear(), scale_col_.clear(), analysis_row_scale_.clear();
     nodes_ = std::make_unique<ColumnNodes<T>>(wide->rounded());
@@ -112,6 +112,11 @@ template <class T> off ColumnLU<T>::bytes() const {
                 f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed);
   for (const ZeroedWork<T>& work : f.work) bytes += work.size() * (off)sizeof(T);
   return wide_ ? bytes + wide_->bytes() : bytes;
+}
+
+std::shared_ptr<ColumnNumeric> make_column_lu(Dtype dtype, const Symbolic& symbolic, PatternView A) {
+  return with_scalar(
+      dtype, [&]<class T>(T) -> std::shared_ptr<ColumnNumeric> { return std::make_shared<ColumnLU<T>>(symbolic, A); });
 }
 
 template class ColumnLU<float>;

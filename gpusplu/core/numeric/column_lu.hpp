@@ -8,15 +8,12 @@
 // Invariant: with s the scaling and P, Q the permutations of the Symbolic refined by the pivoting inside each diagonal
 // block, B = (Dr A Dc)[row_perm][:, col_perm] is block upper triangular and each diagonal block is L_bb U_bb.
 #pragma once
-#include <limits>
 #include <memory>
 #include <vector>
 
-#include "analysis/symbolic.hpp"
 #include "base/raw_vector.hpp"
 #include "base/reusable.hpp"
-#include "base/types.hpp"
-#include "numeric/factor_info.hpp"
+#include "numeric/numeric.hpp"
 
 namespace gs {
 
@@ -31,59 +28,33 @@ struct PermutedPattern {
   off lower = 0;  // entries of L below the diagonal that the analysis expects
 };
 
-struct PivotOptions {
-  double pivot_threshold = 0.1;  // take the diagonal when |a_kk| >= threshold * max |a_ik|; 1: partial pivoting
-  double most_flops = std::numeric_limits<double>::infinity();  // the factorization stops above this, as for overflow
-};
-
-template <class T> class ColumnLU {
+template <class T> class ColumnLU : public ColumnNumeric {
  public:
   ColumnLU(const Symbolic& symbolic, PatternView A);
-  ~ColumnLU();
+  ~ColumnLU() override;
   ColumnLU(ColumnLU&&) noexcept;
-  ColumnLU& operator=(ColumnLU&&) noexcept;
 
-  // Chooses pivots and pattern. `values`: in A's canonical order. A failure leaves no factor.
-  FactorInfo factor(const T* values, const PivotOptions& options);
+  FactorInfo factor(const void* values, const PivotOptions& options) override;
+  FactorInfo factor_wide(const void* values, const PivotOptions& options) override;
+  FactorInfo refactor(const void* values) override;
+  bool is_wide() const override { return wide_ != nullptr; }
+  bool factored() const override { return nodes_ != nullptr; }
 
-  // The same in numbers with unlimited exponents and without the scales: slow, but no intermediate result leaves the
-  // range of the type. Extraction rounds L and U to the type, and refactor() refuses.
-  FactorInfo factor_wide(const T* values, const PivotOptions& options);
-  bool is_wide() const { return wide_ != nullptr; }
+  void solve(Trans trans, idx nrhs, const void* b, void* x) const override;
+  // `again` is not used here. Not for wide numbers.
+  void inverse_on_pattern(PatternView P, void* inverse, bool again) const override;
+  std::vector<char> has_places(PatternView P) const override;
 
-  // Fixed pivots and pattern of the last successful factor(). Rejects values that are not finite before it changes
-  // anything; after any other failure the factor must not be used for solves until a refactor() or factor() succeeds.
-  FactorInfo refactor(const T* values);
-
-  // op(A) x = b for nrhs columns, in A's own numbering. Thread-safe; b and x must not overlap.
-  void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;
-
-  // Entry k, (i, j) in the pattern P, becomes (A^-1)_ji; `inverse` has one for each. P has entries of A and of the
-  // factors only; `again` is not used here. Not for wide numbers.
-  void inverse_on_pattern(PatternView P, T* inverse, bool again) const;
-  // For each entry of P: whether `inverse_on_pattern` accepts it in addition to A's entries.
-  std::vector<char> has_places(PatternView P) const;
-
-  bool factored() const { return nodes_ != nullptr; }
-
-  // Origin of the numbers: which choice of pivots, and whether it was made for other values.
-  struct Origin {
-    int choice = -1;
-    bool refactored = false;
-    bool operator==(const Origin&) const = default;
-  };
-  const Origin& origin() const { return origin_; }
   idx n() const { return n_; }
-  const std::vector<idx>& row_perm() const { return row_perm_; }  // gather, pivoting included
-  const std::vector<idx>& col_perm() const { return col_perm_; }
-  off nnz_lower() const { return nnz_lower_; }  // unit diagonal included, as SciPy counts
-  off nnz_upper() const { return nnz_upper_; }
-  off bytes() const;  // of the factor and the data for refactorizations
-
-  // A[row_perm][:, col_perm] = lower() upper() without scaling; lower is unit lower triangular. Sorted rows.
-  Matrix<T> lower() const;
-  Matrix<T> upper() const;
-  std::vector<T> diagonal() const;  // of U
+  std::vector<idx> row_perm() const override { return row_perm_; }
+  std::vector<idx> col_perm() const override { return col_perm_; }
+  off nnz_lower() const override { return nnz_lower_; }  // unit diagonal included, as SciPy counts
+  off nnz_upper() const override { return nnz_upper_; }
+  off bytes() const override;
+  AnyMatrix lower() const override;
+  AnyMatrix upper() const override;
+  Values diagonal() const override;
+  Values below_diagonal() const override { return std::vector<T>(n_); }
 
  private:
   FactorInfo describe(FactorInfo info, const std::vector<idx>& row_order);
@@ -105,7 +76,6 @@ template <class T> class ColumnLU {
   double flops_ = 0, bound_ = 0;
   idx n_off_diagonal_ = 0;
   bool divides_ = false;  // solves divide by pivots
-  Origin origin_;
 };
 
 extern template class ColumnLU<float>;

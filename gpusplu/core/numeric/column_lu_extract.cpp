@@ -81,7 +81,7 @@ template <class T> void append(Matrix<T>& out, idx row, T v) {
 
 }  // namespace
 
-template <class T> Matrix<T> ColumnLU<T>::lower() const {
+template <class T> AnyMatrix ColumnLU<T>::lower() const {
   Matrix<T> out;
   out.pattern.n = n_;
   out.pattern.ptr.push_back(0);
@@ -99,7 +99,7 @@ template <class T> Matrix<T> ColumnLU<T>::lower() const {
   return out;
 }
 
-template <class T> Matrix<T> ColumnLU<T>::upper() const {
+template <class T> AnyMatrix ColumnLU<T>::upper() const {
   std::vector<idx> node_of(n_), block_begin(n_);
   for (idx s = 0; s < nodes_->n_nodes(); s++)
     for (idx k = nodes_->node[s].first; k < nodes_->node[s + 1].first; k++) node_of[k] = s;
@@ -127,16 +127,16 @@ template <class T> Matrix<T> ColumnLU<T>::upper() const {
   return out;
 }
 
-template <class T> std::vector<T> ColumnLU<T>::diagonal() const {
+template <class T> Values ColumnLU<T>::diagonal() const {
   std::vector<T> out(n_);
   for (idx k = 0; k < n_; k++) out[k] = unscaled(nodes_->pivot[k], 1 / row_scale(k), 1 / col_scale(k));
   return out;
 }
 
 #define GS_INSTANTIATE(T)                        \
-  template Matrix<T> ColumnLU<T>::lower() const; \
-  template Matrix<T> ColumnLU<T>::upper() const; \
-  template std::vector<T> ColumnLU<T>::diagonal() const;
+  template AnyMatrix ColumnLU<T>::lower() const; \
+  template AnyMatrix ColumnLU<T>::upper() const; \
+  template Values ColumnLU<T>::diagonal() const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -107,8 +107,9 @@ constexpr double worth_a_team = 5e5;
 
 }  // namespace
 
-template <class T> FactorInfo ColumnLU<T>::refactor(const T* values) {
+template <class T> FactorInfo ColumnLU<T>::refactor(const void* given) {
   using Real = real_t<T>;
+  const T* const values = (const T*)given;
   FactorInfo info;
   if (!all_finite(values, (off)pattern_.row.size())) {
     info.status = FactorInfo::not_finite;
@@ -149,7 +150,7 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values) {
   return info;
 }
 
-#define GS_INSTANTIATE(T) template FactorInfo ColumnLU<T>::refactor(const T*);
+#define GS_INSTANTIATE(T) template FactorInfo ColumnLU<T>::refactor(const void*);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

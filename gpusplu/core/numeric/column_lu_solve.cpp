@@ -24,15 +24,17 @@ void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& 
 
 }  // namespace
 
-template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const {
+template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const void* from_b, void* to_x) const {
   using Real = real_t<T>;
+  const T* b = (const T*)from_b;
+  T* x = (T*)to_x;
   const bool transpose = trans != Trans::none, conjugate = trans == Trans::conj_transpose;
   const Real* row_scale = scale_row_.empty() ? nullptr : scale_row_.data();
   const Real* col_scale = scale_col_.empty() ? nullptr : scale_col_.data();
   const idx* from = (transpose ? col_perm_ : row_perm_).data();
   const idx* to = (transpose ? row_perm_ : col_perm_).data();
   if (wide_) {
-    for (idx k = 0; k < nrhs; k++, go_on()) wide_->solve(block_ptr_, trans, from, b + k * ldb, to, x + k * ldx);
+    for (idx k = 0; k < nrhs; k++, go_on()) wide_->solve(block_ptr_, trans, from, b + (off)k * n_, to, x + (off)k * n_);
     return;
   }
   const Real* scale_in = transpose ? col_scale : row_scale;
@@ -49,7 +51,7 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
     if (scratch.size() < (std::size_t)n_ * width) scratch.resize((std::size_t)n_ * width);
     T* y = scratch.data();
     for (int q = 0; q < width; q++) {
-      const T* column = b + (done + q) * ldb;
+      const T* column = b + (off)(done + q) * n_;
       for (idx k = 0; k < n_; k++) {
         const T v = conj_if(column[from[k]], conjugate);
         y[(off)k * width + q] = scale_in ? v * scale_in[k] : v;
@@ -57,7 +59,7 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
     }
     solve_columns(program, {reinterpret_cast<Real*>(y), width, transpose}, is_complex<T>, divides_);
     for (int q = 0; q < width; q++) {
-      T* column = x + (done + q) * ldx;
+      T* column = x + (off)(done + q) * n_;
       for (idx k = 0; k < n_; k++) {
         const T v = y[(off)k * width + q];
         column[to[k]] = conj_if(scale_out ? v * scale_out[k] : v, conjugate);
@@ -69,7 +71,7 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
   scratch_.keep(std::move(kept));
 }
 
-#define GS_INSTANTIATE(T) template void ColumnLU<T>::solve(Trans, idx, const T*, off, T*, off) const;
+#define GS_INSTANTIATE(T) template void ColumnLU<T>::solve(Trans, idx, const void*, void*) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
-#include "analysis/analyze.hpp"
-#include "analysis/graph.hpp"
 #include "base/operation.hpp"
 #include "base/range_flags.hpp"
 #include "base/stopwatch.hpp"
@@ -13,49 +12,51 @@
 #include "matrix/products.hpp"
 #include "matrix/spread_of_rows.hpp"
 #include "matrix/values.hpp"
-#include "numeric/condition.hpp"
 #include "numeric/pivot_report.hpp"
 
 namespace gs {
 
-template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
-                                     const FactorOptions& options)
-    : A_(A),
-      values_(values, values + A.nnz()),
+Factor::Factor(Dtype dtype, std::shared_ptr<const Symbolic> symbolic, PatternView A, const void* values,
+               const FactorOptions& options)
+    : dtype_(dtype),
+      precision_(typed([]<class T>(T) { return precision_of<T>; })),
+      A_(A),
+      values_(A.nnz() * precision_.bytes),
       options_(options),
-      policy_(eps<T>, options.pivoting, options.refine, symbolic->cholesky ? 0 : n_fallbacks) {
-  take(with_scales_of<T>(std::move(symbolic)));
+      policy_(precision_.eps, options.pivoting, options.refine, symbolic->cholesky ? 0 : n_fallbacks) {
+  if (!values_.empty()) std::memcpy(values_.data(), values, values_.size());
+  take(typed([&]<class T>(T) { return with_scales_of<T>(std::move(symbolic)); }));
   if (symbolic_->structural_rank < symbolic_->n) throw SingularError(-1);
   const Stopwatch watch;
-  largest_ = largest_part(values_.data(), (off)values_.size());
+  largest_ = typed([&]<class T>(T) { return largest_part(values_as<T>(), A_.nnz()); });
   factor(true);
   stats_.factor_seconds = watch.seconds();
 }
 
-template <class T> void Factor<T>::take(std::shared_ptr<const Symbolic> symbolic) {
+void Factor::take(std::shared_ptr<const Symbolic> symbolic) {
   symbolic_ = std::move(symbolic);
   if (symbolic_->ldlt) ldlt_ = symbolic_;
   triangular_ |= symbolic_->method == Method::column && (off)symbolic_->block_ptr.size() == off(A_.n) + 1;
   scales_[0] = range_of(symbolic_->row_scale), scales_[1] = range_of(symbolic_->col_scale);
 }
 
-template <class T> const std::vector<double>& Factor<T>::scale_of_rows(Trans trans) const {
+const std::vector<double>& Factor::scale_of_rows(Trans trans) const {
   return trans == Trans::none ? symbolic_->row_scale : symbolic_->col_scale;
 }
 
-template <class T> void Factor<T>::hold(Factored other) {
+void Factor::hold(Factored other) {
   column_ = std::move(other.column), front_ = std::move(other.front), info_ = other.info;
   take(std::move(other.symbolic));
 }
 
-template <class T> double Factor<T>::norm(Trans trans) {
+double Factor::norm(Trans trans) {
   std::lock_guard lock(use_.counts);
   double& norm = norms_[trans != Trans::none];
-  if (norm < 0) norm = norm_inf(A_, values_.data(), trans);
+  if (norm < 0) norm = typed([&]<class T>(T) { return norm_inf(A_, values_as<T>(), trans); });
   return norm;
 }
 
-template <class T> void Factor<T>::factor(bool fresh) {
+void Factor::factor(bool fresh) {
   const auto symbolic_before = symbolic_;
   begin_phase("factor");
   n_fallbacks_ = 0, wide_ = {};
@@ -72,7 +73,7 @@ template <class T> void Factor<T>::factor(bool fresh) {
   decide_checks(fresh || symbolic_ != symbolic_before);
 }
 
-template <class T> void Factor<T>::factor_by_method(bool fresh) {
+void Factor::factor_by_method(bool fresh) {
   if (symbolic_->method == Method::front) {
     factor_front(fresh);
   } else {
@@ -88,28 +89,31 @@ template <class T> void Factor<T>::factor_by_method(bool fresh) {
 // The computed factors are those of A + E with |E| <= c eps Dr^-1 |L| |U| Dc^-1 (Higham, Accuracy and Stability of
 // Numerical Algorithms, theorem 9.3), so this bounds ||E|| / ||A|| up to a modest c: unscaling multiplies rounding
 // errors of the scaled matrix by at most the reciprocals of the smallest scales.
-template <class T> double Factor<T>::error_bound() const {
-  if (symbolic_->cholesky || !(largest_ > 0)) return eps<T>;
+double Factor::error_bound() const {
+  if (symbolic_->cholesky || !(largest_ > 0)) return precision_.eps;
   const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * info_.max_entry;
-  return eps<T> * growth / (scales_[0].least * scales_[1].least) / largest_;
+  return precision_.eps * growth / (scales_[0].least * scales_[1].least) / largest_;
 }
 
-template <class T> PivotReport Factor<T>::report() const {
-  return report_of(info_, symbolic_->cholesky, front_ != nullptr, error_bound());
-}
+PivotReport Factor::report() const { return report_of(info_, symbolic_->cholesky, front_ != nullptr, error_bound()); }
 
 // Whether the scales of an analysis leave rows of these values far smaller than the others, so that errors that are
 // small relative to large entries are not small relative to these rows: L U is then A up to errors that hide them. A
 // pass over the values pays only if the error bound is poor anyway.
-template <class T> bool Factor<T>::scales_mislead() const {
-  const double half_precision = std::sqrt(eps<T>);
-  const Symbolic& s = *symbolic_;
-  if (options_.pivoting == Pivoting::fixed || s.row_scale.empty() || error_bound() < half_precision) return false;
-  return !(eps<T> * spread_of_rows(A_, values_.data(), s.row_scale, s.col_scale) < half_precision);
+bool Factor::scales_mislead() const {
+  const double half_precision = std::sqrt(precision_.eps);
+  if (options_.pivoting == Pivoting::fixed || symbolic_->row_scale.empty() || error_bound() < half_precision)
+    return false;
+  return !(precision_.eps * spread() < half_precision);
+}
+
+double Factor::spread() const {
+  return typed(
+      [&]<class T>(T) { return spread_of_rows(A_, values_as<T>(), symbolic_->row_scale, symbolic_->col_scale); });
 }
 
 // The first solves in either direction are measured; later factorizations with the same pivots continue that history.
-template <class T> void Factor<T>::decide_checks(bool fresh) {
+void Factor::decide_checks(bool fresh) {
   const PivotReport pivots = report();
   trust_ = policy_.trust(pivots);
   triangles_fit_ = false, triangles_.reset(), own_order_.clear();
@@ -118,7 +122,7 @@ template <class T> void Factor<T>::decide_checks(bool fresh) {
     if (fresh || policy_.is_outdated(seen, pivots.error_bound)) seen = {};
 }
 
-template <class T> bool Factor<T>::must_measure(Trans trans) {
+bool Factor::must_measure(Trans trans) {
   if (symbolic_->cholesky) return policy_.must_measure(Trust::one, {.n_accurate = updated_ ? 0u : 1u});
   std::lock_guard lock(use_.counts);
   return policy_.must_measure(trust_, seen_[trans != Trans::none]);
@@ -126,7 +130,7 @@ template <class T> bool Factor<T>::must_measure(Trans trans) {
 
 // Factors with the pivots of a first factorization. Returns whether they are acceptable; if a kept diagonal is not, a
 // matching replaces it.
-template <class T> bool Factor<T>::factor_first() {
+bool Factor::factor_first() {
   const auto fits = [&](double threshold) { return factor_column(threshold) && certified() && !scales_mislead(); };
   if (symbolic_->keeps_diagonal) {
     const double given = options_.pivot_threshold;
@@ -142,8 +146,8 @@ template <class T> bool Factor<T>::factor_first() {
 }
 
 // Returns whether the factorization succeeded.
-template <class T> bool Factor<T>::factor_column(double threshold) {
-  if (!column_) column_ = std::make_unique<ColumnLU<T>>(*symbolic_, A_);
+bool Factor::factor_column(double threshold) {
+  if (!column_) column_ = make_column_lu(dtype_, *symbolic_, A_);
   PivotOptions options;
   options.pivot_threshold = threshold;
   info_ = column_->factor(values_.data(), options);
@@ -151,9 +155,9 @@ template <class T> bool Factor<T>::factor_column(double threshold) {
 }
 
 // `fresh`: first factorization with the current analysis; `reanalyzed`: that analysis was made for these values.
-template <class T> void Factor<T>::factor_front(bool fresh, bool reanalyzed) {
-  if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
-  const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
+void Factor::factor_front(bool fresh, bool reanalyzed) {
+  if (!front_) front_ = make_front_factor(dtype_, symbolic_, A_, options_.hermitian);
+  const auto [perturb_below, tiny_below] = small_pivots_of_fronts(precision_.eps, A_.n);
   const PivotRule rule{perturb_below, tiny_below};
   info_ = front_->factor(values_.data(), rule, true);
   if (info_.flushed && !zeros_are_harmless()) info_ = front_->factor(values_.data(), rule);
@@ -168,7 +172,7 @@ template <class T> void Factor<T>::factor_front(bool fresh, bool reanalyzed) {
   AnalyzeOptions again(symbolic_->costs);  // the matching was made for older values
   again.method = MethodChoice::front;
   again.ldlt = symbolic_->ldlt;
-  auto other = std::make_shared<Symbolic>(analyze(A_, values_.data(), again));
+  auto other = std::make_shared<Symbolic>(analyzed(again));
   if (other->structural_rank < other->n) throw SingularError(-1);
   stats_.n_reanalyzed++;
   front_.reset();
@@ -179,16 +183,14 @@ template <class T> void Factor<T>::factor_front(bool fresh, bool reanalyzed) {
 // Whether the entries flushed to zero are far below the rounding errors of every row. A flushed product is less than
 // the smallest normal number, and so is a flushed entry of a factor; the entry that multiplies it is less than the root
 // of an entry (Cholesky) or bounded by the monitored growth.
-template <class T> bool Factor<T>::zeros_are_harmless() const {
-  const Symbolic& s = *symbolic_;
-  const double spread = spread_of_rows(A_, values_.data(), s.row_scale, s.col_scale);
-  const double bound = std::numeric_limits<real_t<T>>::min() / (eps<T> * eps<T>);
-  return info_.max_entry / spread > bound * std::max(1.0, info_.max_entry);
+bool Factor::zeros_are_harmless() const {
+  const double bound = precision_.least_normal / (precision_.eps * precision_.eps);
+  return info_.max_entry / spread() > bound * std::max(1.0, info_.max_entry);
 }
 
 // Whether the checks of solve() suffice for the factor. A triangular matrix is its own factor, without errors, and has
 // no other pivots. A system with a known solution would only measure the growth of its entries.
-template <class T> bool Factor<T>::certified() {
+bool Factor::certified() {
   if (triangular_ && info_.status == FactorInfo::ok) return true;
   const Decision decision = policy_.after_factorization(report(), false);
   if (decision != Decision::solve_known_system) return decision == Decision::accept;
@@ -196,9 +198,13 @@ template <class T> bool Factor<T>::certified() {
   return solve_known_system(Trans::none).accurate;
 }
 
+Symbolic Factor::analyzed(const AnalyzeOptions& options) const {
+  return typed([&]<class T>(T) { return analyze(A_, values_as<T>(), options); });
+}
+
 // Analysis for column LU of the current values; it keeps the caller's order of columns. Only a matching can detect that
 // a matrix is triangular in another order.
-template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const {
+Symbolic Factor::analysis_by_columns(bool matching) const {
   AnalyzeOptions by_columns(symbolic_->costs);
   by_columns.method = MethodChoice::column;
   by_columns.matching = matching || triangular_;
@@ -206,18 +212,17 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   const bool in_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
   const std::vector<idx>& order = in_order ? symbolic_->col_perm : options_.own_order;
   if (!order.empty()) by_columns.ordering = "user", by_columns.user_perm = order.data();
-  Symbolic reanalyzed = analyze(A_, values_.data(), by_columns);
+  Symbolic reanalyzed = analyzed(by_columns);
   if (!order.empty()) reanalyzed.ordering = symbolic_->ordering;
   return reanalyzed;
 }
 
 // Without scales, as in SuperLU. One common scale keeps numbers away from the ends of the range: sums of two parts
 // overflow at one end, reciprocals at the other.
-template <class T> Symbolic Factor<T>::unscaled_analysis() const {
+Symbolic Factor::unscaled_analysis() const {
   Symbolic reanalyzed = analysis_by_columns(false);
   reanalyzed.row_scale.clear(), reanalyzed.col_scale.clear();
-  constexpr int top = std::numeric_limits<real_t<T>>::max_exponent - 16,
-                bottom = std::numeric_limits<real_t<T>>::min_exponent + 32;
+  const int top = precision_.max_exponent - 16, bottom = precision_.min_exponent + 32;
   const int exponent = largest_ > 0 ? std::ilogb(largest_) : 0;
   const int shift = exponent > top ? top - exponent : exponent < bottom ? -exponent : 0;
   if (shift != 0) {
@@ -229,7 +234,7 @@ template <class T> Symbolic Factor<T>::unscaled_analysis() const {
 
 // Column LU with partial pivoting on an analysis of the current values, by the fallbacks of the accuracy policy, until
 // a solve with a known solution is accurate. The current factor stays if this throws or if pivots are out of range.
-template <class T> void Factor<T>::use_partial_pivoting() {
+void Factor::use_partial_pivoting() {
   std::shared_ptr<Symbolic> reanalyzed;
   for (bool done = false; !done && n_fallbacks_ < n_fallbacks;) {
     const Fallback fallback = (Fallback)n_fallbacks_;
@@ -247,11 +252,11 @@ template <class T> void Factor<T>::use_partial_pivoting() {
       reanalyzed =
           std::make_shared<Symbolic>(fallback == Fallback::unscaled ? unscaled_analysis() : analysis_by_columns(!wide));
     if (reanalyzed->structural_rank < reanalyzed->n) throw SingularError(-1);
-    if (fallback == Fallback::less_scaled && !cut_scales(*reanalyzed, largest_scale_exponent<T> / 2)) {
+    if (fallback == Fallback::less_scaled && !cut_scales(*reanalyzed, (precision_.max_exponent - 2) / 2)) {
       n_fallbacks_++;
       continue;
     }
-    auto column = std::make_shared<ColumnLU<T>>(*reanalyzed, A_);
+    auto column = make_column_lu(dtype_, *reanalyzed, A_);
     PivotOptions options;
     options.pivot_threshold = pivot_threshold_of(fallback, options_.pivot_threshold);
     if (wide) options.most_flops = worth_wide_numbers;
@@ -272,11 +277,11 @@ template <class T> void Factor<T>::use_partial_pivoting() {
 
 // Factors the backup values, with the given largest one, and swaps them with the current values. If it throws, it
 // restores the factor of the previous values, but not after an interrupt, which leaves no time for that.
-template <class T> void Factor<T>::factor_backup(double largest) {
+void Factor::factor_backup(double largest) {
   values_.swap(backup_);
   const auto symbolic_before = symbolic_;
   const double largest_before = largest_;
-  if (!lost_) origin_ = column_ ? column_->origin() : typename ColumnLU<T>::Origin();
+  if (!lost_) origin_ = column_ ? column_->origin() : ColumnNumeric::Origin();
   largest_ = largest;
   const auto go_back = [&](bool replace) {
     values_.swap(backup_);
@@ -302,21 +307,26 @@ template <class T> void Factor<T>::factor_backup(double largest) {
 }
 
 // Checks the backup values; `largest` is their largest real or imaginary part.
-template <class T> void Factor<T>::require_symmetric(double largest) {
+void Factor::require_symmetric(double largest) {
   const bool hermitian = symbolic_->cholesky || options_.hermitian;
-  if (!pairs_) pairs_ = std::make_unique<const SymmetricPairs>(*options_.compared, hermitian, is_complex<T>);
-  if (!are_symmetric(*pairs_, A_, backup_.data(), largest)) throw NotSymmetric();
+  if (!pairs_) pairs_ = std::make_unique<const SymmetricPairs>(*options_.compared, hermitian, precision_.is_complex);
+  if (!typed([&]<class T>(T) { return are_symmetric(*pairs_, A_, (const T*)backup_.data(), largest); }))
+    throw NotSymmetric();
 }
 
-template <class T> off Factor<T>::refactor(const T* values, const off* source, bool checked) {
+off Factor::refactor(const void* values, const off* source, bool checked) {
   const UseLock::Exclusive own = use_.exclusive();
   const Stopwatch watch;
-  const off nnz = (off)values_.size();
-  backup_.resize(nnz);
-  const double largest = copy_values(values, source, backup_.data(), nnz);
-  if (!std::isfinite(largest))
-    return std::find_if(backup_.begin(), backup_.end(), [](const T& v) { return !all_finite(&v, 1); }) -
-           backup_.begin();
+  const off nnz = A_.nnz();
+  backup_.resize(values_.size());
+  const auto [largest, not_finite] = typed([&]<class T>(T) {
+    T* const canonical = (T*)backup_.data();
+    const double largest = copy_values((const T*)values, source, canonical, nnz);
+    off k = std::isfinite(largest) ? nnz : 0;
+    while (k < nnz && all_finite(canonical + k, 1)) k++;
+    return std::pair(largest, k);
+  });
+  if (not_finite < nnz) return not_finite;
   if (options_.compared && !checked) require_symmetric(largest);
   factor_backup(largest);
   stats_.n_refactor++;
@@ -325,20 +335,18 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source, b
 }
 
 // Records that the current values have no factor with this analysis; `replace`: the existing factors are unusable too.
-template <class T> void Factor<T>::lose(std::shared_ptr<const Symbolic> symbolic, bool replace) {
+void Factor::lose(std::shared_ptr<const Symbolic> symbolic, bool replace) {
   lost_ = true;
   if (replace || symbolic_ != symbolic) column_.reset(), front_.reset();
   take(std::move(symbolic));
 }
 
 // Whether the pivots are still those of the lost factor.
-template <class T> bool Factor<T>::has_pivots() const {
-  return column_ && column_->factored() && column_->origin().choice == origin_.choice;
-}
+bool Factor::has_pivots() const { return column_ && column_->factored() && column_->origin().choice == origin_.choice; }
 
 // Factors the current values in the same way as before. If memory is too short, or the call is interrupted, the next
 // use of the factor does it.
-template <class T> void Factor<T>::restore() {
+void Factor::restore() {
   try {
     factor(!(origin_.refactored && has_pivots()));
     go_on();
@@ -349,13 +357,13 @@ template <class T> void Factor<T>::restore() {
 }
 
 // Requires exclusive use of the factor.
-template <class T> void Factor<T>::recover() {
+void Factor::recover() {
   if (lost_) restore();
   if (lost_) throw std::bad_alloc();
 }
 
 // Restores the factor if necessary; callers of const functions do not see this.
-template <class T> UseLock::Shared Factor<T>::held() const {
+UseLock::Shared Factor::held() const {
   for (;;) {
     {
       UseLock::Shared shared = use_.together();
@@ -366,31 +374,21 @@ template <class T> UseLock::Shared Factor<T>::held() const {
   }
 }
 
-template <class T> double Factor<T>::reciprocal_condition() const {
-  if (A_.n == 0) return std::numeric_limits<double>::infinity();
-  const UseLock::Shared shared = held();
-  const double inverse_norm =
-      estimate_inverse_norm<T>(A_.n, [&](Trans trans, const T* b, T* x) { engine_solve(trans, 1, b, x); });
-  const double rcond = 1 / (inverse_norm * norm_inf(A_, values_.data(), Trans::transpose));
-  return std::isfinite(rcond) ? rcond : 0.0;
-}
-
-template <class T> FactorStats Factor<T>::stats() const {
+FactorStats Factor::stats() const {
   const UseLock::Shared shared = held();
   std::lock_guard lock(use_.counts);
   return stats_;
 }
 
-template <class T> FactorSummary Factor<T>::summary() const {
+FactorSummary Factor::summary() const {
   const UseLock::Shared shared = held();
   FactorSummary all;
   all.info = info_;
   all.symbolic = symbolic_;
   all.method = front_ ? Method::front : Method::column;
   all.hermitian = options_.hermitian;
-  if (!front_) all.nnz = column_->nnz_lower() + column_->nnz_upper();
-  else all.nnz = front_->nnz_lower() + (symbolic_->one_triangle() ? 0 : front_->nnz_upper());
-  all.bytes = front_ ? front_->bytes() : column_->bytes();
+  all.nnz = numeric().nnz_lower() + (symbolic_->one_triangle() ? 0 : numeric().nnz_upper());
+  all.bytes = numeric().bytes();
   if (wide_.column && wide_.column != column_) all.bytes += wide_.column->bytes();
   if (triangles_) all.bytes += triangles_->bytes();
   if (pairs_) all.bytes += pairs_->bytes();
@@ -399,41 +397,19 @@ template <class T> FactorSummary Factor<T>::summary() const {
   return all;
 }
 
-template <class T> std::vector<T> Factor<T>::values() const {
+Values Factor::values() const {
   const UseLock::Shared shared = held();
-  return {values_.begin(), values_.end()};
+  return typed([&]<class T>(T) -> Values { return std::vector<T>(values_as<T>(), values_as<T>() + A_.nnz()); });
 }
 
-// Queries the engine that holds the factor.
-template <class T> template <class Query> auto Factor<T>::held_by(Query&& query) const {
+std::vector<idx> Factor::pivot_rows() const {
   const UseLock::Shared shared = held();
-  return front_ ? query(*front_) : query(*column_);
+  return numeric().row_perm();
 }
 
-template <class T> std::vector<idx> Factor<T>::pivot_rows() const {
-  return held_by([](const auto& engine) { return std::vector<idx>(engine.row_perm()); });
-}
-
-template <class T> std::vector<idx> Factor<T>::pivot_columns() const {
-  return held_by([](const auto& engine) { return std::vector<idx>(engine.col_perm()); });
-}
-
-template <class T> int Factor<T>::sign_of_permutations() const {
-  return held_by([](const auto& engine) { return parity(engine.row_perm()) * parity(engine.col_perm()); });
-}
-
-template <class T> std::vector<T> Factor<T>::diagonal() const {
-  return held_by([](const auto& engine) { return engine.diagonal(); });
-}
-
-template <class T> std::vector<T> Factor<T>::below_diagonal() const {
+std::vector<idx> Factor::pivot_columns() const {
   const UseLock::Shared shared = held();
-  return front_ ? front_->below_diagonal() : std::vector<T>(A_.n);
+  return numeric().col_perm();
 }
-
-template class Factor<float>;
-template class Factor<double>;
-template class Factor<std::complex<float>>;
-template class Factor<std::complex<double>>;
 
 }  // namespace gs

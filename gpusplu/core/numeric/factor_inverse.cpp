@@ -8,9 +8,7 @@
 #include <algorithm>
 
 #include "base/operation.hpp"
-#include "base/scalars.hpp"
 #include "matrix/products.hpp"
-#include "matrix/spread_of_rows.hpp"
 #include "numeric/factor.hpp"
 #include "numeric/identity_error.hpp"
 
@@ -62,12 +60,12 @@ template <class T, class Solve> double solve_missed(PatternView A, const T* valu
 }
 
 // The entries of A and of the factors, in A's numbering.
-template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine, PatternView A, bool one_triangle) {
-  const std::vector<idx>&row_perm = engine.row_perm(), &col_perm = engine.col_perm();
-  const Matrix<T> lower = engine.lower(), upper = one_triangle ? Matrix<T>() : engine.upper();
+Pattern pattern_of_factors(const Numeric& numeric, PatternView A, bool one_triangle) {
+  const std::vector<idx> row_perm = numeric.row_perm(), col_perm = numeric.col_perm();
+  const Pattern lower = numeric.lower().pattern, upper = one_triangle ? Pattern() : numeric.upper().pattern;
   Pace pace;
   const auto each = [&](auto&& visit) {  // visit(row, column)
-    for (const PatternView factor : {lower.pattern.view(), upper.pattern.view()})
+    for (const PatternView factor : {lower.view(), upper.view()})
       for (idx b = 0; b < factor.n; pace.go_on(1 + factor.ptr[b + 1] - factor.ptr[b]), b++)
         for (off p = factor.ptr[b]; p < factor.ptr[b + 1]; p++) {
           visit(row_perm[factor.ind[p]], col_perm[b]);
@@ -124,44 +122,47 @@ bool has_entry(PatternView A, idx i, idx j) { return std::binary_search(A.ind + 
 
 }  // namespace
 
-template <class T> bool Factor<T>::has_any(PatternView more) const {
+bool Factor::has_any(PatternView more) const {
   for (idx j = 0; j < more.n; j++)
     for (off p = more.ptr[j]; p < more.ptr[j + 1]; p++)
       if (has_entry(A_, more.ind[p], j)) return true;
   if (!front_ && (!column_->factored() || column_->is_wide())) return false;
-  const std::vector<char> places = front_ ? front_->has_places(more) : column_->has_places(more);
+  const std::vector<char> places = numeric().has_places(more);
   return std::find(places.begin(), places.end(), 1) != places.end();
 }
 
-// Computes the inverse with this engine and keeps it in `best` if it is more accurate.
-template <class T> template <class Engine>
-void Factor<T>::try_inverse(const Engine& engine, const InverseOf& of, InverseEntries& best) const {
+// Computes the inverse with these factors and keeps it in `best` if it is more accurate.
+void Factor::try_inverse(const Numeric& numeric, const InverseOf& of, InverseEntries& best) const {
   InverseEntries found;
-  const bool one_triangle = std::is_same_v<Engine, FrontFactor<T>> && symbolic_->one_triangle();
-  if (of.factors) found.pattern = pattern_of_factors<T>(engine, A_, one_triangle);
-  if (of.more.nnz() > 0) found.pattern = joined(A_, of.more, engine.has_places(of.more));
+  const bool one_triangle = &numeric == front_.get() && symbolic_->one_triangle();
+  if (of.factors) found.pattern = pattern_of_factors(numeric, A_, one_triangle);
+  if (of.more.nnz() > 0) found.pattern = joined(A_, of.more, numeric.has_places(of.more));
   const PatternView P = found.on(A_);
-  found.values.resize(P.nnz());
-  engine.inverse_on_pattern(P, found.values.data(), P.ind == A_.ind);
-  found.error = identity_error(A_, values_.data(), P, found.values.data());
+  found.values = zeros(dtype_, P.nnz());
+  numeric.inverse_on_pattern(P, data_of(found.values), P.ind == A_.ind);
+  found.error = error_of_inverse(P, found.values);
   if (found.error < best.error) best = std::move(found);
 }
 
-template <class T> void Factor<T>::try_inverse_by_partial_pivoting(const InverseOf& of, InverseEntries& best) const {
+double Factor::error_of_inverse(PatternView P, const Values& inverse) const {
+  return typed([&]<class T>(T) { return identity_error(A_, values_as<T>(), P, (const T*)data_of(inverse)); });
+}
+
+void Factor::try_inverse_by_partial_pivoting(const InverseOf& of, InverseEntries& best) const {
   for (const Fallback fallback : {Fallback::scaled, Fallback::unscaled}) {
     const Symbolic reanalyzed = fallback == Fallback::unscaled ? unscaled_analysis() : analysis_by_columns(true);
     if (reanalyzed.structural_rank < reanalyzed.n) return;
-    ColumnLU<T> column(reanalyzed, A_);
+    const auto column = make_column_lu(dtype_, reanalyzed, A_);
     PivotOptions options;
     options.pivot_threshold = pivot_threshold_of(fallback, options_.pivot_threshold);
-    if (column.factor(values_.data(), options).status != FactorInfo::ok) continue;
-    try_inverse(column, of, best);
+    if (column->factor(values_.data(), options).status != FactorInfo::ok) continue;
+    try_inverse(*column, of, best);
     if (policy_.is_inverse(best.error)) return;
   }
 }
 
 // Row i of A requires entries of column i of A^-1.
-template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse_by_solves() {
+Factor::InverseEntries Factor::inverse_by_solves() {
   std::vector<off> next(A_.n + 1);
   for (off k = 0; k < A_.nnz(); k++) next[A_.ind[k] + 1]++;
   for (idx i = 0; i < A_.n; i++) next[i + 1] += next[i];
@@ -169,39 +170,44 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse_by_solv
   for (idx j = 0; j < A_.n; j++)
     for (off k = A_.ptr[j]; k < A_.ptr[j + 1]; k++) by_row[next[A_.ind[k]]++] = {j, k};
   InverseEntries found;
-  found.values.resize(A_.nnz());
-  std::vector<T> b((size_t)A_.n * columns_per_solve), x(b.size());
+  found.values = zeros(dtype_, A_.nnz());
+  RawVector<std::byte> b(A_.n * columns_per_solve * precision_.bytes), x(b.size());
   off p = 0;
   for (idx first = 0; first < A_.n; first += columns_per_solve) {
     const idx nrhs = std::min(A_.n - first, columns_per_solve);
-    std::fill(b.begin(), b.end(), T(0));
-    for (idx r = 0; r < nrhs; r++) b[(size_t)r * A_.n + first + r] = T(1);
+    std::fill(b.begin(), b.end(), std::byte(0));
+    typed([&]<class T>(T) {
+      for (idx r = 0; r < nrhs; r++) ((T*)b.data())[(size_t)r * A_.n + first + r] = T(1);
+    });
     solve_by_policy(Trans::none, nrhs, b.data(), x.data());
-    for (idx r = 0; r < nrhs; r++)
-      for (; p < next[first + r]; p++) found.values[by_row[p].second] = x[(size_t)r * A_.n + by_row[p].first];
+    typed([&]<class T>(T) {
+      T* const inverse = (T*)data_of(found.values);
+      for (idx r = 0; r < nrhs; r++)
+        for (; p < next[first + r]; p++)
+          inverse[by_row[p].second] = ((const T*)x.data())[(size_t)r * A_.n + by_row[p].first];
+    });
   }
-  found.error = identity_error(A_, values_.data(), A_, found.values.data());
+  found.error = error_of_inverse(A_, found.values);
   return found;
 }
 
-template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(const InverseOf& of) {
+Factor::InverseEntries Factor::inverse(const InverseOf& of) {
   InverseEntries best;
   {
     const UseLock::Shared shared = held();
     if (of.more.n > 0 && !has_any(of.more)) return {.accurate = true};
     if (!front_ && !column_->factored()) throw SingularError(-1);  // the attempt to choose new pivots failed
-    const auto growth = [&] {
-      return info_.pivot_growth * spread_of_rows(A_, values_.data(), symbolic_->row_scale, symbolic_->col_scale);
-    };
-    const bool shown =
-        symbolic_->cholesky || (info_.n_perturbed == 0 && policy_.ones_tell(info_.max_multiplier, growth()));
+    const bool shown = symbolic_->cholesky || (info_.n_perturbed == 0 &&
+                                               policy_.ones_tell(info_.max_multiplier, info_.pivot_growth * spread()));
     if (front_ && shown) {
       try_inverse(*front_, of, best);
-      for (int round = 0; round < most_rounds && !policy_.is_inverse(best.error) && !best.values.empty(); round++)
-        best.error = solve_missed(A_, values_.data(), best.on(A_), best.values.data(), policy_,
-                                  [&](auto&&... args) { engine_solve(args...); });
+      for (int round = 0; round < most_rounds && !policy_.is_inverse(best.error) && !best.empty(); round++)
+        best.error = typed([&]<class T>(T) {
+          return solve_missed(A_, values_as<T>(), best.on(A_), (T*)data_of(best.values), policy_,
+                              [&](auto&&... args) { unchecked_solve(args...); });
+        });
     }
-    if (!front_ && !column_->is_wide() && shown) try_inverse(*column_, of, best);
+    if (column_ && !column_->is_wide() && shown) try_inverse(*column_, of, best);
     if (!policy_.is_inverse(best.error) && policy_.may_choose_pivots(0, true)) {
       try_inverse_by_partial_pivoting(of, best);
       std::lock_guard lock(use_.counts);
@@ -216,11 +222,5 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(const I
   best.accurate = policy_.may_be_inverse(best.error);
   return best;
 }
-
-#define GS_INSTANTIATE(T)                                                                            \
-  template void Factor<T>::try_inverse_by_partial_pivoting(const InverseOf&, InverseEntries&) const; \
-  template typename Factor<T>::InverseEntries Factor<T>::inverse_by_solves();                        \
-  template typename Factor<T>::InverseEntries Factor<T>::inverse(const InverseOf&);
-GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

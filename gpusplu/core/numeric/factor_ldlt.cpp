@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "analysis/analyze.hpp"
 #include "analysis/delays.hpp"
-#include "base/scalars.hpp"
 #include "numeric/factor.hpp"
 
 namespace gs {
@@ -16,10 +14,10 @@ constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round
 }  // namespace
 
 // Whether the values have the symmetry that LDL^T needs, which may differ from that of the previous values.
-template <class T> bool Factor<T>::is_compatible_with_ldlt() {
+bool Factor::is_compatible_with_ldlt() {
   if (!options_.any_values) return true;
   if (!mirror_) mirror_ = std::make_unique<const Mirror>(A_);
-  const Symmetry symmetry = symmetry_of(*mirror_, values_.data());
+  const Symmetry symmetry = typed([&]<class T>(T) { return symmetry_of(*mirror_, values_as<T>()); });
   const bool hermitian = symmetry == Symmetry::hermitian;
   if (symmetry != Symmetry::none && hermitian != options_.hermitian) {
     options_.hermitian = hermitian;
@@ -29,8 +27,8 @@ template <class T> bool Factor<T>::is_compatible_with_ldlt() {
 }
 
 // Switches to LU from now on, with an analysis of the current values.
-template <class T> void Factor<T>::leave_ldlt() {
-  auto reanalyzed = std::make_shared<Symbolic>(analyze(A_, values_.data(), AnalyzeOptions(symbolic_->costs)));
+void Factor::leave_ldlt() {
+  auto reanalyzed = std::make_shared<Symbolic>(analyzed(AnalyzeOptions(symbolic_->costs)));
   if (reanalyzed->structural_rank < reanalyzed->n) throw SingularError(-1);
   stats_.n_reanalyzed++;
   ldlt_.reset(), front_.reset(), column_.reset(), mirror_.reset();
@@ -39,7 +37,7 @@ template <class T> void Factor<T>::leave_ldlt() {
 
 // LU by fronts may succeed where LDL^T does not, at a fraction of the cost of column LU. The current factor stays if
 // this throws.
-template <class T> void Factor<T>::choose_pivots_again() {
+void Factor::choose_pivots_again() {
   if (!(symbolic_->ldlt && options_.any_values)) return use_partial_pivoting();
   const Factored before = factored();
   try {
@@ -53,24 +51,17 @@ template <class T> void Factor<T>::choose_pivots_again() {
 
 // Small pivots of LDL^T may be small in this order only: their columns find better pivots in the fronts of parents, or
 // the distance of the factors shows that the perturbation of tiny pivots does not matter.
-template <class T> void Factor<T>::delay_perturbed_pivots(const PivotRule& rule) {
+void Factor::delay_perturbed_pivots(const PivotRule& rule) {
   for (int round = 0; round < most_delays && info_.n_perturbed > 0; round++) {
     const std::vector<idx>& columns = front_->perturbed_columns();
     if (columns.empty() || columns.size() > std::max(least_delayed, most_delayed * A_.n)) break;
     stats_.n_delayed += (idx)columns.size();
     auto delayed = std::make_shared<const Symbolic>(delay_columns(*symbolic_, columns));
-    front_ = std::make_shared<FrontFactor<T>>(delayed, A_, options_.hermitian);
+    front_ = make_front_factor(dtype_, delayed, A_, options_.hermitian);
     take(std::move(delayed));
     info_ = front_->factor(values_.data(), rule);
   }
   if (info_.n_tiny > 0 && distance_of_factors() < certain_distance) info_.n_tiny = 0;
 }
-
-#define GS_INSTANTIATE(T)                             \
-  template bool Factor<T>::is_compatible_with_ldlt(); \
-  template void Factor<T>::leave_ldlt();              \
-  template void Factor<T>::choose_pivots_again();     \
-  template void Factor<T>::delay_perturbed_pivots(const PivotRule&);
-GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

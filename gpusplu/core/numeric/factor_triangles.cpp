@@ -16,7 +16,7 @@
 
 #include "analysis/graph.hpp"
 #include "base/operation.hpp"
-#include "base/scalars.hpp"
+#include "certify/accuracy.hpp"
 #include "matrix/modulus.hpp"
 #include "numeric/factor.hpp"
 #include "numeric/known_answer.hpp"
@@ -29,7 +29,7 @@ template <class T> using Wide = std::conditional_t<is_complex<T>, std::complex<d
 
 // y += scale M x, and with `moduli` y += |scale| |M| x.
 template <class T, class X>
-void add_product(const PatternView& M, const T* values, double scale, bool moduli, const X* x, X* y) {
+void add_product(PatternView M, const T* values, double scale, bool moduli, const X* x, X* y) {
   Pace pace;
   for (idx j = 0; j < M.n; pace.go_on(1 + M.ptr[j + 1] - M.ptr[j]), j++)
     for (off p = M.ptr[j]; p < M.ptr[j + 1]; p++) {
@@ -39,136 +39,145 @@ void add_product(const PatternView& M, const T* values, double scale, bool modul
 }
 
 // scale L U v; with `moduli`, with their moduli.
-template <class T> std::vector<Wide<T>> product_of_lu(const Matrix<T>& L, const Matrix<T>& U, double scale, bool moduli,
+template <class T> std::vector<Wide<T>> product_of_lu(const AnyMatrix& L, const AnyMatrix& U, double scale, bool moduli,
                                                       const std::vector<Wide<T>>& v) {
   std::vector<Wide<T>> of_U(v.size()), of_L(v.size());
-  add_product(U.pattern.view(), U.values.data(), scale, moduli, v.data(), of_U.data());
-  add_product(L.pattern.view(), L.values.data(), 1, moduli, of_U.data(), of_L.data());
+  add_product(U.pattern.view(), (const T*)data_of(U.values), scale, moduli, v.data(), of_U.data());
+  add_product(L.pattern.view(), (const T*)data_of(L.values), 1, moduli, of_U.data(), of_L.data());
   return of_L;
 }
 
 // scale L D L^H v, or L D L^T v, likewise.
-template <class T> std::vector<Wide<T>> product_of_ldlt(const Matrix<T>& L, const std::vector<T>& d,
+template <class T> std::vector<Wide<T>> product_of_ldlt(const AnyMatrix& L, const std::vector<T>& d,
                                                         const std::vector<T>& e, bool hermitian, double scale,
                                                         bool moduli, const std::vector<Wide<T>>& v) {
   using X = Wide<T>;
   const auto taken = [&](X value) { return moduli ? X(std::abs(value)) : value; };
   const PatternView pattern = L.pattern.view();
+  const T* const values = (const T*)data_of(L.values);
   std::vector<X> right(v.size()), of_D(v.size()), of_L(v.size());
   Pace pace;
   for (idx j = 0; j < pattern.n; pace.go_on(1 + pattern.ptr[j + 1] - pattern.ptr[j]), j++)
     for (off p = pattern.ptr[j]; p < pattern.ptr[j + 1]; p++)
-      right[j] += taken(conj_if(X(L.values[p]), hermitian)) * v[pattern.ind[p]];
+      right[j] += taken(conj_if(X(values[p]), hermitian)) * v[pattern.ind[p]];
   for (idx k = 0; k < pattern.n; k++) {
     of_D[k] += taken(scaled(X(d[k]), scale)) * right[k];
     if (k + 1 == pattern.n) break;
     of_D[k + 1] += taken(scaled(X(e[k]), scale)) * right[k];
     of_D[k] += taken(scaled(conj_if(X(e[k]), hermitian), scale)) * right[k + 1];
   }
-  add_product(pattern, L.values.data(), 1, moduli, of_D.data(), of_L.data());
+  add_product(pattern, values, 1, moduli, of_D.data(), of_L.data());
   return of_L;
 }
 
 // The largest entry of (L U - Pr A Pc) v relative to that of A, for a vector v of ones with signs, including possible
 // rounding errors of products of L and U; infinite where numbers are out of range. `of_product` multiplies L U or
 // L D L^H.
-template <class T, class Engine, class Product> double error_of_triangles(PatternView A, const T* values,
-                                                                          double largest_of_A, const Engine& engine,
-                                                                          Product&& of_product) {
+template <class T, class Product> double error_of_triangles(PatternView A, const T* values, double largest_of_A,
+                                                            const Numeric& numeric, Product&& of_product) {
   using X = Wide<T>;
   const double scale = std::ldexp(1.0, -std::clamp(std::ilogb(largest_of_A), -1000, 1000));
   const std::vector<T> signs = known_answer<T>(A.n, 1);
   const std::vector<X> v(signs.begin(), signs.end());
+  const std::vector<idx> row_perm = numeric.row_perm(), col_perm = numeric.col_perm();
   std::vector<X> by_columns(A.n), of_A(A.n);
-  for (idx k = 0; k < A.n; k++) by_columns[engine.col_perm()[k]] = v[k];
+  for (idx k = 0; k < A.n; k++) by_columns[col_perm[k]] = v[k];
   add_product(A, values, scale, false, by_columns.data(), of_A.data());
   const std::vector<X> found = of_product(scale, false, v), sizes = of_product(scale, true, std::vector<X>(A.n, X(1)));
   double largest = 0;
   for (idx k = 0; k < A.n; k++)
-    largest = max_or_nan(largest, std::abs(found[k] - of_A[engine.row_perm()[k]]) + eps<T> * std::abs(sizes[k]));
+    largest = max_or_nan(largest, std::abs(found[k] - of_A[row_perm[k]]) + eps<T> * std::abs(sizes[k]));
   const double error = largest / (largest_of_A * scale);
   return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
 }
 
-// The same for the triangles of an LU engine.
-template <class T, class Engine>
-double error_of_lu(PatternView A, const T* values, double largest_of_A, const Engine& engine) {
-  const Matrix<T> L = engine.lower(), U = engine.upper();
-  return error_of_triangles(A, values, largest_of_A, engine,
-                            [&](const auto&... given) { return product_of_lu(L, U, given...); });
-}
-
 }  // namespace
 
+double Factor::error_of_lu(const Numeric& numeric) const {
+  const AnyMatrix L = numeric.lower(), U = numeric.upper();
+  return typed([&]<class T>(T) {
+    return error_of_triangles(A_, values_as<T>(), largest_, numeric,
+                              [&](const auto&... given) { return product_of_lu<T>(L, U, given...); });
+  });
+}
+
+double Factor::error_of_ldlt() const {
+  const AnyMatrix L = front_->lower();
+  const Values diagonal = front_->diagonal(), below = front_->below_diagonal();
+  return typed([&]<class T>(T) {
+    const auto &d = std::get<std::vector<T>>(diagonal), &e = std::get<std::vector<T>>(below);
+    return error_of_triangles(A_, values_as<T>(), largest_, *front_, [&](const auto&... given) {
+      return product_of_ldlt<T>(L, d, e, options_.hermitian, given...);
+    });
+  });
+}
+
 // Reorders one value per pivot into the order of extraction.
-template <class T> template <class Each> std::vector<Each> Factor<T>::taken_out(const std::vector<Each>& each) const {
+template <class Each> std::vector<Each> Factor::taken_out(const std::vector<Each>& each) const {
   if (own_order_.empty()) return each;
   std::vector<Each> out(each.size());
   for (std::size_t k = 0; k < out.size(); k++) out[k] = each[own_order_[k]];
   return out;
 }
 
+Values Factor::taken_out(const Values& values) const {
+  return std::visit([&](const auto& each) -> Values { return taken_out(each); }, values);
+}
+
 // Measures the triangles once per factorization, and only if pivots were perturbed, the error bound is poor or
 // multipliers may leave the range without scales. Requires exclusive use of the factor.
-template <class T> void Factor<T>::fit_triangles() {
+void Factor::fit_triangles() {
   triangles_.reset(), own_order_.clear(),
       triangles_error_ = 0;  // restart: an earlier call may have been interrupted
   const bool orders_columns = front_ && !options_.own_order.empty();
   if (orders_columns && symbolic_->one_triangle()) fit_own_order();
   if (orders_columns && !symbolic_->one_triangle()) return fit_columns(std::numeric_limits<double>::infinity());
   const double apart = scales_[0].largest / scales_[0].least;
-  const bool in_range =
-      (front_ || !column_->is_wide()) && apart < std::sqrt((double)std::numeric_limits<real_t<T>>::max());
+  const bool in_range = !is_wide() && apart < std::sqrt(precision_.largest);
   const bool good = info_.n_perturbed == 0 && in_range && policy_.is_inverse(error_bound());
   if (good || symbolic_->cholesky || (!front_ && !column_->factored())) return;
-  if (symbolic_->ldlt) {
-    const Matrix<T> L = front_->lower();
-    const std::vector<T> d = front_->diagonal(), e = front_->below_diagonal();
-    triangles_error_ = error_of_triangles(A_, values_.data(), largest_, *front_, [&](const auto&... given) {
-      return product_of_ldlt(L, d, e, options_.hermitian, given...);
-    });
-    return;
-  }
-  triangles_error_ =
-      front_ ? error_of_lu(A_, values_.data(), largest_, *front_) : error_of_lu(A_, values_.data(), largest_, *column_);
+  triangles_error_ = symbolic_->ldlt ? error_of_ldlt() : error_of_lu(numeric());
+  if (symbolic_->ldlt) return;
   if (policy_.is_inverse(triangles_error_) || options_.pivoting == Pivoting::fixed) return;
   fit_columns(triangles_error_);
 }
 
 // By partial pivoting of the unscaled A, if its error is less.
-template <class T> void Factor<T>::fit_columns(double most_error) {
+void Factor::fit_columns(double most_error) {
   const Symbolic unscaled = unscaled_analysis();
   if (unscaled.structural_rank < unscaled.n) return;
-  auto column = std::make_shared<ColumnLU<T>>(unscaled, A_);
+  auto column = make_column_lu(dtype_, unscaled, A_);
   PivotOptions options;
   options.pivot_threshold = pivot_threshold_of(Fallback::unscaled, options_.pivot_threshold);
   const FactorInfo info = column->factor(values_.data(), options);
   if (info.status != FactorInfo::ok) return;
-  const double error = error_of_lu(A_, values_.data(), largest_, *column);
+  const double error = error_of_lu(*column);
   if (error < most_error) triangles_ = std::move(column), triangles_error_ = error;
 }
 
 // In the caller's order, or the nearest one that exchanged pivots allow.
-template <class T> void Factor<T>::fit_own_order() {
+void Factor::fit_own_order() {
   const std::vector<idx> place = inverse_permutation(options_.own_order.data(), A_.n);
   const std::vector<idx> wanted = gather(place, front_->col_perm());
   if (symbolic_->cholesky) {
     own_order_ = inverse_permutation(wanted.data(), A_.n);
     return;
   }
-  const std::vector<T> below = front_->below_diagonal();
   std::vector<char> joined(A_.n);
-  for (idx k = 0; k < A_.n; k++) joined[k] = below[k] != T(0);
+  typed([&]<class T>(T) {
+    const auto below = std::get<std::vector<T>>(front_->below_diagonal());
+    for (idx k = 0; k < A_.n; k++) joined[k] = below[k] != T(0);
+  });
   own_order_ = nearest_order(front_->lower().pattern.view(), wanted, joined);
 }
 
-// Queries the engine that L and U are taken from. It may compute them first; callers of const functions do not see
+// Queries the factors that L and U are taken from. It may compute them first; callers of const functions do not see
 // this.
-template <class T> template <class Query> auto Factor<T>::taken_by(Query&& query) const {
+template <class Query> auto Factor::taken_by(Query&& query) const {
   for (;;) {
     {
       const UseLock::Shared shared = held();
-      if (triangles_fit_) return triangles_ ? query(*triangles_) : front_ ? query(*front_) : query(*column_);
+      if (triangles_fit_) return query(triangles_ ? *triangles_ : numeric());
     }
     const UseLock::Exclusive own = use_.exclusive();
     const_cast<Factor*>(this)->recover();
@@ -178,46 +187,35 @@ template <class T> template <class Query> auto Factor<T>::taken_by(Query&& query
   }
 }
 
-template <class T> bool Factor<T>::has_accurate_triangles() const {
-  return taken_by([&](const auto&) { return policy_.may_be_inverse(triangles_error_); });
+bool Factor::has_accurate_triangles() const {
+  return taken_by([&](const Numeric&) { return policy_.may_be_inverse(triangles_error_); });
 }
 
-template <class T> std::vector<idx> Factor<T>::row_perm() const {
-  return taken_by([&](const auto& engine) { return taken_out(engine.row_perm()); });
+std::vector<idx> Factor::row_perm() const {
+  return taken_by([&](const Numeric& numeric) { return taken_out(numeric.row_perm()); });
 }
 
-template <class T> std::vector<idx> Factor<T>::col_perm() const {
-  return taken_by([&](const auto& engine) { return taken_out(engine.col_perm()); });
+std::vector<idx> Factor::col_perm() const {
+  return taken_by([&](const Numeric& numeric) { return taken_out(numeric.col_perm()); });
 }
 
-template <class T> Matrix<T> Factor<T>::lower() const {
+AnyMatrix Factor::lower() const {
   begin_phase("extract");
-  return taken_by([&](const auto& engine) {
-    Matrix<T> L = engine.lower();
+  return taken_by([&](const Numeric& numeric) {
+    AnyMatrix L = numeric.lower();
     return own_order_.empty() ? std::move(L) : in_order(L, own_order_);
   });
 }
 
-template <class T> std::pair<std::vector<T>, std::vector<T>> Factor<T>::pivots() const {
-  return taken_by([&](const auto&) {
-    std::vector<T> none(A_.n);
-    if (!front_) return std::pair(column_->diagonal(), std::move(none));
-    return std::pair(taken_out(front_->diagonal()), taken_out(front_->below_diagonal()));
+std::pair<Values, Values> Factor::pivots() const {
+  return taken_by([&](const Numeric&) {
+    return std::pair(taken_out(numeric().diagonal()), taken_out(numeric().below_diagonal()));
   });
 }
 
-template <class T> Matrix<T> Factor<T>::upper() const {
+AnyMatrix Factor::upper() const {
   begin_phase("extract");
-  return taken_by([](const auto& engine) { return engine.upper(); });
+  return taken_by([](const Numeric& numeric) { return numeric.upper(); });
 }
-
-#define GS_INSTANTIATE(T)                                                       \
-  template bool Factor<T>::has_accurate_triangles() const;                      \
-  template std::vector<idx> Factor<T>::row_perm() const;                        \
-  template std::vector<idx> Factor<T>::col_perm() const;                        \
-  template Matrix<T> Factor<T>::lower() const;                                  \
-  template std::pair<std::vector<T>, std::vector<T>> Factor<T>::pivots() const; \
-  template Matrix<T> Factor<T>::upper() const;
-GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -70,7 +70,7 @@ template <class T> std::vector<idx> FrontFactor<T>::row_perm() const {
   return perm;
 }
 
-template <class T> Matrix<T> FrontFactor<T>::lower() const {
+template <class T> AnyMatrix FrontFactor<T>::lower() const {
   const std::vector<idx> perm = row_perm();
   const std::vector<double> scale = gathered(symbolic_->row_scale, perm);
   const bool unit = !symbolic_->cholesky;
@@ -98,7 +98,7 @@ template <class T> Matrix<T> FrontFactor<T>::lower() const {
   return columns.finish();
 }
 
-template <class T> Matrix<T> FrontFactor<T>::upper() const {
+template <class T> AnyMatrix FrontFactor<T>::upper() const {
   const std::vector<double> row_scale = gathered(symbolic_->row_scale, row_perm());
   const std::vector<double> col_scale = gathered(symbolic_->col_scale, symbolic_->col_perm);
   Columns<T> columns(symbolic_->n);
@@ -123,7 +123,7 @@ template <class T> Matrix<T> FrontFactor<T>::upper() const {
   return columns.finish();
 }
 
-template <class T> std::vector<T> FrontFactor<T>::diagonal() const {
+template <class T> Values FrontFactor<T>::diagonal() const {
   const std::vector<double> row_scale = gathered(symbolic_->row_scale, row_perm());
   const std::vector<double> col_scale = gathered(symbolic_->col_scale, col_perm());
   std::vector<T> diagonal(symbolic_->n);
@@ -140,7 +140,7 @@ template <class T> std::vector<T> FrontFactor<T>::diagonal() const {
   return diagonal;
 }
 
-template <class T> std::vector<T> FrontFactor<T>::below_diagonal() const {
+template <class T> Values FrontFactor<T>::below_diagonal() const {
   const std::vector<double> scale = gathered(symbolic_->row_scale, row_perm());
   std::vector<T> below(below_diagonal_);
   for (std::size_t k = 0; k + 1 < below.size(); k++) below[k] = unscaled(below[k], 1 / scale[k], 1 / scale[k + 1]);
@@ -162,12 +162,12 @@ template <class T> std::pair<idx, idx> FrontFactor<T>::inertia_of_pivots() const
   return {positive, negative};
 }
 
-#define GS_INSTANTIATE(T)                                         \
-  template std::vector<idx> FrontFactor<T>::row_perm() const;     \
-  template Matrix<T> FrontFactor<T>::lower() const;               \
-  template Matrix<T> FrontFactor<T>::upper() const;               \
-  template std::vector<T> FrontFactor<T>::diagonal() const;       \
-  template std::vector<T> FrontFactor<T>::below_diagonal() const; \
+#define GS_INSTANTIATE(T)                                     \
+  template std::vector<idx> FrontFactor<T>::row_perm() const; \
+  template AnyMatrix FrontFactor<T>::lower() const;           \
+  template AnyMatrix FrontFactor<T>::upper() const;           \
+  template Values FrontFactor<T>::diagonal() const;           \
+  template Values FrontFactor<T>::below_diagonal() const;     \
   template std::pair<idx, idx> FrontFactor<T>::inertia_of_pivots() const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

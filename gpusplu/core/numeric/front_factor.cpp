@@ -353,14 +353,14 @@ template <class T> struct FrontFactor<T>::Run {
   }
 };
 
-template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const PivotRule& rule, bool flush) {
+template <class T> FactorInfo FrontFactor<T>::factor(const void* values, const PivotRule& rule, bool flush) {
   const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / symbolic_->costs.threads.factor);
   memory_.prepare(want);
   if (symbolic_->ldlt) {
     if ((int)scratch_.size() < want) scratch_.resize(want);
     for (auto& scratch : scratch_) scratch.resize(ldlt_scratch(tallest_));
   }
-  Run run(*this, values, rule, want);
+  Run run(*this, (const T*)values, rule, want);
   UpwardWalk walk(plan_, want > 1);
   begin_phase("factor", plan_.total_work);
   static constinit JobKind kind;
@@ -382,10 +382,17 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const Pivo
   return run.report();
 }
 
+std::shared_ptr<FrontNumeric> make_front_factor(Dtype dtype, std::shared_ptr<const Symbolic> symbolic, PatternView A,
+                                                bool hermitian) {
+  return with_scalar(dtype, [&]<class T>(T) -> std::shared_ptr<FrontNumeric> {
+    return std::make_shared<FrontFactor<T>>(std::move(symbolic), A, hermitian);
+  });
+}
+
 #define GS_INSTANTIATE(T)                                                                   \
   template FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic>, PatternView, bool); \
   template off FrontFactor<T>::bytes() const;                                               \
-  template FactorInfo FrontFactor<T>::factor(const T*, const PivotRule&, bool);
+  template FactorInfo FrontFactor<T>::factor(const void*, const PivotRule&, bool);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -15,29 +15,23 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/symbolic.hpp"
 #include "base/reusable.hpp"
 #include "numeric/dense_front.hpp"
-#include "numeric/factor_info.hpp"
 #include "numeric/front_memory.hpp"
 #include "numeric/front_plan.hpp"
 #include "numeric/ldlt_front.hpp"
+#include "numeric/numeric.hpp"
 
 namespace gs {
 
-template <class T> class FrontFactor {
+template <class T> class FrontFactor : public FrontNumeric {
  public:
   // A has the pattern that `symbolic` was made for and holds both triangles. `hermitian`: for LDL^T, else A equals its
   // transpose.
   FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A, bool hermitian = true);
 
-  // Factors the matrix with these canonical values; a refactorization does the same. `rule` applies to LU and LDL^T:
-  // bounds are absolute, for the scaled matrix. If the status is not ok, the factor is unusable. `flush`: results below
-  // the normal numbers may become zero.
-  FactorInfo factor(const T* values, const PivotRule& rule, bool flush = false);
-
-  // Solves op(A) x = b for nrhs right-hand sides in A's numbering; b and x may be the same, but not overlap otherwise.
-  void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;
+  FactorInfo factor(const void* values, const PivotRule& rule, bool flush = false) override;
+  void solve(Trans trans, idx nrhs, const void* b, void* x) const override;  // b and x may be the same
 
   // For an analysis with an interface of m unknowns: the Schur complement on it, by columns, m x m without scaling.
   void complement(T* S) const;
@@ -46,36 +40,26 @@ template <class T> class FrontFactor {
   void condense(idx nrhs, const T* b, T* halfway) const;
   void expand(idx nrhs, const T* halfway, T* x) const;
 
-  // For Cholesky: from the factor of A to that of A + sign C C^H. All pairs of rows in a column of C must be in A's
-  // pattern; C.pattern.n counts columns. False if pivots are lost; the factor is then unusable.
-  bool update(const Matrix<T>& C, int sign);
-  bool update_pays(const Matrix<T>& C) const;  // compared with a new factorization
+  bool update(const AnyMatrix& C, int sign) override;
+  bool update_pays(const Pattern& C) const override;
 
-  // Entry k, (i, j) in the pattern P, becomes (A^-1)_ji; `inverse` has one for each. P has entries of A and of the
-  // factors only; with `again`, P must be A's pattern.
-  void inverse_on_pattern(PatternView P, T* inverse, bool again) const;
-  // For each entry of P: whether `inverse_on_pattern` accepts it in addition to A's entries.
-  std::vector<char> has_places(PatternView P) const;
+  void inverse_on_pattern(PatternView P, void* inverse, bool again) const override;
+  std::vector<char> has_places(PatternView P) const override;
 
-  // A[row_perm][:, col_perm] = L U, L with unit diagonal, or A[row_perm][:, row_perm] = L L^H, or L D L^H (L D L^T of
-  // complex symmetric A), L with unit diagonal; no scaling in L, U and D. Compressed columns with sorted rows, without
-  // exact zeros.
-  Matrix<T> lower() const;
-  Matrix<T> upper() const;
-  std::vector<idx> row_perm() const;  // with the interchanges of the last factor()
-  std::vector<idx> col_perm() const { return symbolic_->ldlt ? row_perm() : symbolic_->col_perm; }
-  std::vector<T> diagonal() const;        // of U, of D or of the Cholesky L, without scaling
-  std::vector<T> below_diagonal() const;  // of D, n entries without scaling: zero except for pivots of order 2
+  AnyMatrix lower() const override;
+  AnyMatrix upper() const override;
+  std::vector<idx> row_perm() const override;
+  std::vector<idx> col_perm() const override { return symbolic_->ldlt ? row_perm() : symbolic_->col_perm; }
+  Values diagonal() const override;
+  Values below_diagonal() const override;
 
-  // For LDL^T: columns, in A's numbering, with pivots that the last factor() perturbed.
-  const std::vector<idx>& perturbed_columns() const { return perturbed_columns_; }
-  // The number of positive and negative eigenvalues of D.
-  std::pair<idx, idx> inertia_of_pivots() const;
+  const std::vector<idx>& perturbed_columns() const override { return perturbed_columns_; }
+  std::pair<idx, idx> inertia_of_pivots() const override;
 
   const Symbolic& symbolic() const { return *symbolic_; }
-  off nnz_lower() const { return nnz_lower_; }  // diagonal and zeros of relaxed supernodes included
-  off nnz_upper() const { return nnz_upper_; }
-  off bytes() const;  // of the factor, including the plan
+  off nnz_lower() const override { return nnz_lower_; }  // zeros of relaxed supernodes included
+  off nnz_upper() const override { return nnz_upper_; }
+  off bytes() const override;  // including the plan
 
  private:
   struct Run;      // one factorization: front_factor.cpp
@@ -109,10 +93,10 @@ template <class T> class FrontFactor {
 
   double time_of_solve() const;  // with one right-hand side and one thread, in the unit of TaskCosts
   int threads_of_solve() const;
-  std::vector<idx> first_fronts(const Matrix<T>& C) const;
+  std::vector<idx> first_fronts(const Pattern& C) const;
   idx row_in_front(idx s, idx place) const;
-  bool update_along_paths(const Matrix<T>& C, const idx* which, idx count, const std::vector<idx>& first, int sign,
-                          idx* at, T* vectors, T* below);
+  bool update_along_paths(const Pattern& C, const T* values, const idx* which, idx count, const std::vector<idx>& first,
+                          int sign, idx* at, T* vectors, T* below);
   FrontShape shape(idx s) const { return FrontShape(*symbolic_, s); }
   T* panel(idx s) { return panels_.data() + plan_.panel_ptr[s]; }
   const T* panel(idx s) const { return panels_.data() + plan_.panel_ptr[s]; }

@@ -172,7 +172,8 @@ template <class T> struct FrontFactor<T>::Inverse {
   }
 };
 
-template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView P, T* inverse, bool again) const {
+template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView P, void* out, bool again) const {
+  T* const inverse = (T*)out;
   const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / symbolic_->costs.threads.inverse);
   std::unique_ptr<InverseSpace> space = inverse_space_.take();
   if (!space) space = std::make_unique<InverseSpace>();
@@ -208,8 +209,8 @@ template <class T> std::vector<char> FrontFactor<T>::has_places(PatternView P) c
   return has;
 }
 
-#define GS_INSTANTIATE(T)                                                        \
-  template void FrontFactor<T>::inverse_on_pattern(PatternView, T*, bool) const; \
+#define GS_INSTANTIATE(T)                                                           \
+  template void FrontFactor<T>::inverse_on_pattern(PatternView, void*, bool) const; \
   template std::vector<char> FrontFactor<T>::has_places(PatternView) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

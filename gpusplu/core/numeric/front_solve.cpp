@@ -246,16 +246,16 @@ template <class T> int FrontFactor<T>::threads_of_solve() const {
   return (int)std::min<double>(num_threads(), 1 + time_of_solve() / symbolic_->costs.threads.solve);
 }
 
-template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const {
+template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const void* b, void* x) const {
   if (symbolic_->n == 0 || nrhs == 0) return;
   const int want = threads_of_solve();
   Solver solver(*this, trans, nrhs, want);
-  solver.ldb = ldb, solver.ldx = ldx;
+  solver.ldb = solver.ldx = symbolic_->n;
   begin_phase("solve", nrhs);
   static constinit JobKind kind;
   for (idx first = 0; first < nrhs; first += solver.space->block) {
     solver.width = std::min(solver.space->block, nrhs - first);
-    solver.b = b + first * ldb, solver.x = x + first * ldx;
+    solver.b = (const T*)b + first * solver.ldb, solver.x = (T*)x + first * solver.ldx;
     UpwardWalk up(plan_, false);
     DownwardWalk down(plan_);
     const auto body = [&](const Team& team) {
@@ -319,11 +319,11 @@ template <class T> void FrontFactor<T>::complement(T* S) const {
     }
 }
 
-#define GS_INSTANTIATE(T)                                                        \
-  template int FrontFactor<T>::threads_of_solve() const;                         \
-  template void FrontFactor<T>::solve(Trans, idx, const T*, off, T*, off) const; \
-  template void FrontFactor<T>::condense(idx, const T*, T*) const;               \
-  template void FrontFactor<T>::expand(idx, const T*, T*) const;                 \
+#define GS_INSTANTIATE(T)                                                    \
+  template int FrontFactor<T>::threads_of_solve() const;                     \
+  template void FrontFactor<T>::solve(Trans, idx, const void*, void*) const; \
+  template void FrontFactor<T>::condense(idx, const T*, T*) const;           \
+  template void FrontFactor<T>::expand(idx, const T*, T*) const;             \
   template void FrontFactor<T>::complement(T*) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

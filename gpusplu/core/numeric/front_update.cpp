@@ -51,13 +51,13 @@ template <class T> bool update_column(idx n, T* L, T* w, int sign) {
 }  // namespace
 
 // The fronts where the columns of C begin.
-template <class T> std::vector<idx> FrontFactor<T>::first_fronts(const Matrix<T>& C) const {
+template <class T> std::vector<idx> FrontFactor<T>::first_fronts(const Pattern& C) const {
   const Symbolic& symbolic = *symbolic_;
   if (place_.empty()) place_ = inverse_permutation(symbolic.col_perm.data(), symbolic.n);
-  std::vector<idx> first(C.pattern.n, -1);
-  for (idx r = 0; r < C.pattern.n; r++) {
+  std::vector<idx> first(C.n, -1);
+  for (idx r = 0; r < C.n; r++) {
     idx lowest = symbolic.n;
-    for (off p = C.pattern.ptr[r]; p < C.pattern.ptr[r + 1]; p++) lowest = std::min(lowest, place_[C.pattern.ind[p]]);
+    for (off p = C.ptr[r]; p < C.ptr[r + 1]; p++) lowest = std::min(lowest, place_[C.ind[p]]);
     if (lowest < symbolic.n)
       first[r] = (idx)(std::upper_bound(symbolic.super_ptr.begin(), symbolic.super_ptr.end(), lowest) -
                        symbolic.super_ptr.begin()) -
@@ -66,15 +66,15 @@ template <class T> std::vector<idx> FrontFactor<T>::first_fronts(const Matrix<T>
   return first;
 }
 
-template <class T> bool FrontFactor<T>::update_pays(const Matrix<T>& C) const {
+template <class T> bool FrontFactor<T>::update_pays(const Pattern& C) const {
   double entries = 0;
   for (idx s : first_fronts(C))
     for (; s >= 0; s = symbolic_->super_parent[s]) entries += double(shape(s).W) * shape(s).R;
   return entries * symbolic_->costs.tasks.entries * num_threads() < plan_.total_work;
 }
 
-template <class T> bool FrontFactor<T>::update(const Matrix<T>& C, int sign) {
-  const std::vector<idx> first = first_fronts(C);
+template <class T> bool FrontFactor<T>::update(const AnyMatrix& C, int sign) {
+  const std::vector<idx> first = first_fronts(C.pattern);
   std::vector<idx> order(first.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](idx a, idx b) { return first[a] < first[b]; });
@@ -83,23 +83,25 @@ template <class T> bool FrontFactor<T>::update(const Matrix<T>& C, int sign) {
   std::vector<idx> at(block_of_vectors);  // all memory is allocated before anything changes
   for (auto next = begin; next != order.end();) {
     const idx count = (idx)std::min<std::ptrdiff_t>(block_of_vectors, order.end() - next);
-    if (!update_along_paths(C, &*next, count, first, sign, at.data(), vectors.data(), below.data())) return false;
+    if (!update_along_paths(C.pattern, std::get<std::vector<T>>(C.values).data(), &*next, count, first, sign, at.data(),
+                            vectors.data(), below.data()))
+      return false;
     next += count;
   }
   return true;
 }
 
 // `at`: the current front of each vector. Vectors in one front are adjacent, as fronts of a subtree are.
-template <class T> bool FrontFactor<T>::update_along_paths(const Matrix<T>& C, const idx* which, idx count,
-                                                           const std::vector<idx>& first, int sign, idx* at, T* vectors,
-                                                           T* below) {
+template <class T> bool FrontFactor<T>::update_along_paths(const Pattern& C, const T* values, const idx* which,
+                                                           idx count, const std::vector<idx>& first, int sign, idx* at,
+                                                           T* vectors, T* below) {
   const off ld = tallest_;
   Pace pace;
   std::fill(vectors, vectors + ld * count, T(0));
   for (idx k = 0; k < count; k++) {
     at[k] = first[which[k]];
-    for (off p = C.pattern.ptr[which[k]]; p < C.pattern.ptr[which[k] + 1]; p++)
-      vectors[row_in_front(at[k], place_[C.pattern.ind[p]]) + k * ld] = C.values[p];
+    for (off p = C.ptr[which[k]]; p < C.ptr[which[k] + 1]; p++)
+      vectors[row_in_front(at[k], place_[C.ind[p]]) + k * ld] = values[p];
   }
   for (;;) {
     idx begin = -1;
@@ -135,12 +137,12 @@ template <class T> idx FrontFactor<T>::row_in_front(idx s, idx place) const {
   return end - begin + (idx)(std::lower_bound(rows, rows_end, place) - rows);
 }
 
-#define GS_INSTANTIATE(T)                                                                                           \
-  template std::vector<idx> FrontFactor<T>::first_fronts(const Matrix<T>&) const;                                   \
-  template bool FrontFactor<T>::update_pays(const Matrix<T>&) const;                                                \
-  template bool FrontFactor<T>::update(const Matrix<T>&, int);                                                      \
-  template bool FrontFactor<T>::update_along_paths(const Matrix<T>&, const idx*, idx, const std::vector<idx>&, int, \
-                                                   idx*, T*, T*);                                                   \
+#define GS_INSTANTIATE(T)                                                                                              \
+  template std::vector<idx> FrontFactor<T>::first_fronts(const Pattern&) const;                                        \
+  template bool FrontFactor<T>::update_pays(const Pattern&) const;                                                     \
+  template bool FrontFactor<T>::update(const AnyMatrix&, int);                                                         \
+  template bool FrontFactor<T>::update_along_paths(const Pattern&, const T*, const idx*, idx, const std::vector<idx>&, \
+                                                   int, idx*, T*, T*);                                                 \
   template idx FrontFactor<T>::row_in_front(idx, idx) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

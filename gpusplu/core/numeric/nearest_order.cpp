@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "analysis/graph.hpp"
-#include "base/scalars.hpp"
 #include "matrix/sort_rows.hpp"
 
 namespace gs {
@@ -39,23 +38,26 @@ std::vector<idx> nearest_order(PatternView L, const std::vector<idx>& wanted, co
   return order;
 }
 
-template <class T> Matrix<T> in_order(const Matrix<T>& L, const std::vector<idx>& order) {
+AnyMatrix in_order(const AnyMatrix& L, const std::vector<idx>& order) {
+  const std::vector<off>& ptr = L.pattern.ptr;
+  const RawVector<idx>& ind = L.pattern.ind;
   const idx n = L.pattern.n;
   const std::vector<idx> place = inverse_permutation(order.data(), n);
-  Matrix<T> permuted;
-  permuted.pattern.n = n;
-  permuted.pattern.ptr.assign((std::size_t)n + 1, 0);
-  permuted.pattern.ind.reserve(L.pattern.ind.size()), permuted.values.reserve(L.values.size());
-  for (idx k = 0; k < n; k++) {
-    for (off p = L.pattern.ptr[order[k]]; p < L.pattern.ptr[order[k] + 1]; p++)
-      permuted.pattern.ind.push_back(place[L.pattern.ind[p]]), permuted.values.push_back(L.values[p]);
-    permuted.pattern.ptr[k + 1] = (off)permuted.pattern.ind.size();
-  }
-  sort_rows(permuted);
-  return permuted;
+  return std::visit(
+      [&]<class T>(const std::vector<T>& values) -> AnyMatrix {
+        Matrix<T> permuted;
+        permuted.pattern.n = n;
+        permuted.pattern.ptr.assign((std::size_t)n + 1, 0);
+        permuted.pattern.ind.reserve(ind.size()), permuted.values.reserve(values.size());
+        for (idx k = 0; k < n; k++) {
+          for (off p = ptr[order[k]]; p < ptr[order[k] + 1]; p++)
+            permuted.pattern.ind.push_back(place[ind[p]]), permuted.values.push_back(values[p]);
+          permuted.pattern.ptr[k + 1] = (off)permuted.pattern.ind.size();
+        }
+        sort_rows(permuted);
+        return permuted;
+      },
+      L.values);
 }
-
-#define GS_INSTANTIATE(T) template Matrix<T> in_order(const Matrix<T>&, const std::vector<idx>&);
-GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "base/types.hpp"
+#include "base/scalars.hpp"
 
 namespace gs {
 
@@ -18,6 +18,6 @@ namespace gs {
 std::vector<idx> nearest_order(PatternView L, const std::vector<idx>& wanted, const std::vector<char>& joined);
 
 // P L P^T, with an order as returned by `nearest_order`.
-template <class T> Matrix<T> in_order(const Matrix<T>& L, const std::vector<idx>& order);
+AnyMatrix in_order(const AnyMatrix& L, const std::vector<idx>& order);
 
 }  // namespace gs

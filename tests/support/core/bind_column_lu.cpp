@@ -12,7 +12,10 @@ namespace gs {
 namespace {
 
 // And the entries of A, which the class itself does not have to know.
-template <class T> struct BoundColumnLU : ColumnLU<T> { off nnz; };
+template <class T> struct BoundColumnLU : ColumnLU<T> {
+  off nnz;
+  BoundColumnLU(ColumnLU<T>&& lu, off nnz) : ColumnLU<T>(std::move(lu)), nnz(nnz) {}
+};
 
 template <class T> BoundColumnLU<T> make(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm,
                                          In<idx> block_ptr, In<double> row_scale, In<double> col_scale) {
@@ -46,7 +49,7 @@ void solve_columns(const BoundColumnLU<T>& lu, nb::ndarray<const T, nb::ndim<2>,
           "b and x must have a row of n entries for each right-hand side");
   const Trans op = trans_of(trans);
   nb::gil_scoped_release release;
-  lu.solve(op, (idx)b.shape(0), b.data(), lu.n(), x.data(), lu.n());
+  lu.solve(op, (idx)b.shape(0), b.data(), x.data());
 }
 
 template <class T> void bind_column_lu_of(nb::module_& m, const char* name) {
@@ -62,8 +65,8 @@ template <class T> void bind_column_lu_of(nb::module_& m, const char* name) {
       .def("factor", &factor_columns<T>, "values"_a, "pivot_threshold"_a = 0.1)
       .def("refactor", &refactor<T>, "values"_a)
       .def("solve", &solve_columns<T>, "b"_a, "x"_a, "trans"_a = "N")
-      .def("row_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.row_perm())); })
-      .def("col_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.col_perm())); })
+      .def("row_perm", [](const LU& lu) { return to_numpy(lu.row_perm()); })
+      .def("col_perm", [](const LU& lu) { return to_numpy(lu.col_perm()); })
       .def(
           "lower", [](const LU& lu) { return matrix_tuple(without_gil([&] { return lu.lower(); })); },
           "(ptr, ind, values) of L.")

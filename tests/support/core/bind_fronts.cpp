@@ -40,7 +40,7 @@ template <class T> NumPy<T> solve_fronts(const BoundFrontFactor<T>& self, In<T> 
   const idx n = self.symbolic().n, nrhs = columns_of(b, n, "b");
   const Trans op = trans_of(trans);
   std::vector<T> x(b.shape(0));
-  without_gil([&] { self.solve(op, nrhs, b.data(), n, x.data(), n); });
+  without_gil([&] { self.solve(op, nrhs, b.data(), x.data()); });
   return to_numpy(std::move(x));
 }
 

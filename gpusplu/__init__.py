@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .common.results import Inertia
     from .common.stats import Explanation, Stats
     from .dispatch.patterns import cache_clear, cache_info, cache_limit
+    from .engines.repaired_batch import BatchStatus
     from .errors import (
         AccuracyError,
         BatchError,
@@ -48,9 +49,7 @@ if TYPE_CHECKING:
         PatternMismatchError,
         SolverError,
     )
-    from .factors.batch import BatchedCholeskyFactor, BatchedLUFactor
-    from .factors.batch_status import BatchStatus
-    from .factors.batches import cholesky_batch, splu_batch
+    from .factors.batch import BatchedCholeskyFactor, BatchedLUFactor, cholesky_batch, splu_batch
     from .factors.cholesky import CholeskyFactor
     from .factors.ldl import LDLFactor
     from .factors.lu import LUFactor
@@ -116,7 +115,7 @@ __all__ = [
 LAZY = {
     "AccuracyError": "errors",
     "BatchError": "errors",
-    "BatchStatus": "factors.batch_status",
+    "BatchStatus": "engines.repaired_batch",
     "BatchedCholeskyFactor": "factors.batch",
     "BatchedLUFactor": "factors.batch",
     "CholeskyFactor": "factors.cholesky",
@@ -146,7 +145,7 @@ LAZY = {
     "cache_info": "dispatch.patterns",
     "cache_limit": "dispatch.patterns",
     "cholesky": "linalg",
-    "cholesky_batch": "factors.batches",
+    "cholesky_batch": "factors.batch",
     "distributed": "distributed",
     "errors": "errors",
     "explain": "linalg",
@@ -156,7 +155,7 @@ LAZY = {
     "linalg": "linalg",
     "plotting": "plotting",
     "splu": "linalg",
-    "splu_batch": "factors.batches",
+    "splu_batch": "factors.batch",
     "spsolve": "linalg",
     "typing": "typing",
 }

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from .. import _core
-from ..typing import Pivoting, Precision, Refine
+from ..typing import Ordering, Pivoting, Precision, Refine
 
 ORDERINGS: tuple[str, ...] = _core.ORDERINGS
 PIVOTINGS: tuple[str, ...] = get_args(Pivoting)
@@ -251,3 +251,14 @@ def checked_by_scipy(names: tuple[Any, ...], *values: Any) -> None:
     from .scipy_names import original
 
     original("splu")(sp.csc_array(np.ones((1, 1))), options=dict(zip(names, values, strict=True)))
+
+
+def own_lu_options(
+    n: int,
+    ordering: Ordering = "auto",
+    pivoting: Pivoting = "auto",
+    refine: Refine = "auto",
+    precision: Precision = "double",
+) -> Options:
+    """Options of LU without SciPy's arguments."""
+    return lu_options(n, None, None, None, None, None, ordering, pivoting, refine, precision)

@@ -210,7 +210,7 @@ class Migration:
     ----------
     factor : Factor
         The migration calls `factor.replace_core(core, symbolic)`.
-    core : EngineFactor
+    core : Numeric
     symbolic : Symbolic
         Analysis that made `core`.
     use : Use

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..common import matrix
+from .interface import Batch, HostWork
 
 if TYPE_CHECKING:
-    from .interface import Analysis, Engine, EngineBatch
+    from .interface import Analysis, Engine
     from .problem import Problem
 
 MULTIPLE = 32  # chunks have a multiple of this many systems if possible: as many as a warp factors concurrently
 
 
-def make_batch(engine: Engine, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
+def make_batch(engine: Engine, problem: Problem, analysis: Analysis, count: int) -> Batch | None:
     """A batch with capacity for `count` systems or, if memory is short, for as many as fit, processed in turn.
 
     Raises
@@ -36,17 +37,17 @@ def make_batch(engine: Engine, problem: Problem, analysis: Analysis, count: int)
         return batch if size == count or batch is None else ChunkedBatch(batch, count, size)
 
 
-class ChunkedBatch:
+class ChunkedBatch(Batch):
     """Systems that one batch of an engine factors chunk by chunk, again for every solve; their values are kept.
 
     Parameters
     ----------
-    batch : EngineBatch
+    batch : Batch
         Of `size` systems. The last chunk is filled up with systems of the one before it.
     count, size : int
     """
 
-    def __init__(self, batch: EngineBatch, count: int, size: int):
+    def __init__(self, batch: Batch, count: int, size: int):
         self._batch, self._starts = batch, [*range(0, count - size, size), count - size]
         self.n, self.nbytes, self.steps = batch.n, batch.nbytes, np.zeros(count, np.int32)
         self._count, self._size, self._loaded = count, size, -1
@@ -62,7 +63,7 @@ class ChunkedBatch:
             self._loaded = start
         return which
 
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
+    def refactor(self, values: Any, source: np.ndarray | None = None, *, wait: bool = True) -> None:
         self._values, self._source, self._loaded = values.copy(), source, -1
 
     def report(self) -> np.ndarray:
@@ -72,7 +73,9 @@ class ChunkedBatch:
             report[which] = part
         return report
 
-    def solve(self, b: Any, trans: int = 0) -> Any:
+    def solve(
+        self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True, host_work: HostWork | None = None
+    ) -> Any:
         x = None
         for start in self._starts:
             which = self._load(start)

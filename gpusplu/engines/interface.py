@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class Made(NamedTuple):
     problem : Problem
         It has no values, and holds the analysis.
     analysis : Analysis
-    factor : EngineFactor
+    factor : Numeric
     known : _core.Known or None
         The cached pattern that was used.
     dropped : int
@@ -65,12 +65,12 @@ class Made(NamedTuple):
 
     problem: Problem
     analysis: Analysis
-    factor: EngineFactor
+    factor: Numeric
     known: Any
     dropped: int
 
 
-class EngineFactor(Protocol):
+class Numeric(Protocol):
     """A factor as engines make it; `Factor` adds SciPy's interface. The core's own factor is one.
 
     Threads may call it concurrently. Its values, solutions and right-hand sides all have one dtype, that of the values
@@ -129,47 +129,7 @@ class EngineFactor(Protocol):
         """
 
 
-class EngineBatch(Protocol):
-    """Factors of many systems with one pattern as engines make them, together and with the same pivots for all;
-    `BatchedFactor` repairs systems that these pivots do not suit.
-
-    One thread calls it at a time. Arrays have its dtype and are C-contiguous. If the engine is on a device, only
-    `report`, `errors`, `values`, `slogdet`, `inverse_on_pattern`, and solves with arrays on the host wait for it.
-    """
-
-    n: int
-    nbytes: int
-    steps: np.ndarray  # of refinement, of the last solve, shape (nbatch,)
-
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
-        """Factor canonical values, shape (nbatch, nnz), or, with `source`, the caller's, shape (nbatch, size)."""
-
-    def report(self) -> np.ndarray:
-        """Status of the last factorization, one entry per system.
-
-        Fields: ``multiplier``, the largest of L in modulus where it may matter; ``growth``, the largest entry of U
-        relative to that of A as it is scaled; ``n_perturbed`` and ``n_tiny``, pivots as in the core's PivotReport;
-        ``failed``, the column of an invalid pivot, or -1; ``not_finite``; ``not_symmetric``, of values for
-        Cholesky, including borderline cases.
-        """
-
-    def solve(self, b: Any, trans: int = 0) -> Any:
-        """op(A_i) x_i = b_i, shape (nbatch, n) or (nbatch, n, k); measured, and refined by the accuracy policy."""
-
-    def errors(self) -> np.ndarray:
-        """Normwise backward errors of the last solve, the largest over right-hand sides, shape (nbatch,)."""
-
-    def slogdet(self) -> tuple[np.ndarray, np.ndarray]: ...
-
-    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        """Entry (j, i) of the inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), and for the accuracy
-        policy's `is_inverse` the error of those of each system; computed from the factors."""
-
-    def values(self, system: int) -> np.ndarray:
-        """Canonical values of one system that were factored last, on the host."""
-
-
-class LeavesInterface(Protocol):
+class SchurNumeric(Protocol):
     """Fronts of an interior. The core's own, core/numeric/partial_factor.hpp, also have the two halves of a solve, and
     need no other factor besides."""
 
@@ -182,13 +142,13 @@ class LeavesInterface(Protocol):
         all."""
 
 
-class AccumulatedLaneStatus(NamedTuple):
+class Accumulated(NamedTuple):
     """Accumulated status of calls of a batch that did not wait.
 
     Attributes
     ----------
     report : ndarray, shape (nbatch,)
-        As `EngineBatch.report`, the worst of all factorizations.
+        As `Batch.report`, the worst of all factorizations.
     error : ndarray, shape (nbatch,)
         Largest backward error of all solutions, infinite for one that is NaN.
     n_factored, n_solved : int
@@ -199,22 +159,6 @@ class AccumulatedLaneStatus(NamedTuple):
     error: np.ndarray
     n_factored: int
     n_solved: int
-
-
-@runtime_checkable
-class AcceptsDeferred(Protocol):
-    """An `EngineBatch` that takes calls with ``check="later"``; its other methods raise if a stream is captured."""
-
-    device_array: type
-
-    def enqueue_deferred(
-        self, values: Any = None, source: np.ndarray | None = None, b: Any = None, trans: int = 0, x: Any = None
-    ) -> Any:
-        """`refactor` with `values`, `solve` with `b` (to `x`, which is returned), or both, without waiting; solutions
-        of systems that have no factor are NaN."""
-
-    def take_accumulated(self) -> AccumulatedLaneStatus | None:
-        """Status accumulated since the last call of this method, None if there were no calls; waits."""
 
 
 class HostWork(NamedTuple):
@@ -234,22 +178,85 @@ class HostWork(NamedTuple):
     work: Callable[[np.ndarray, np.ndarray], None]
 
 
-@runtime_checkable
-class OverlapsHostWork(Protocol):
-    """An `EngineBatch` with a device that works concurrently with the host."""
+class Batch(ABC):
+    """Factors of many systems with one pattern as engines make them: a `Numeric` with a leading axis and the same
+    pivots for all systems. `RepairedBatch` repairs systems that these pivots do not suit.
 
-    def solve_overlapped(
-        self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, host_work: HostWork
+    One thread calls it at a time. Arrays have its dtype and are C-contiguous. If the engine is on a device, only
+    `report`, `errors`, `steps`, `values`, `slogdet`, `inverse_on_pattern`, `accumulated`, and solves with arrays on the
+    host wait for it.
+
+    Attributes
+    ----------
+    device_array : type or None
+        Class of its arrays, if it takes calls with ``wait=False``. These may be captured into a graph of the caller's,
+        their status accumulates on the device, and solutions of systems that have no factor are NaN. All other methods
+        raise if a stream is captured.
+    overlaps : bool
+        A device works concurrently with the host, so solves take `host_work`.
+    """
+
+    n: int
+    nbytes: int
+    steps: np.ndarray  # of refinement, of the last solve, shape (nbatch,)
+    device_array: type | None = None
+    overlaps: bool = False
+
+    @abstractmethod
+    def refactor(self, values: Any, source: np.ndarray | None = None, *, wait: bool = True) -> None:
+        """Factor canonical values, shape (nbatch, nnz), or, with `source`, the caller's, shape (nbatch, size)."""
+
+    @abstractmethod
+    def solve(
+        self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True, host_work: HostWork | None = None
     ) -> Any:
-        """`refactor` if values and source are given, then `solve`; calls ``host_work.work`` meanwhile."""
+        """op(A_i) x_i = b_i, shape (nbatch, n) or (nbatch, n, k); measured, and refined by the accuracy policy."""
 
-
-@runtime_checkable
-class FactorsAndSolves(Protocol):
-    """An `EngineBatch` for which one fused call is faster."""
-
-    def refactor_solve(self, values: Any, b: Any, trans: int = 0, source: np.ndarray | None = None) -> Any:
+    def refactor_solve(
+        self,
+        values: Any,
+        b: Any,
+        trans: int = 0,
+        source: np.ndarray | None = None,
+        out: Any = None,
+        *,
+        wait: bool = True,
+        host_work: HostWork | None = None,
+    ) -> Any:
         """`refactor`, then `solve`."""
+        self.refactor(values, source)
+        return self.solve(b, trans)
+
+    @abstractmethod
+    def report(self) -> np.ndarray:
+        """Status of the last factorization, one entry per system.
+
+        Fields: ``multiplier``, the largest of L in modulus where it may matter; ``growth``, the largest entry of U
+        relative to that of A as it is scaled; ``n_perturbed`` and ``n_tiny``, pivots as in the core's PivotReport;
+        ``failed``, the column of an invalid pivot, or -1; ``not_finite``; ``not_symmetric``, of values for
+        Cholesky, including borderline cases.
+        """
+
+    @abstractmethod
+    def errors(self) -> np.ndarray:
+        """Normwise backward errors of the last solve, the largest over right-hand sides, shape (nbatch,)."""
+
+    @abstractmethod
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @abstractmethod
+    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        """Entry (j, i) of the inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), and for the accuracy
+        policy's `is_inverse` the error of those of each system; computed from the factors."""
+
+    @abstractmethod
+    def values(self, system: int) -> np.ndarray:
+        """Canonical values of one system that were factored last, on the host."""
+
+    def accumulated(self) -> Accumulated | None:
+        """Status accumulated by calls with ``wait=False`` since the last call of this method, None if there were no
+        calls; waits."""
+        return None
 
 
 class Capabilities(NamedTuple):
@@ -329,7 +336,7 @@ class Engine(ABC):
         """Make `estimate` and `analyze` use an analysis that was made before."""
 
     @abstractmethod
-    def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> EngineFactor:
+    def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Numeric:
         """Factor canonical values, shape (nnz,).
 
         Raises
@@ -365,7 +372,7 @@ class Engine(ABC):
         """
         return None
 
-    def batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
+    def batch(self, problem: Problem, analysis: Analysis, count: int) -> Batch | None:
         """A batch with capacity for `count` systems of the problem's pattern and dtype; None if each needs its own
         factor.
 
@@ -375,11 +382,9 @@ class Engine(ABC):
         """
         return None
 
-    def schur(
-        self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, memo: Memo
-    ) -> LeavesInterface | Any:
+    def schur(self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, memo: Memo) -> SchurNumeric | Any:
         """Object that factors the problem's matrix as the interior of a larger one, which has the analysis `whole`
-        (core/analysis/interface.hpp) and the canonical `pattern`: `LeavesInterface` or the core's; None if there is
+        (core/analysis/interface.hpp) and the canonical `pattern`: `SchurNumeric` or the core's; None if there is
         none. All factors by `whole` share `memo`."""
         return None
 

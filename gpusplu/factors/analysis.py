@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias, Unpack, overload
 import numpy as np
 
 from ..common.arrays import takes_arrays
-from ..common.options import Options, cholesky_options, kind_of, lu_options
+from ..common.options import Options, cholesky_options, kind_of, own_lu_options
 from ..common.progress import seen
 from ..common.stats import Explanation
 from ..cost.model import REFACTORIZATIONS
@@ -222,14 +222,3 @@ def prepare_schur(A: Any, request: Request, kind: str, options: pipeline.ReadOpt
         return Symbolic.of(pipeline.analyze(inside, request, kind, options)[0])
 
     return SchurSymbolic(*pipeline.checked_pattern(A, kind, pipeline.options_for(options, A)), indices, interior)
-
-
-def own_lu_options(
-    n: int,
-    ordering: Ordering = "auto",
-    pivoting: Pivoting = "auto",
-    refine: Refine = "auto",
-    precision: Precision = "double",
-) -> Options:
-    """Options of LU without SciPy's arguments."""
-    return lu_options(n, None, None, None, None, None, ordering, pivoting, refine, precision)

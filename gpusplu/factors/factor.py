@@ -1,6 +1,6 @@
 """Factor: what LU, Cholesky and LDL^T factors have in common: solves, refactorizations, triangles, facts.
 
-A factor holds an engine's factor (`EngineFactor`) and binds its calls once: to the engine's methods, or to wrappers
+A factor holds an engine's factor (`Numeric`) and binds its calls once: to the engine's methods, or to wrappers
 that count the use of a factor which may migrate to a device (dispatch/migration.py) and that log (dispatch/phases.py).
 """
 
@@ -434,7 +434,7 @@ class Factor(PartsOfInverse):
             raise matrix.non_finite(pattern, bad, pattern.gather(values))
 
     def _refactor_core(self, values: ndarray, source: ndarray | None, checked: bool = False) -> int:
-        """`EngineFactor.refactor` with gpusplu's errors for matrices that are not positive definite or not symmetric.
+        """`Numeric.refactor` with gpusplu's errors for matrices that are not positive definite or not symmetric.
 
         `checked`: the caller has checked that the values are symmetric.
         """

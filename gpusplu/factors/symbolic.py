@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, overload
 
 import numpy as np
@@ -24,10 +25,21 @@ if TYPE_CHECKING:
     from ..plotting import SymbolicPlots
 
 
-#: Class of a factor by the kind of factorization; filled by factor.py.
-FACTORS: dict[str, Any] = {}
-#: Class of a batch by the kind of factorization; filled by batch.py.
-BATCHES: dict[str, Any] = {}
+class Classes(dict[str, Any]):
+    """Classes by the kind of factorization. They register themselves; the module of one is imported when needed."""
+
+    def __init__(self, **modules: str):
+        self.modules = modules
+
+    def __missing__(self, kind: str) -> Any:
+        _core.uninterrupted(import_module, f".{self.modules[kind]}", __package__)
+        return self[kind]
+
+
+#: Class of a factor.
+FACTORS = Classes(lu="lu", cholesky="cholesky", ldlt="ldl")
+#: Class of a batch.
+BATCHES = Classes(lu="batch", cholesky="batch")
 
 
 class Symbolic(Analyzed, Generic[FactorT, BatchT]):
@@ -166,7 +178,7 @@ class Symbolic(Analyzed, Generic[FactorT, BatchT]):
         >>> batch.solve(np.ones(100)).shape
         (2, 100)
         """
-        if self.kind not in BATCHES:
+        if self.kind not in BATCHES.modules:
             raise ValueError(f"values has two dimensions, and there are no batches of {self.kind}; pass one system")
         if self._problem.options.precision == "mixed":
             raise ValueError("batches have no mixed precision; analyze with precision='double'")

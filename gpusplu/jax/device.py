@@ -28,8 +28,7 @@ from ..dispatch import patterns
 from ..dispatch.pipeline import within_memory
 from ..dispatch.request import AUTO, read_request
 from ..errors import NonFiniteError, is_singular
-from ..factors.batch import BatchedFactor
-from ..factors.batches import splu_batch
+from ..factors.batch import BatchedFactor, splu_batch
 from ..factors.gradients import TRANSPOSE, Factored
 from ..factors.lu import LUFactor, made_lu
 from .foreign import DeviceSite, lower

@@ -26,7 +26,7 @@ from ..common.options import DEFAULTS
 from ..cuda.kept import BITS
 from ..dispatch import patterns
 from ..dispatch.request import automatic
-from ..factors.batches import splu_batch
+from ..factors.batch import splu_batch
 from ..factors.gradients import Factored
 from ..factors.lu import LUFactor, made_lu
 from .structure import Structure

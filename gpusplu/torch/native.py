@@ -12,9 +12,9 @@ from torch import Tensor
 from ..common.arrays import Torch
 from ..common.matrix import Columns
 from ..dispatch.request import automatic
+from ..engines.repaired_batch import BatchStatus
 from ..errors import BatchError, is_singular
-from ..factors.batch_status import BatchStatus
-from ..factors.batches import splu_batch
+from ..factors.batch import splu_batch
 from ..factors.gradients import Factored
 from ..factors.solving import factor_to_borrow, for_one_use
 from ..typing import Errors

@@ -209,7 +209,7 @@ def test_systems_that_need_other_pivots(device):
 
 def test_an_inaccurate_solution_in_between_is_found(device):
     newton = Newton(count=3)
-    launch, held = newton.capture(device), newton.batch._systems._memory["values"]
+    launch, held = newton.capture(device), newton.batch._numeric._batch._memory["values"]
     x = fake_cupy.asarray(newton.b)
     newton.batch.solve(fake_cupy.asarray(newton.b), check="later", out=x)
     newton.batch.check()
@@ -217,7 +217,7 @@ def test_an_inaccurate_solution_in_between_is_found(device):
     solve = captured(device, lambda call: newton.batch.solve(b, check="later", out=x))
     launch(3)
     memory_at(held.pointer, held.nbytes).view("d")[1::32] *= 1 + 1e-2 * np.sin(np.arange(held.nbytes // 256))
-    memory_at(newton.batch._systems._memory["factor"].pointer, 256).view("d")[1] *= 3
+    memory_at(newton.batch._numeric._batch._memory["factor"].pointer, 256).view("d")[1] *= 3
     solve()
     launch(3)
     error = newton.batch.check()

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from gpusplu import _core
 from gpusplu.common.timing import backward_error
 from gpusplu.engines.cpu.engine import CpuEngine
+from gpusplu.engines.interface import Batch
 
 REPORT = np.dtype(
     [
@@ -20,7 +21,7 @@ REPORT = np.dtype(
 )
 
 
-class DenseBatch:
+class DenseBatch(Batch):
     """LU, or Cholesky, without pivoting: `failed` where a pivot is none."""
 
     def __init__(self, pattern, dtype, cholesky, count):
@@ -28,7 +29,7 @@ class DenseBatch:
         self.nbytes, self.steps = count * pattern.n**2 * dtype.itemsize, np.zeros(count, np.int32)
         self.found = np.zeros(count, REPORT)
 
-    def refactor(self, values, source=None):
+    def refactor(self, values, source=None, *, wait=True):
         self.held = (values if source is None else values[:, source]).copy()
         self.found[...] = 0
         for k in range(self.count):
@@ -55,7 +56,7 @@ class DenseBatch:
     def report(self):
         return self.found
 
-    def solve(self, b, trans=0):
+    def solve(self, b, trans=0, out=None, *, wait=True, host_work=None):
         x, self.measured = np.full(b.shape, np.nan, b.dtype), np.full(self.count, np.nan)
         for k in range(self.count):
             if self.found[k]["failed"] < 0 and not self.found[k]["not_finite"]:

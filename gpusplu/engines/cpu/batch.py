@@ -9,7 +9,7 @@ import numpy as np
 from ... import _core
 from ...cost.calibration import for_core
 from ...cuda.layout import struct
-from ..interface import Analysis
+from ..interface import Analysis, Batch, HostWork
 
 if TYPE_CHECKING:
     from ..problem import Problem
@@ -19,8 +19,8 @@ MOST_FLOPS = 1e8
 REPORT = struct("shared/lockstep.hpp", "LockstepReport")
 
 
-class CpuBatch:
-    """An `EngineBatch` of the core; also has `refactor_solve`, which solves while a group's factor is in the cache.
+class CpuBatch(Batch):
+    """A batch of the core; `refactor_solve` solves while a group's factor is in the cache.
 
     Parameters
     ----------
@@ -32,17 +32,18 @@ class CpuBatch:
         self.n: int = core.n
         self.nbytes: int = core.nbytes
         self.steps: np.ndarray = core.steps()
-        self.refactor, self.errors, self.slogdet, self.values = core.refactor, core.errors, core.slogdet, core.values
-        self.inverse_on_pattern = core.inverse_on_pattern
 
-    def solve(self, b: np.ndarray, trans: int = 0) -> Any:
-        """op(A_i) x_i = b_i, shape (count, n) or (count, n, k); measured, and refined by the accuracy policy."""
+    def refactor(self, values: np.ndarray, source: np.ndarray | None = None, *, wait: bool = True) -> None:
+        self._core.refactor(values, source)
+
+    def solve(
+        self, b: np.ndarray, trans: int = 0, out: Any = None, *, wait: bool = True, host_work: HostWork | None = None
+    ) -> Any:
         return self._solved(self._core.solve(b, trans))
 
     def refactor_solve(
-        self, values: np.ndarray, b: np.ndarray, trans: int = 0, source: np.ndarray | None = None
+        self, values: Any, b: Any, trans: int = 0, source: np.ndarray | None = None, out: Any = None, **options: Any
     ) -> Any:
-        """`refactor`, then `solve`."""
         return self._solved(self._core.refactor_solve(values, b, trans, source))
 
     def _solved(self, x: Any) -> Any:
@@ -50,8 +51,23 @@ class CpuBatch:
         return x
 
     def report(self) -> np.ndarray:
-        """Status of the last factorization of each system."""
         return np.asarray(self._core.report()).view(REPORT)
+
+    def errors(self) -> np.ndarray:
+        errors: np.ndarray = self._core.errors()
+        return errors
+
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
+        found: tuple[np.ndarray, np.ndarray] = self._core.slogdet()
+        return found
+
+    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        found: tuple[np.ndarray, np.ndarray] = self._core.inverse_on_pattern()
+        return found
+
+    def values(self, system: int) -> np.ndarray:
+        canonical: np.ndarray = self._core.values(system)
+        return canonical
 
 
 def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> CpuBatch | None:

@@ -16,7 +16,7 @@ from ...cost.model import REFACTORIZATIONS, Costs, Estimate, fastest
 from ...cost.observation import Observations
 from ...cost.processor import predict
 from ...errors import NotPositiveDefiniteError
-from ..interface import KINDS, Analysis, Capabilities, Engine, EngineBatch, Made, Measure
+from ..interface import KINDS, Analysis, Batch, Capabilities, Engine, Made, Measure
 from ..problem import Problem, Request
 from ..processor import cpu_factor, spec_of
 from .batch import cpu_batch
@@ -77,7 +77,7 @@ class CpuEngine(Engine):
         problem.seconds = {"canonicalize": canonicalized, "analyze": analyzed}
         return Made(problem, Analysis(symbolic), factor, known, dropped)
 
-    def batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
+    def batch(self, problem: Problem, analysis: Analysis, count: int) -> Batch | None:
         return cpu_batch(problem, analysis, count)
 
     def schur(self, problem: Problem, whole: Any, pattern: matrix.Pattern, dtype: np.dtype, memo: Memo) -> Any:

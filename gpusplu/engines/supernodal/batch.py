@@ -18,7 +18,7 @@ from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
 from ..device.interrupted import Interrupted, outliving
 from ..device.program import address, outer_determinant
-from ..interface import AccumulatedLaneStatus, HostWork
+from ..interface import Accumulated, Batch, HostWork
 from .lockstep import ACCUMULATED, DETERMINANTS, LANES, OUTCOME, REPORT, THREADS, LaneCommands, LockstepProgram
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ HALF = (
 REPORTED = struct("shared/lockstep.hpp", "LockstepReport")
 
 
-class LockstepBatch:
-    """Factors of `count` systems on a device; the interface of engines' batches.
+class LockstepBatch(Batch):
+    """Factors of `count` systems on a device.
 
-    Commands go to the caller's stream, and only `report`, `errors`, `steps`, `slogdet`, `values`, `take_accumulated`
+    Commands go to the caller's stream, and only `report`, `errors`, `steps`, `slogdet`, `values`, `accumulated`
     and calls with arrays of the host wait.
 
     Raises
@@ -43,6 +43,8 @@ class LockstepBatch:
     DeviceMemoryError
         Before anything is allocated, if it cannot fit.
     """
+
+    overlaps = True
 
     def __init__(self, program: LockstepProgram, count: int, limit: int | None = None):
         self.count, self.n, self.nnz = count, program.n, program.pattern.nnz
@@ -83,9 +85,11 @@ class LockstepBatch:
 
     # ---- what the facade calls
 
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
-        """Factor canonical values, shape (count, nnz), or with `source` the caller's, (count, size)."""
-        self._refactor(values, source)
+    def refactor(self, values: Any, source: np.ndarray | None = None, *, wait: bool = True) -> None:
+        if wait:
+            self._refactor(values, source)
+        else:
+            self._enqueue(values, source)
 
     def _refactor(
         self, values: Any, source: np.ndarray | None, between: Callable[[Stream], None] | None = None
@@ -104,7 +108,7 @@ class LockstepBatch:
             self._leave(stream, held)
             self._half = False
 
-    def solve_overlapped(
+    def _solve_overlapped(
         self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, host_work: HostWork
     ) -> Any:
         """`refactor` if values and source are given, then `solve`, while the host works on some of the systems.
@@ -128,11 +132,31 @@ class LockstepBatch:
             stream.wait(copies.stream.record())  # later commands of the stream may overwrite what is copied
             return self._solve(b, trans, None, work)
 
-    def solve(self, b: Any, trans: int = 0, out: np.ndarray | None = None) -> Any:
-        """Solve op(A) X = B, measured and refined; b and the result are (count, n) or (count, n, k), C-contiguous.
+    def solve(
+        self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True, host_work: HostWork | None = None
+    ) -> Any:
+        """Solve op(A) X = B, measured and refined; `out`: where the result goes, if b is on the host or with
+        ``wait=False``; may be `b`."""
+        if not wait:
+            return self._enqueue(None, None, b, trans, out)
+        return self._solve_overlapped(None, b, trans, host_work) if host_work else self._solve(b, trans, out)
 
-        `out`: where the result goes, if b is on the host.
-        """
+    def refactor_solve(
+        self,
+        values: Any,
+        b: Any,
+        trans: int = 0,
+        source: np.ndarray | None = None,
+        out: Any = None,
+        *,
+        wait: bool = True,
+        host_work: HostWork | None = None,
+    ) -> Any:
+        if not wait:
+            return self._enqueue(values, source, b, trans, out)
+        if host_work:
+            return self._solve_overlapped((values, source), b, trans, host_work)
+        self._refactor(values, source)
         return self._solve(b, trans, out)
 
     def _solve(self, b: Any, trans: int, out: np.ndarray | None, host_work: Callable[[], None] | None = None) -> Any:
@@ -182,7 +206,7 @@ class LockstepBatch:
         return errors
 
     @property
-    def steps(self) -> np.ndarray:
+    def steps(self) -> np.ndarray:  # type: ignore[override]
         """Of refinement in the last solve, shape (count,); waits."""
         steps: np.ndarray = self._read("outcomes", OUTCOME, self.count)["steps"]
         return steps
@@ -242,7 +266,7 @@ class LockstepBatch:
 
     # ---- calls that do not wait: their status accumulates on the device
 
-    def enqueue_deferred(
+    def _enqueue(
         self, values: Any = None, source: np.ndarray | None = None, b: Any = None, trans: int = 0, x: Any = None
     ) -> Any:
         """`refactor` with `values`, `solve` with `b` and to `x`, or both; may become part of a graph of the caller's.
@@ -288,7 +312,7 @@ class LockstepBatch:
             commands.solve_column(stream, pointer(b), pointer(x), k, columns, trans)
         commands.add_up(stream, values is not None, pointer(x) if columns else 0, columns)
 
-    def take_accumulated(self) -> AccumulatedLaneStatus | None:
+    def accumulated(self) -> Accumulated | None:
         """Accumulated status of such calls for every system, then reset; None if there was none. Waits if there was.
 
         Raises
@@ -309,7 +333,7 @@ class LockstepBatch:
         n_factored, n_solved = int(found["n_factored"][0]), int(found["n_solved"][0])
         if not (n_factored or n_solved):
             return None
-        return AccumulatedLaneStatus(self._reported(found["worst"]), found["error"], n_factored, n_solved)
+        return Accumulated(self._reported(found["worst"]), found["error"], n_factored, n_solved)
 
     # ---- commands
 

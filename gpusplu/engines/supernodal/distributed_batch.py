@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...cuda.several import failures
+from ..interface import Batch, HostWork
 from .batch import LockstepBatch
 from .lockstep import LANES
 
@@ -28,8 +29,8 @@ def shares(count: int, speeds: Sequence[float]) -> list[int]:
     return [int(some) for some in np.diff(np.minimum(bounds, count))]
 
 
-class DistributedBatch:
-    """The interface of engines' batches, for batches on several devices.
+class DistributedBatch(Batch):
+    """A batch on several devices.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class DistributedBatch:
 
     # ---- what the facade calls
 
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
+    def refactor(self, values: Any, source: np.ndarray | None = None, *, wait: bool = True) -> None:
         if type(values) is not self._lead.array_class:
             self._together(lambda k: self._batches[k].refactor(values[self._ranges[k]], source))
             return
@@ -57,7 +58,9 @@ class DistributedBatch:
             for batch, part in zip(self._batches, parts, strict=True):
                 batch.refactor(part, source)
 
-    def solve(self, b: Any, trans: int = 0) -> Any:
+    def solve(
+        self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True, host_work: HostWork | None = None
+    ) -> Any:
         if type(b) is not self._lead.array_class:
             x, ranges = np.empty(b.shape, self._dtype), self._ranges
             self._together(lambda k: self._batches[k].solve(b[ranges[k]], trans, x[ranges[k]]))
@@ -77,7 +80,7 @@ class DistributedBatch:
         return np.concatenate(self._together(lambda k: self._batches[k].errors()))
 
     @property
-    def steps(self) -> np.ndarray:
+    def steps(self) -> np.ndarray:  # type: ignore[override]
         """Of refinement in the last solve, shape (count,); waits."""
         return np.concatenate([batch.steps for batch in self._batches])
 

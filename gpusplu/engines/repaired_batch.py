@@ -1,8 +1,14 @@
-"""Status of each system of a batch, and separate factors for systems for which the common pivots are unsuitable.
+"""A batch whose systems are as accurate as single ones: systems for which the common pivots are unsuitable get separate
+factors.
 
 Such a system keeps its separate factor as long as it needs one: the next values are refactored with its pivots. While a
 device works on all systems, the host works on those that needed separate factors last time. Whether they need them this
 time is known afterwards and decides which solution is returned.
+
+A device measures and refines the systems of a batch without the host. Calls with ``wait=False`` only omit the separate
+treatment. The status of every system accumulates on the device until the next call that waits reads it. Systems with a
+solution less accurate than `check` promises are then *suspect*: `status` shows them until they have been reported and
+another call is made. The values that were factored last are treated as in other calls.
 """
 
 from __future__ import annotations
@@ -11,19 +17,19 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from enum import IntEnum
-from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from .. import _core
 from ..common import matrix
+from ..common.counting import FACTORIZATIONS
 from ..common.listeners import log_enabled, tell
-from ..engines import registry
-from ..engines.interface import Analysis, EngineBatch, HostWork
-from ..engines.problem import Problem
 from ..errors import BatchError, NotPositiveDefiniteError, is_singular
-from .symbolic import Symbolic
+from . import registry
+from .chunked_batch import make_batch
+from .interface import Accumulated, Analysis, Batch, Engine, HostWork
+from .problem import Problem
 
 MOST_OVERLAPPED = 64  # systems that the host works on concurrently with a device: their values take page-locked memory
 
@@ -55,37 +61,231 @@ class BatchStatus(IntEnum):
     NOT_HERMITIAN = 7  # only cholesky_batch: both triangles were given, and they differ by more than rounding
 
 
-class TrackedSystems:
-    """Status of the systems of a batch after its factorizations and solves."""
+class RepairedBatch:
+    """A `Numeric` of many systems, for every engine: repairs what the engine's own batch leaves, and factors one system
+    after the other if the engine has no batches. Every system has a status. One thread calls it at a time.
 
-    _symbolic: Symbolic
-    _problem: Problem
-    _analysis: Any
-    _dtype: np.dtype
-    _errors: str
-    _lock: RLock
-    _policy: _core.AccuracyPolicy
-    _systems: EngineBatch | None
-    _single_factors: dict[int, Any]  # ordinary factors by system
-    _own: dict[int, BatchStatus]  # status of the separate factors of the values held
-    _held: np.ndarray | None  # canonical values, if the engine holds none
-    _pending: bool  # the last factorization has not been evaluated completely
+    Parameters
+    ----------
+    engine : Engine
+    problem : Problem
+        Of the dtype of the values.
+    analysis : Analysis
+    count : int
+        Of systems.
+    raises : bool
+        Raise BatchError if systems have no factor, or solutions cannot be trusted.
+    """
 
-    def _begin(self, count: int) -> None:
+    def __init__(self, engine: Engine, problem: Problem, analysis: Analysis, count: int, raises: bool):
+        self._engine, self._problem, self._analysis, self.raises = engine, problem, analysis, raises
+        self._dtype = problem.dtype
+        self._map = problem.pattern.direct_map(self._dtype)  # positions of canonical values in the caller's
+        options = problem.options
+        self._policy = _core.AccuracyPolicy(self._dtype.char, pivoting=options.pivoting, refine=options.refine)
+        self.on_device = engine.capabilities.on_device
+        self._batch: Batch | None = make_batch(engine, problem, analysis, count)
+        self.device_array = self._batch.device_array if self._batch is not None else None
         self._factored = np.zeros(count, np.int8)  # status after the factorization
         self._status = np.zeros(count, np.int8)
         self._error = np.full(count, np.nan)
-        self._single_factors, self._own, self._pending = {}, {}, False
-        self._doubted = np.zeros(count, bool)  # some deferred solution cannot be trusted
+        self._single_factors: dict[int, Any] = {}  # ordinary factors by system
+        self._own: dict[int, BatchStatus] = {}  # status of the separate factors of the values held
+        self._pending = False  # the last factorization has not been evaluated completely
+        self._held: np.ndarray | None = None  # canonical values, if the engine holds none
+        self._waiting: tuple[Any, np.ndarray | None] | None = None  # values and source, to be factored by a solve
+        self._suspects = np.zeros(count, bool)  # some deferred solution cannot be trusted
         self._largest = np.full(count, np.nan)  # backward errors of such solutions
         self._reported = False  # both have been reported to the caller
+
+    side_by_side = property(lambda self: self._batch is not None)
+    nbytes = property(lambda self: 0 if self._batch is None else int(self._batch.nbytes))
+
+    def __len__(self) -> int:
+        return int(self._status.size)
+
+    # ---- calls
+
+    def refactor(self, values: Any, *, canonical: bool = False, wait: bool = True, postpone: bool = False) -> None:
+        """Factor the caller's values, or canonical ones; with `postpone` in the next solve if there is a batch.
+
+        With ``wait=False`` values have to be as `takes_values` requires.
+        """
+        direct, source = (True, None) if canonical else self._map
+        if not wait:
+            self._side_by_side.refactor(values, source, wait=False)
+            FACTORIZATIONS.add(len(self))
+            return
+        given = values
+        values = values if self.on_device else matrix.to_host(values)
+        if self._batch is None or not direct:
+            host = matrix.to_host(values)
+            values = host.copy() if canonical else np.stack([self._problem.pattern.gather(one) for one in host])
+            source = None
+        self._own, self._pending = {}, True
+        FACTORIZATIONS.add(len(self))
+        if self._batch is None:
+            self._held = values
+            self._resolve()
+            return
+        self._waiting = values, source
+        if postpone:
+            return
+        self.factor_waiting()
+        if self.raises or not matrix.is_cupy_array(given):
+            self._resolve()
+
+    def factor_waiting(self) -> None:
+        """Factor values that a solve would have factored."""
+        if self._waiting is not None:
+            (values, source), self._waiting = self._waiting, None
+            self._side_by_side.refactor(values, source)
+
+    def solve(self, b: Any, trans: int) -> Any:
+        """Solve for right-hand sides in the dtype of the factors, C-contiguous, shape (nbatch, n) or (nbatch, n, k)."""
+        if matrix.is_cupy(b) and not (self.on_device and self._batch):
+            return matrix.to_device(self.solve(b.get(), trans))
+        if b.size == 0:  # nothing to measure, but a refactorization may be pending
+            self.factor_waiting()
+            self._resolve()
+            self._error[...], self._status[...] = np.nan, self._factored
+            return b.copy()
+        if self._batch is None:
+            self._resolve()
+            x = np.full(b.shape, np.nan, self._dtype)
+            self._solve_single(b, x, trans, {})
+            return x
+        solved: dict[int, Any] = {}
+        host_work = self._host_work(trans, solved) if self._batch.overlaps and self._single_factors else None
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            x = self._batch.solve(b, trans, host_work=host_work)
+        else:
+            x = self._batch.refactor_solve(waiting[0], b, trans, waiting[1], host_work=host_work)
+        self._resolve()
+        self._error[...] = self._batch.errors()
+        refined = (self._batch.steps > 0) & (self._factored == BatchStatus.RIGHT)
+        self._separate(self._inaccurate(b))
+        self._status[...] = np.where(refined & (self._factored == 0), BatchStatus.REFINED, self._factored)
+        self._solve_single(b, x, trans, solved)
+        return x
+
+    def solve_deferred(self, values: Any, b: Any, trans: int, out: Any) -> Any:
+        """Solve without waiting, after a refactorization if there are values."""
+        if values is None:
+            return self._side_by_side.solve(b, trans, out, wait=False)
+        FACTORIZATIONS.add(len(self))
+        return self._side_by_side.refactor_solve(values, b, trans, self._map[1], out, wait=False)
+
+    takes_values = property(lambda self: self._map[0])  # the caller's values are canonical ones in another order
+
+    # ---- results; each waits
+
+    def check(self) -> np.ndarray:
+        """Largest backward errors of the solutions since the last check; NaN for systems without one."""
+        self.begin()
+        self._reported = True
+        return self._largest.copy()
+
+    def include_errors(self) -> None:
+        """Include the last solutions, which were checked at once, in the result of `check`."""
+        self._largest = np.fmax(self._largest, self._error)
+
+    @property
+    def status(self) -> np.ndarray:
+        self.poll()
+        self._resolve()
+        return self._whole_status()
+
+    @property
+    def backward_error(self) -> np.ndarray:
+        self.poll()
+        return self._error.copy()
+
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
+        """As in NumPy, 0 and minus infinity for singular systems; NaN if there is no factor for another reason."""
+        self.poll()
+        self._resolve()
+        sign, logabsdet = np.ones(len(self), self._dtype), np.zeros(len(self))
+        if self._batch is not None:
+            sign[...], logabsdet[...] = self._batch.slogdet()
+        for system in self._of_their_own():
+            sign[system], logabsdet[system] = self._single_factors[system].slogdet()
+        singular, failed = self._factored == BatchStatus.SINGULAR, self._factored > BatchStatus.SINGULAR
+        sign[singular], logabsdet[singular] = 0, -np.inf
+        sign[failed], logabsdet[failed] = np.nan, np.nan
+        return sign, logabsdet
+
+    def inverse_on_pattern(self) -> np.ndarray:
+        """Entry (j, i) of each inverse for each canonical entry (i, j) of A, shape (nbatch, nnz)."""
+        self.poll()
+        self._resolve()
+        entries = np.full((len(self), self._problem.nnz), np.nan, self._dtype)
+        if self._batch is not None:
+            entries[...], errors = self._batch.inverse_on_pattern()
+            report, policy = self._batch.report(), self._policy
+            is_reliable = map(policy.ones_tell, report["multiplier"].tolist(), report["growth"].tolist())
+            fit = [seen and policy.is_inverse(error) for seen, error in zip(is_reliable, errors.tolist(), strict=True)]
+            self._separate(~np.array(fit) & (self._factored == BatchStatus.RIGHT))
+        entries[self._factored >= BatchStatus.SINGULAR] = np.nan
+        for system in self._of_their_own():
+            of_one = self._from_single(system, "inverse_on_pattern")
+            entries[system] = np.nan if of_one is None else of_one
+        return entries
+
+    def values(self, system: int) -> np.ndarray:
+        """Canonical values of a system."""
+        self.poll()
+        return self._values(system) if self._held is None else self._values(system).copy()
+
+    # ---- calls that did not wait
+
+    def begin(self) -> None:
+        """Check the deferred calls before a new one; forget what has been reported."""
+        self._forget_reported()
+        self.poll()
+
+    def _forget_reported(self) -> None:
+        if self._reported:
+            self._suspects[:], self._largest[:], self._reported = False, np.nan, False
+
+    def poll(self) -> None:
+        """Check the deferred calls.
+
+        Raises
+        ------
+        RuntimeError
+            The caller's stream is captured.
+        BatchError
+        """
+        accumulated = self._batch.accumulated() if self.device_array else None  # type: ignore[union-attr]
+        if accumulated is None:
+            return
+        self._forget_reported()
+        if accumulated.n_factored:
+            self._own, self._pending = {}, True
+        if accumulated.n_solved:
+            self._largest, self._error[:] = np.fmax(self._largest, accumulated.error), accumulated.error
+            self._suspects |= self._suspects_of(accumulated)
+        self._resolve()
+        self._raise_flagged()
+
+    def _suspects_of(self, accumulated: Accumulated) -> np.ndarray:
+        """Systems for which a call that waits would have chosen other pivots, raised, or warned of an error."""
+        suspects = self._incompatible(accumulated.report)
+        refined = self._problem.options.refine != "never" and self._policy.may_choose_pivots(0, True)
+        if refined and not self._policy.is_accurate(float(accumulated.error.max())):
+            suspects |= [not self._policy.is_accurate(error) for error in accumulated.error.tolist()]
+        return suspects
+
+    # ---- status and repair
 
     def _resolve(self) -> None:
         """Evaluate the last factorization, and factor systems that need other pivots separately."""
         if not self._pending:
             return
         incompatible = (
-            np.ones(self._factored.size, bool) if self._systems is None else self._incompatible(self._systems.report())
+            np.ones(self._factored.size, bool) if self._batch is None else self._incompatible(self._batch.report())
         )
         self._factored[...] = BatchStatus.RIGHT
         self._separate(incompatible)
@@ -93,9 +293,9 @@ class TrackedSystems:
         self._tell()
 
     @property
-    def _side_by_side(self) -> EngineBatch:
-        assert self._systems is not None
-        return self._systems
+    def _side_by_side(self) -> Batch:
+        assert self._batch is not None
+        return self._batch
 
     def _values(self, system: int) -> np.ndarray:
         """Canonical values of a system."""
@@ -115,7 +315,7 @@ class TrackedSystems:
         If it raises in such a thread, the next call makes these factors again.
         """
         systems = list(systems)
-        count = min(len(systems), _core.num_threads()) if self._systems is not None else 1
+        count = min(len(systems), _core.num_threads()) if self._batch is not None else 1
         if count <= 1:
             return [work(system) for system in systems]
         pool = ThreadPoolExecutor(count, "gpusplu batch")
@@ -132,7 +332,7 @@ class TrackedSystems:
     def _incompatible(self, report: np.ndarray) -> np.ndarray:
         """Systems that need separate pivots by the accuracy policy."""
         incompatible: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
-        if self._symbolic.cholesky:
+        if self._problem.cholesky:
             incompatible |= report["not_symmetric"] != 0
             return incompatible
         incompatible |= (report["n_perturbed"] > 0) | (report["n_tiny"] > 0)
@@ -167,13 +367,13 @@ class TrackedSystems:
             if not is_singular(error):
                 raise
             return BatchStatus.SINGULAR
-        return BatchStatus.RIGHT if self._systems is None else BatchStatus.REPIVOTED
+        return BatchStatus.RIGHT if self._batch is None else BatchStatus.REPIVOTED
 
     def _ordinary(self, canonical: np.ndarray) -> Any:
         """An engine's factor of one system; by the default engine if the systems are factored side by side."""
-        if self._systems is None:
-            return self._symbolic.compatible_with(canonical).make(canonical)
         problem = self._problem
+        if self._batch is None:
+            return self._engine.factor(problem, self._analysis, canonical)
         analysis = self._analysis if problem.cholesky else problem.memo("suspects", self._analyze_suspects)
         return registry.named(registry.DEFAULT).factor(problem, analysis, canonical)
 
@@ -206,7 +406,7 @@ class TrackedSystems:
 
     def _raise_flagged(self) -> None:
         """With ``errors="raise"``, raise if systems have no factor or solutions cannot be trusted."""
-        if self._errors != "raise":
+        if not self.raises:
             return
         status = self._whole_status()
         failed = np.flatnonzero(status >= BatchStatus.SINGULAR)
@@ -256,7 +456,7 @@ class TrackedSystems:
 
     def _solve_single(self, b: Any, x: Any, trans: int, solved: dict[int, Any]) -> None:
         """Solve with the separate factors of the values held; some systems are already `solved`."""
-        systems = np.flatnonzero(self._factored).tolist() if self._systems is not None else range(len(self._factored))
+        systems = np.flatnonzero(self._factored).tolist() if self._batch is not None else range(len(self._factored))
         good = [system for system in systems if self._factored[system] < BatchStatus.SINGULAR]
         rhs = {system: matrix.to_host(b[system]) for system in good if system not in solved}
         found = self._on_host(lambda system: self._own_solution(system, rhs[system], trans), rhs)
@@ -274,14 +474,14 @@ class TrackedSystems:
             self._error[right] = np.where(errors >= 0, errors, np.nan)
         if singular:
             self._raise_flagged()
-        if self._systems is not None:
+        if self._batch is not None:
             kept = {system: self._single_factors[system] for system in right}
             self._single_factors, self._own = kept, {system: self._own[system] for system in kept}
 
     def _of_their_own(self) -> list[int]:
         """Systems that have a separate factor of the values held, which gives their results."""
         which = self._factored < BatchStatus.SINGULAR
-        if self._systems is not None:
+        if self._batch is not None:
             which &= self._factored != BatchStatus.RIGHT
         return np.flatnonzero(which).tolist()
 
@@ -300,5 +500,5 @@ class TrackedSystems:
 
     def _whole_status(self) -> np.ndarray:
         status = self._status.copy()
-        status[self._doubted & (self._factored < BatchStatus.SINGULAR)] = BatchStatus.UNTRUSTED
+        status[self._suspects & (self._factored < BatchStatus.SINGULAR)] = BatchStatus.UNTRUSTED
         return status

@@ -44,7 +44,7 @@ class Made(NamedTuple):
     Attributes
     ----------
     symbolic : Analyzed
-    numeric : EngineFactor
+    numeric : Numeric
     dtype : dtype
         Of the caller's values in floating point, and of the solutions.
     on_host : bool

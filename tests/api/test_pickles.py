@@ -201,6 +201,9 @@ def test_analyses_factor_in_a_new_process():
     program = "import pickle, sys; s = pickle.load(sys.stdin.buffer); print(s.factor({0}), s.factor_batch([{0}] * 2))"
     values = A.data.tolist()
     found = subprocess.run(
-        [*PYTHON, "-c", program.format(values)], input=pickle.dumps(gs.analyze(A)), env=environment(), capture_output=True
+        [*PYTHON, "-c", program.format(values)],
+        input=pickle.dumps(gs.analyze(A)),
+        env=environment(),
+        capture_output=True,
     )
     assert found.returncode == 0 and b"BatchedLUFactor" in found.stdout, found.stderr

@@ -123,13 +123,6 @@ def test_bad_pointers(ptr, message):
             make(2, np.array(ptr, np.int32), np.array([0, 1], np.int32))
 
 
-def test_longer_index_array_than_used():
-    canonical = _core.canonical_from_columns(2, np.array([0, 1, 2], np.int32), np.array([0, 1, 77], np.int32))
-    assert canonical.nnz == 2
-    with pytest.raises(ValueError, match="too few values"):
-        canonical.gather(np.ones(1))
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", ["csc", "csr", "coo"])
 @pytest.mark.parametrize("lower", [False, True])

@@ -76,9 +76,3 @@ def test_not_positive_definite_column(bad, threads):
         assert backward_error(good, fronts.solve(b), b) < 1e-15
     finally:
         _core_testing.set_num_threads(before)
-
-
-def test_nan_is_not_finite():
-    A = canonical(policy(3) + sp.eye_array(7))
-    A.data[0] = np.nan
-    assert Fronts(A, cholesky=True).factor()["status"] == "not_finite"

@@ -204,18 +204,6 @@ def test_growth_is_reported(dtype):
     assert largest_error(A, values, b, x, 0) <= 8 * EPS[dtype]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_slogdet(dtype):
-    for A, cholesky in ((random_matrix(25, dtype, seed=6), False), (spd_matrix(25, dtype), True)):
-        values = definite(A, 9) if cholesky else near(A, 9)
-        batch = lockstep(A, 9, cholesky)
-        batch.refactor(values)
-        sign, logabsdet = batch.slogdet()
-        expected = np.linalg.slogdet(np.array([matrix_of(A, v).toarray() for v in values]))
-        np.testing.assert_allclose(sign, expected[0], atol=1e3 * EPS[dtype])
-        np.testing.assert_allclose(logabsdet, expected[1], atol=1e3 * EPS[dtype])
-
-
 @pytest.mark.parametrize("exponent", [-135, 120])
 def test_scales_that_single_precision_does_not_hold(exponent):
     A = random_matrix(30, "f", seed=7)
@@ -224,19 +212,6 @@ def test_scales_that_single_precision_does_not_hold(exponent):
     batch.refactor(np.tile(A.data, (4, 1)))
     report = batch.report()
     assert not report["not_finite"].any() and (report["n_perturbed"] == 0).all() and (report["multiplier"] < 100).all()
-
-
-def test_values_through_a_source():
-    A = random_matrix(30, seed=8)
-    values, batch, turned = near(A, 6), lockstep(A, 6), lockstep(A, 6)
-    source = np.random.default_rng(0).permutation(A.nnz)
-    given = np.empty_like(values)
-    given[:, source] = values
-    batch.refactor(values), turned.refactor(given, source)
-    b = np.array([rhs(30, seed=k) for k in range(6)])
-    np.testing.assert_array_equal(turned.solve(b), batch.solve(b))
-    for k in range(6):
-        np.testing.assert_array_equal(turned.values(k), values[k])
 
 
 @pytest.mark.parametrize("cholesky", [False, True])
@@ -298,30 +273,6 @@ def test_values_whose_norm_is_no_number(dtype):
     batch = lockstep(A, 9)
     batch.refactor(values)
     assert np.flatnonzero(batch.report()["not_finite"]).tolist() == [4]
-
-
-def test_wrong_arguments():
-    A = random_matrix(20)
-    batch = lockstep(A, 3)
-    with pytest.raises(ValueError, match="count must be positive"):
-        lockstep(A, 0)
-    with pytest.raises(ValueError, match="a row for each system"):
-        batch.refactor(near(A, 2))
-    with pytest.raises(ValueError, match="too few values"):
-        batch.refactor(near(A, 3)[:, :-1].copy())
-    with pytest.raises(TypeError):
-        batch.refactor(near(A, 3).astype("f"))
-    with pytest.raises(ValueError, match="too few source"):
-        batch.refactor(near(A, 3), np.arange(3))
-    batch.refactor(near(A, 3))
-    for shape, wrong in {(3,): "two dimensions or three", (2, 20): "row for each", (3, 19): "another order"}.items():
-        with pytest.raises(ValueError, match=wrong):
-            batch.solve(np.ones(shape))
-    with pytest.raises(ValueError, match="trans"):
-        batch.solve(np.ones((3, 20)), 3)
-    with pytest.raises(ValueError, match="no such system"):
-        batch.values(3)
-    assert batch.solve(np.ones((3, 20, 0))).shape == (3, 20, 0)
 
 
 @pytest.mark.parametrize("dtype", "dF")

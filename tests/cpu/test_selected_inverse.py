@@ -93,38 +93,6 @@ def test_rows_and_columns_of_all_sizes(method, dtype, largest):
     assert lu.stats()["n_repivoted"] == 0
 
 
-@pytest.mark.parametrize("name", ["mesh", "elasticity"])
-@pytest.mark.parametrize("dtype", "fdFD")
-def test_entries_of_cholesky(name, dtype):
-    A = MATRICES[name](dtype)
-    ch = gs.cholesky(sp.tril(A))
-    Z = ch.selected_inverse()
-    assert close(Z.toarray(), dense_inverse(A) * stored(A), dtype)
-    assert abs(Z - Z.conj().T).max() == 0
-    assert ch.stats.n_refinement == 0  # no solves
-
-
-@pytest.mark.parametrize("dtype", "fdFD")
-def test_selected_inverse_has_the_pattern_that_was_asked_for(dtype):
-    A = random_matrix(90, dtype, density=0.05)
-    lu, inverse = gs.splu(A), dense_inverse(A)
-    for pattern, has in (("A.T", stored(A).T), ("A", stored(A))):
-        Z = lu.selected_inverse(pattern=pattern)
-        assert (Z.format, Z.dtype, Z.shape, Z.nnz) == ("csc", A.dtype, A.shape, A.nnz)
-        assert close(Z.toarray(), inverse * has, dtype)
-    with pytest.raises(ValueError, match=r"pattern must be one of .* got 'B'"):
-        lu.selected_inverse(pattern="B")
-
-
-@pytest.mark.parametrize("dtype", "dF")
-def test_diagonal_where_the_matrix_has_none_and_where_it_has(dtype):
-    A = random_matrix(90, dtype, density=0.05)
-    assert 0 < (A.diagonal() == 0).sum() < 90
-    diagonal = gs.splu(A).inverse_diagonal()
-    assert diagonal.dtype == A.dtype and diagonal.shape == (90,)
-    assert close(diagonal, dense_inverse(A).diagonal(), dtype)
-
-
 @pytest.mark.parametrize("dtype", "dF")
 @pytest.mark.parametrize("density", [0, 0.02, 0.9])
 def test_trace_inverse(dtype, density):
@@ -156,15 +124,6 @@ def test_entries_on_the_pattern_of_the_factors(name, method, dtype):
         assert close(entries, on_pattern(pattern, A), dtype)
         assert close(lu.inverse_on_pattern(), on_pattern(A), dtype)
         lu.refactor(A.data)
-
-
-@pytest.mark.parametrize("dtype", "dF")
-def test_pattern_of_a_cholesky_factor(dtype):
-    A = MATRICES["mesh"](dtype)
-    ch = gs.cholesky(A)
-    Z = ch.selected_inverse(pattern="LU")
-    assert Z.nnz == 2 * ch.L.nnz - A.shape[0] > A.nnz
-    assert close(Z.toarray(), dense_inverse(A) * stored(Z), dtype)
 
 
 @pytest.mark.parametrize("kind", [gs.splu, gs.cholesky])

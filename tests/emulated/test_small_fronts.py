@@ -4,18 +4,14 @@ import numpy as np
 import pytest
 
 from gpusplu.engines.supernodal.plan import make_plan
+from support import plan_reference
 from support.analyses import analyze
 from support.emulated import EmulationError
 from support.factor_driver import factor
-from support.reference_factor import PANEL, reference_factor
+from support.front_plans import Pattern
+from support.plan_reference import PANEL, largest_error
 from support.small_matrices import EPS, canonical, dtypes
-from support.solve_driver import Pattern, case
-
-
-def largest_error(done: np.ndarray, expected: np.ndarray) -> float:
-    known = ~np.isnan(expected)
-    assert np.isfinite(done[known]).all()
-    return float(np.abs(done[known] - expected[known]).max() / np.abs(expected[known]).max())
+from support.solve_driver import case
 
 
 @pytest.mark.parametrize("cholesky", [False, True])
@@ -57,7 +53,7 @@ def test_fronts_of_blocks_wait_for_children_of_earlier_phases(small_rows):
 def test_rows_are_pivoted_inside_blocks():
     rng = np.random.default_rng(3)
     A = canonical(rng.standard_normal((16, 16)) * (1 - np.eye(16)) + 1e-13 * np.eye(16))
-    pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+    pattern = Pattern(A)
     symbolic = analyze(pattern.ptr, pattern.ind, A.data, method="front", matching=False)
     for rows in (16, 1):  # the warp's kernel, the block's
         plan = make_plan(symbolic, pattern, "d", warp_rows=rows)
@@ -93,7 +89,7 @@ def test_order_of_threads_does_not_matter(dtype):
 @pytest.mark.parametrize("name", ["add20", "memplus"])
 def test_circuits(real_matrix, name):
     A = canonical(real_matrix(name)).astype(float)
-    pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+    pattern = Pattern(A)
     symbolic = analyze(pattern.ptr, pattern.ind, A.data, method="front", ordering="nd")
     plan = make_plan(symbolic, pattern, "d")
     fronts = plan.front_records
@@ -102,7 +98,7 @@ def test_circuits(real_matrix, name):
         assert fronts["partial_count"].max() > 1
         assert plan.level[np.asarray(plan.phase) == 2].max() > 1
     done = factor(plan, A.data, seed=3)
-    assert largest_error(done.factor, reference_factor(plan, A.data, 64).factor) < 1e-10
+    assert largest_error(done.factor, plan_reference.factor(plan, A.data, items=False)[0]) < 1e-10
     assert done.status["n_perturbed"] == done.status["not_finite"] == 0
 
 
@@ -130,7 +126,7 @@ def test_large_multipliers_are_reported_by_blocks():
     A[4:, :4] = 1 + np.arange(36)[:, None] * 0.1
     A[:4, 4:] = 1e-3
     A = canonical(A)
-    pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+    pattern = Pattern(A)
     natural = np.arange(40, dtype=np.int32)
     symbolic = analyze(pattern.ptr, pattern.ind, A.data, method="front", matching=False, perm=natural)
     assert_growth(make_plan(symbolic, pattern, "d"), A.data)

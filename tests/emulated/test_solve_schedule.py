@@ -7,14 +7,10 @@ from gpusplu import _core, gallery
 from gpusplu.cuda.layout import constant, struct
 from gpusplu.engines.supernodal.plan import Limits, make_plan
 from support.analyses import analyze
+from support.front_plans import Pattern
 
 SLOT, SLOTS = struct("shared/solve.hpp", "SolveFront"), constant("shared/solve.hpp", "SOLVE_SLOTS")
 TINY, WARP, BLOCK = 0, 1, 2
-
-
-class Pattern:
-    def __init__(self, A):
-        self.ptr, self.ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
 
 
 @pytest.mark.parametrize("multiprocessors", [1, 20])

@@ -101,18 +101,26 @@ def eliminate(plan, f, front):
     return work
 
 
+def without_upper(matrix, step, diagonal=True):
+    """The same with NaN above the blocks on the diagonal, or with them."""
+    row, column = (np.arange(size)[:, None] // step for size in matrix.shape)
+    return np.where(row >= column.T if diagonal else row > column.T, matrix, np.nan)
+
+
 def store(plan, f, front, factor, blocks):
+    """What no kernel writes stays NaN."""
     W = int(plan.width[f])
     v = views(plan, factor, f)
     H = len(front) - W
     if plan.phase[f] < 3:
-        v["lower"][:] = front[:, :W]
+        v["lower"][:] = without_upper(front[:, :W], PANEL) if plan.cholesky else front[:, :W]
         if not plan.cholesky:
             v["upper"][:] = front[:W, W:]
     else:
         store_large(plan, f, front, v)
     if H:
-        block_view(plan, blocks, f)[:] = np.tril(front[W:, W:]) if plan.cholesky else front[W:, W:]
+        lower = np.where(np.tri(H, dtype=bool), front[W:, W:], np.nan)
+        block_view(plan, blocks, f)[:] = lower if plan.cholesky else front[W:, W:]
 
 
 def store_large(plan, f, front, v):
@@ -127,10 +135,23 @@ def store_large(plan, f, front, v):
             L = np.linalg.cholesky(np.linalg.inv(D))
             lower[k:e, k:e], lower[e:, k:e] = L, lower[e:, k:e] @ L
             D = np.linalg.inv(L).conj().T
+        v["inverse"][:, j * tile : (j + 1) * tile] = np.eye(tile)  # beyond the front, which the solve relies on
         v["inverse"][:w, j * tile : j * tile + w] = D
-    v["lower11"][:W], v["lower21"][:H] = lower[:W], lower[W:]
+    v["lower11"][:W], v["lower21"][:H] = without_upper(lower[:W], tile, False), lower[W:]
     if not plan.cholesky:
-        v["upper11"][:W], v["upper21"][:H] = front[:W, :W].T, front[:W, W:].T
+        v["upper11"][:W], v["upper21"][:H] = without_upper(front[:W, :W].T, tile, False), front[:W, W:].T
+        return
+    for k, w in panels(plan, f):
+        v["lower11"][k : k + w, k : k + w] = np.where(np.tri(w, dtype=bool), lower[k : k + w, k : k + w], np.nan)
+
+
+def largest_error(found, expected):
+    """Beside the largest entry, of all that are known."""
+    known = ~np.isnan(expected)
+    if not known.any():
+        return 0.0
+    assert np.isfinite(found[known]).all()
+    return float(np.abs(found[known] - expected[known]).max() / np.abs(expected[known]).max())
 
 
 def factor(plan, values, items=True):

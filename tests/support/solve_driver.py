@@ -1,4 +1,4 @@
-"""Runs the solve kernels in the emulator on the factor that reference_factor.py lays out."""
+"""Runs the solve kernels in the emulator on the factor of plan_reference.py."""
 
 from __future__ import annotations
 
@@ -14,18 +14,12 @@ from gpusplu.cuda import layout
 from gpusplu.engines.supernodal.plan import Limits, Plan, make_plan
 from support.analyses import analyze
 
-from . import emulated
-from .reference_factor import reference_factor
+from . import emulated, plan_reference
+from .front_plans import Pattern
 from .small_matrices import canonical
 
 GROUP_CAPACITY = 32
 SHARED = "shared/solve.hpp"
-
-
-@dataclass
-class Pattern:
-    ptr: np.ndarray
-    ind: np.ndarray
 
 
 @dataclass
@@ -72,12 +66,12 @@ def case(
     name: str, dtype: str, cholesky: bool, multiprocessors: int = Limits.multiprocessors, **parameters: int
 ) -> Case:
     A = matrix(name, dtype, cholesky)
-    pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+    pattern = Pattern(A)
     symbolic = analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, method="front")
     plan = make_plan(symbolic, pattern, dtype, Limits(multiprocessors=multiprocessors), **parameters)
     # In the next wider type: what is compared below is the solve, not this factor.
     wide = A.data.astype({"f": "d", "F": "D"}.get(dtype, dtype))
-    return Case(A, plan, reference_factor(plan, wide, plan.large_tile).factor.astype(dtype))
+    return Case(A, plan, plan_reference.factor(plan, wide, items=False)[0].astype(dtype))
 
 
 def pointer(array: np.ndarray | None) -> int:

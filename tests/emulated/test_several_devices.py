@@ -4,42 +4,51 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.common.matrix import canonicalize
 from gpusplu.dispatch.patterns import STORE
-from gpusplu.engines.supernodal import memory, plan, shared_plan, shared_program
+from gpusplu.engines.supernodal import shared_plan as sharing
+from gpusplu.engines.supernodal import shared_program
 from support.emulated_host import EmulatedHost
 from support.front_mappings import random_deal
-from support.small_matrices import phased
+from support.front_plans import PHASES
+from support.small_matrices import canonical, phased
 from support.solves import check_solves
 from support.symmetric_values import spoilt
 
-PARAMETERS = {"warp_rows": 4, "small_rows": 8, "block_rows": 12}  # put small matrices into all phases
 POISSON = gallery.poisson(12, 11)
 
 
 @pytest.fixture
-def hosts(monkeypatch):
-    """Makes hosts, on which pieces go to random devices; one of one device has everything."""
+def hosts(monkeypatch, plan_with):
+    """Makes hosts, on which parts of the tree go to random devices; one of one device has everything.
 
-    def planned(cores, pattern, dtype, limits=None):
-        return cores[0], plan.make_plan(cores[0], pattern, dtype, limits, **PARAMETERS), [0.0] * len(cores)
+    `shared`: how probably a large front that is a part by itself is shared. `plans`: those for several devices.
+    """
+    plan_with(**PHASES["mixed"])
+    plans, share_plan = [], sharing.share_plan
 
-    def host(count, seed=0, cuts=9, **options):
-        def dealt(plan, speeds, *rest, **options):
-            return random_deal(plan, len(speeds), cuts, seed)
+    def host(count, seed=0, cuts=9, shared=0.0, chunks=(1,), **options):
+        def mapped(plan, speeds, *rest, share=True, **options):
+            return random_deal(plan, len(speeds), cuts, seed, shared * share, chunks)
+
+        def shared_plan(*arguments):
+            plans.append(share_plan(*arguments))
+            return plans[-1]
 
         STORE.clear()  # what was analysed for other devices
-        monkeypatch.setattr(shared_plan, "map_fronts", dealt)
+        monkeypatch.setattr(sharing, "map_fronts", mapped)
+        monkeypatch.setattr(sharing, "share_plan", shared_plan)
         monkeypatch.setattr(shared_program, "CHUNK", 512)  # of the values
         made = EmulatedHost([4] * count, **options).install(monkeypatch)
         for device in made.devices:
             device.order = ("first", "last", seed)[seed % 3]
         return made
 
-    for module in (memory, shared_plan):
-        monkeypatch.setattr(module, "make_best_plan", planned)
+    host.plans = plans
     return host
 
 
@@ -207,6 +216,96 @@ def test_nothing_is_captured(hosts, cupy):
     with host.devices[0], host.devices[0].capture(), pytest.raises(RuntimeError, match="cannot be captured"):
         factor.solve(b, check="later")
     np.testing.assert_array_equal(factor.solve(b).get(), x)
+
+
+# ---- fronts whose tiles several devices share
+
+TREE = ((((20, 30), 75), ((20, 31), 70)), 199)  # subtrees, and the separator that joins them
+
+
+def tree_matrix(dtype, seed=0):
+    """Hermitian and definite: dense blocks of separators, and each coupled to a part of those above it."""
+    rng, cliques, n = np.random.default_rng(seed), [], 0
+
+    def add(tree):
+        nonlocal n
+        if isinstance(tree, int):
+            subtrees, size = (), tree
+        else:
+            subtrees, size = tree
+        below = [add(subtree) for subtree in subtrees]
+        own = np.arange(n, n + size)
+        n += size
+        cliques.extend((part, own[rng.random(size) < 0.6]) for part in below for part in part)
+        cliques.append((own, own))
+        return [own, *(part for parts in below for part in parts)]
+
+    add(TREE)
+    A = np.zeros((n, n), dtype)
+    for rows, cols in cliques:
+        block = rng.standard_normal((len(rows), len(cols)))
+        A[np.ix_(rows, cols)] = block * (1 + 0.5j) if A.dtype.kind == "c" else block
+    A = A + A.conj().T + 4 * n * np.eye(n)
+    return canonical(sp.csc_array(A), dtype)
+
+
+SHARED = [
+    (gs.cholesky, "d", 2, 1.0, (1,), True),
+    pytest.param(gs.cholesky, "D", 4, 0.7, (1, 2), True, marks=pytest.mark.thorough),
+    (gs.splu, "d", 3, 1.0, (1,), True),
+    pytest.param(gs.splu, "F", 5, 0.7, (1,), False, marks=pytest.mark.thorough),
+    (gs.ldlt, "d", 4, 1.0, (1,), True),
+    pytest.param(gs.ldlt, "f", 2, 1.0, (1,), False, marks=pytest.mark.thorough),
+]
+
+
+@pytest.mark.parametrize(("make", "dtype", "count", "shared", "chunks", "peers"), SHARED)
+def test_same_bits_of_shared_fronts(hosts, make, dtype, count, shared, chunks, peers):
+    A = tree_matrix(dtype)
+    if make is gs.splu:
+        A.data = (A.data * (1 + 0.1 * np.arange(A.nnz) / A.nnz)).astype(dtype)
+    options = {"engine": "supernodal", "ordering": "natural"}
+    hosts(1)
+    expected = answers(A, make(A, device=0, **options))
+    hosts(count, seed=count, cuts=30, shared=shared, chunks=chunks, peers=peers)
+    factor = make(A, device="all", **options)
+    tiles = hosts.plans[-1].tiles
+    assert any(each.chunks > 2 and len(set(each.owner.tolist())) > 1 for each in tiles.values())
+    assert any(len({each.device for each in one.below}) > 1 for one in tiles.values())
+    for found, wanted in zip(answers(A, factor), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    check_solves(A * 2, factor)
+
+
+def test_a_failure_of_shared_fronts_leaves_the_factor_before(hosts):
+    host, A = hosts(2, seed=2, cuts=30, shared=1.0), tree_matrix("d")
+    b = np.ones(A.shape[0])
+    factor = gs.cholesky(A, engine="supernodal", ordering="natural", device=[0, 1])
+    x = factor.solve(b)
+    host.broken.add(1)
+    with pytest.raises(gs.DeviceFailedError, match="devices 0, 1 failed: cudaError"):
+        factor.refactor(A.data * 2)
+    np.testing.assert_allclose(factor.solve(b), x, atol=1e-13)  # by the CPU engine
+    host.broken.clear()
+    factor.refactor(A.data * 4)
+    np.testing.assert_array_equal(factor.solve(b) * 4, x)
+    assert factor.stats.shared_fronts == len(hosts.plans[-1].tiles)
+    assert f"{len(hosts.plans[-1].tiles)} large fronts by tiles on several" in factor.explain()
+
+
+def test_sharing_that_does_not_fit_is_left(hosts):
+    A, needed = tree_matrix("d"), []
+    options = {"engine": "supernodal", "ordering": "natural", "device": [0, 1]}
+    for shared in (1.0, 0.0):
+        hosts(2, seed=2, cuts=30, shared=shared)
+        x = gs.cholesky(A, **options).solve(np.ones(A.shape[0]))
+        needed.append(max(sharing.needed_of_each(hosts.plans[-1], canonicalize(A)[0])))
+    assert needed[0] > needed[1]
+    hosts(2, seed=2, cuts=30, shared=1.0)
+    factor = gs.cholesky(A, device_memory=sum(needed) // 2, **options)
+    assert not hosts.plans[-1].tiles
+    assert factor.stats.shared_fronts == 0
+    np.testing.assert_array_equal(factor.solve(np.ones(A.shape[0])), x)
 
 
 def test_the_emulator_minds_whose_memory_it_is():

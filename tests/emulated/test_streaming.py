@@ -15,7 +15,6 @@ from gpusplu.common.traits import structure_of
 from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.engines.supernodal import memory as front_memory
-from gpusplu.engines.supernodal.plan import make_plan
 from gpusplu.engines.supernodal.predict import predict
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice, memory_at
@@ -26,20 +25,9 @@ from support.symmetric_values import spoilt
 
 
 @pytest.fixture
-def plans(monkeypatch):
-    """Plans of small fronts of which many count as large; those that were made."""
-    made = []
-
-    def small(core, pattern, dtype, limits):
-        made.append(make_plan(core, pattern, dtype, limits, warp_rows=8, block_rows=16))
-        return made[-1]
-
-    def small_best(cores, *rest):
-        return cores[0], small(cores[0], *rest), [0.0] * len(cores)
-
-    monkeypatch.setattr(front_memory, "make_plan", small)
-    monkeypatch.setattr(front_memory, "make_best_plan", small_best)
-    return made
+def plans(plan_with):
+    """Plans of small fronts of which many count as large."""
+    return plan_with(warp_rows=8, block_rows=16)
 
 
 def matrix(dtype="d", n=(16, 4, 4)):

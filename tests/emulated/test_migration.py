@@ -15,7 +15,7 @@ from faults.forking import child
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error, other_values
 from gpusplu.cost import table
-from gpusplu.cost.model import Prediction
+from gpusplu.cost.model import Estimate
 from gpusplu.cuda import presence
 from gpusplu.dispatch import background, migration, request, selection
 from gpusplu.engines.device.engine import DeviceEngine
@@ -144,7 +144,7 @@ def promised(monkeypatch):
 
     def predicted(problem, engines):
         steps = {"refactor": promises["step"], "factor": promises["first"]}
-        return tuple(Prediction(e.name, note="" if e.name == "supernodal" else "not here", **steps) for e in engines)
+        return tuple(Estimate(e.name, note="" if e.name == "supernodal" else "not here", **steps) for e in engines)
 
     monkeypatch.setattr(migration, "predicted", predicted)
     monkeypatch.setattr(migration, "FIRST", 0.0)

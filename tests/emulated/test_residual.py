@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from gpusplu.cuda import layout
 from support import emulated
-from support.small_matrices import EPS, canonical, dtypes
+from support.small_matrices import EPS, canonical, dtypes, random_matrix, rhs
 from support.solve_driver import pointer
 
 
@@ -249,3 +249,31 @@ def test_add_step():
     emulated.compile("common/residual.cu").launch("add_step", 2, 32, 0, args)
     moved = np.arange(14) % 7 < 5
     assert np.array_equal(x, np.arange(14) + 0.5 * moved)
+
+
+@pytest.mark.parametrize("conjugate", [0, 1])
+@pytest.mark.parametrize("dtype", dtypes())
+def test_sizes_of_rows(dtype, conjugate):
+    n, nrhs = 70, 3
+    A = random_matrix(n, dtype, density=0.2)
+    rows = canonical(A.T)  # whose columns are the rows of A
+    x, b = (np.asfortranarray(rhs(n, dtype, (nrhs,), seed=k)) for k in (1, 2))
+    r, sizes = np.full_like(b, np.nan), np.full((n, nrhs), np.nan, order="F")
+    order = np.random.default_rng(3).permutation(A.nnz).astype(np.int32)
+    shuffled = np.empty_like(rows.data)
+    shuffled[order] = rows.data
+    norms = np.zeros((4, nrhs), order="F")
+    for lanes_log2 in (0, 3, 5):
+        args = np.zeros((), layout.arguments("common/row_sizes.cu")["row_sizes"])
+        arrays = {"ptr": rows.indptr.astype(np.int64), "ind": rows.indices, "source": order, "values": shuffled}
+        for name, array in {**arrays, "x": x, "b": b, "r": r, "sizes": sizes, "norms": norms}.items():
+            args[name] = pointer(array)
+        args["ld"] = args["n"] = n
+        args["nrhs"], args["conjugate"], args["lanes_log2"] = nrhs, conjugate, lanes_log2
+        emulated.compile("common/row_sizes.cu", dtype).launch("row_sizes", 2, 256, 64, args, seed=4)
+        op = A.conj() if conjugate else A
+        eps = np.finfo(dtype).eps
+        np.testing.assert_allclose(r, b - op @ x, atol=100 * eps)
+        np.testing.assert_allclose(sizes, abs(A) @ abs(x) + abs(b), rtol=100 * eps)
+        expected = [abs(array).max(axis=0) for array in (r, x, sizes, r / sizes)]
+        np.testing.assert_allclose(norms, expected, rtol=100 * eps, atol=10 * eps)

@@ -262,6 +262,27 @@ def test_refactor_and_solve_cost_one_launch_each(device, make):
     check_launches(device, factor, values, b)
 
 
+def test_the_factor_is_made_in_single_precision(device):
+    gs.cholesky(spd_matrix(), engine="supernodal", precision="mixed")
+    assert not any(scalar == "d" for file, scalar, _ in device.loaded if file.startswith("fronts"))
+    assert any(scalar == "f" for file, scalar, _ in device.loaded if file.startswith("fronts"))
+
+
+def test_auto_takes_mixed_precision_where_double_is_slow(device):
+    A = spd_matrix()
+    assert "precision" not in gs.cholesky(A, device=0, precision="auto").stats
+    device.double_ratio = 32
+    slow = gs.cholesky(A, device=0, precision="auto", deterministic=True)
+    assert slow.stats.precision == "mixed"
+    assert "32 times as fast" in slow.explain()
+    gs.cache_clear()
+    for _ in range(2):
+        assert gs.cholesky(A, device=0, precision="auto").stats.precision == "mixed"
+    assert gs.cache_info().hits == 1
+    assert "precision" not in gs.cholesky(A, device=0).stats
+    assert "precision" not in gs.cholesky(A, engine="cpu", precision="auto").stats
+
+
 def test_explain_compares_with_the_memory_of_the_device(device, monkeypatch):
     A = spd_matrix()
     assert "on a device: one GPU is enough" in gs.explain(A, device=0, cholesky=True)

@@ -1,8 +1,9 @@
-"""Errors that are made up, to see which way a solve takes through the ladder of certification."""
+"""The rules for what is accurate, refined and re-pivoted, with errors that are made up."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 
 from gpusplu import _core
 
@@ -84,3 +85,29 @@ def play(script, policy):
     """On the processor, as the core's factor does."""
     played = Played(script)
     return played, policy.refine(script.report(), played.measure, played.step, played.go_back)
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+def test_errors_lead_to_steps(script):
+    played, refined = play(script, _core.AccuracyPolicy("d"))
+    assert (played.calls, refined.steps, refined.accurate) == (script.calls, script.steps, script.accurate)
+    assert refined.accurate_at_start == (max(script.errors[0]) <= 8)
+    np.testing.assert_equal(refined.error, script.errors[script.steps][0] * EPS)
+
+
+@pytest.mark.parametrize("refine", ["auto", "never"])
+def test_large_multipliers_need_a_solve_or_other_pivots(refine):
+    """Where solves are not measured only other pivots help a factor that is in doubt."""
+    policy = _core.AccuracyPolicy("d", refine=refine)
+    measured, steep = policy.must_measure(), _core.PivotReport(max_multiplier=1e9)
+    assert policy.is_suspect(steep)
+    expected = _core.Decision.accept if measured else _core.Decision.solve_known_system
+    assert policy.after_factorization(steep, measured) == expected
+    assert policy.after_factorization(_core.PivotReport(max_multiplier=1e7), measured) == _core.Decision.accept
+    assert policy.after_factorization(_core.PivotReport(n_tiny=1), measured) == _core.Decision.choose_pivots
+
+
+def test_pivots_without_numbers_are_never_kept():
+    policy = _core.AccuracyPolicy("d", pivoting="static")
+    assert policy.after_factorization(_core.PivotReport(failed=True), True) == _core.Decision.choose_pivots
+    assert policy.after_factorization(_core.PivotReport(n_tiny=1), True) == _core.Decision.accept

@@ -6,7 +6,7 @@ import pytest
 from gpusplu import gallery
 from support import lockstep as checks
 from support import suspects
-from support.lockstep import EVERY, KINDS, LU
+from support.lockstep import EVERY
 from support.small_matrices import canonical
 
 pytestmark = pytest.mark.gpu
@@ -16,10 +16,6 @@ pytestmark = pytest.mark.gpu
 @EVERY
 def test_solutions(cupy, definite, name, matrix, dtype):
     checks.check_solutions(matrix(dtype), definite, cupy.asarray)
-
-
-def test_solutions_of_host_arrays(cupy):
-    checks.check_solutions(LU["poisson"]("d"), False, np.asarray)
 
 
 @pytest.mark.parametrize("name", ["add20", "memplus", "case3375wp_nrjac", "ibmpg1t_mna_tran"])
@@ -40,34 +36,9 @@ def test_bits(cupy, definite, name, dtype):
     checks.check_bits(canonical(gallery.named(name)).astype(dtype), definite, cupy.asarray, (1, 33, 500), 1000)
 
 
-@pytest.mark.parametrize("dtype", "dF")
-def test_failures(cupy, dtype):
-    checks.check_failures(cupy.asarray, dtype)
-
-
 @pytest.mark.parametrize("dtype", "fdFD")
 def test_refinement(cupy, dtype):
     checks.check_refinement(cupy.asarray, dtype)
-
-
-def test_several_right_hand_sides(cupy):
-    checks.check_columns(cupy.asarray)
-
-
-def test_source(cupy):
-    checks.check_source(cupy.asarray)
-
-
-@pytest.mark.parametrize("dtype", "fdFD")
-@KINDS
-def test_determinants(cupy, definite, matrix, dtype):
-    checks.check_determinants(matrix(dtype), definite, cupy.asarray)
-
-
-@pytest.mark.parametrize("dtype", "dF")
-@KINDS
-def test_inverses(cupy, definite, matrix, dtype):
-    checks.check_inverses(matrix(dtype), definite, cupy.asarray)
 
 
 @pytest.mark.parametrize("where", ["device", "host"])

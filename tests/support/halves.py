@@ -85,21 +85,6 @@ def check_halves(put, factor, A, indices):
     assert np.abs(M @ on_host(x) - b).max() < limit * np.abs(M).max() * np.abs(on_host(x)).max() * len(M)
 
 
-def check_updated(A, make, engine):
-    """Woodbury by the factor of an engine: solves in every way, the determinant, and a matrix that becomes singular."""
-    factor = make(A, engine=engine)
-    # Small, so that in single precision the capacitance matrix is far from what is refused.
-    U, V = (rhs(A.shape[0], A.dtype, (3,), seed) / 10 for seed in (1, 2))
-    updated = factor.updated(U, V)
-    M, b = A.toarray() + U @ V.conj().T, rhs(A.shape[0], A.dtype)
-    for trans, op in (("N", M), ("T", M.T), ("H", M.conj().T)):
-        assert backward_error(op, updated.solve(b, trans), b) < 100 * EPS[A.dtype.char]
-    np.testing.assert_allclose(updated.slogdet(), np.linalg.slogdet(M), rtol=1e4 * EPS[A.dtype.char])
-    column, unit = A[:, [0]].toarray(), np.eye(len(M), 1, dtype=A.dtype)
-    with pytest.raises(gs.IllConditionedUpdateError):
-        factor.updated(-column, unit)  # leaves a column of zeros
-
-
 def check_changes(A, C):
     """Updates and downdates of a factor that an engine holds; one that is refused leaves it as it was."""
     ch, M, b = gs.cholesky(A, engine="supernodal"), A.toarray(), rhs(A.shape[0], A.dtype)

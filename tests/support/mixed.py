@@ -3,10 +3,9 @@
 import numpy as np
 import scipy.sparse as sp
 
-import gpusplu as gs
 from gpusplu.common.timing import backward_error
 
-from .small_matrices import canonical, random_matrix, rhs
+from .small_matrices import canonical
 from .solves import check_solves, on_host
 
 ENOUGH = 2e-15  # backward errors up to which nothing is refined, about
@@ -67,31 +66,3 @@ def check_double_after_all(A, make, why, put=np.asarray, **options):
     assert backward_error(3 * A, on_host(factor.solve(put(b))), b) < ENOUGH
     assert factor.stats.n_double == 1
     return factor
-
-
-def check_parts_are_double(A, mixed, double):
-    """What is read off factors is no better than they are."""
-    found, known = mixed.slogdet(), double.slogdet()
-    np.testing.assert_allclose(found.sign, known.sign, rtol=1e-13)
-    np.testing.assert_allclose(found.logabsdet, known.logabsdet, rtol=1e-13)
-    np.testing.assert_allclose(mixed.rcond(), double.rcond(), rtol=1e-6)
-    np.testing.assert_allclose(mixed.inverse_diagonal(), double.inverse_diagonal(), rtol=1e-9)
-    assert mixed.stats.precision == "mixed"
-    assert mixed.stats.n_double == 1
-
-
-def check_values_on_device(cupy, engine):
-    """In any order, with duplicates, out of range; and matrices that single precision is not enough for."""
-    A = random_matrix()
-    coo = sp.coo_array(A)
-    order = np.random.default_rng(0).permutation(np.r_[np.arange(A.nnz), :20])
-    twice = np.bincount(order, minlength=A.nnz)[order]
-    given = sp.coo_array((coo.data[order] / twice, (coo.row[order], coo.col[order])), shape=A.shape)
-    lu, b = gs.analyze(given, engine=engine, precision="mixed").factor(given.data), rhs(60)
-    lu.refactor(cupy.asarray(3 * given.data))
-    assert backward_error(3 * A, lu.solve(cupy.asarray(b)).get(), b) < ENOUGH
-    assert lu.stats.precision == "mixed"
-    lu.refactor(cupy.asarray(1e45 * given.data))
-    assert backward_error(1e45 * A, lu.solve(cupy.asarray(b)).get(), b) < ENOUGH
-    assert "range" in lu.stats.why_double
-    check_double_after_all(conditioned(1e14), gs.splu, "refinement", cupy.asarray, engine=engine)

@@ -3,8 +3,6 @@
 `cupy` is what the fixture of that name yields: CuPy, or what stands in for it beside the emulator.
 """
 
-import pickle
-
 import numpy as np
 
 from gpusplu.common.timing import backward_error
@@ -69,35 +67,6 @@ def check_bits_repeat(cupy, make, A, times, columns=(), disturb=lambda: None):
         assert factor.solve(b).get().tobytes() == x.tobytes()
     disturb()
     assert make(A).solve(b).get().tobytes() == x.tobytes()
-
-
-def check_error_comes_later(cupy, factor, A, values, error, put):
-    """Of values on the device: the next call raises, and the factor is that of the values before."""
-    b = rhs(A.shape[0], A.dtype)
-    factor.refactor(cupy.asarray(values))  # nobody has looked yet
-    with error:
-        factor.solve(put(b))
-    assert backward_error(A, on_host(factor.solve(put(b))), b) < 1e-14
-
-
-def check_pickle(factor, A, put=np.asarray):
-    """A factor and its analysis work on when they come back."""
-    b = rhs(A.shape[0], A.dtype)
-    again = pickle.loads(pickle.dumps(factor))
-    symbolic = pickle.loads(pickle.dumps(again.symbolic))
-    for other in (again, symbolic.factor(A)):
-        assert other.engine == factor.engine
-        assert backward_error(A, on_host(other.solve(put(b))), b) < 1e-14
-
-
-def check_memory_does_not_grow(cupy, factor, A):
-    """What CuPy's pool holds, by refactorizations and solves."""
-    values, b = cupy.asarray(A.data), cupy.asarray(rhs(A.shape[0], A.dtype))
-    factor.refactor_solve(values, b)
-    used = cupy.get_default_memory_pool().used_bytes()
-    for _ in range(100):
-        factor.refactor_solve(values, b)
-    assert cupy.get_default_memory_pool().used_bytes() <= used
 
 
 def check_same_answers(whole, factor, A, scales, columns, put=np.asarray):

@@ -12,7 +12,10 @@ def test_scipys_own_tests_pass_under_install(tmp_path):
     assert counts["tests"] - counts["skipped"] >= 345, counts
 
 
-GPU_ENGINES = pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
+GPU_ENGINES = pytest.mark.parametrize(
+    "engine",
+    ["supernodal", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("glu", "sflu", "crisscross"))],
+)
 THREADS = "TestSplu and test_threads_parallel"  # 20 threads that solve 240 systems each: minutes in the emulator
 
 

@@ -87,7 +87,7 @@ def starter(tmp_path_factory):
     return Ranks(python, mpiexec, tmp_path_factory.mktemp("ranks"))
 
 
-@pytest.fixture(scope="session", params=[1, 2, 4])
+@pytest.fixture(scope="session", params=[2, *(pytest.param(ranks, marks=pytest.mark.thorough) for ranks in (1, 4))])
 def ran(starter, request):
     """All checks done on so many ranks, and how many those are."""
     checks = ["mumps", "superlu_dist", "cholesky", "ldlt", "zero_rows", "refusals", "singular", "growth"]

@@ -4,6 +4,7 @@ import pytest
 
 from faults.failing import library
 from faults.program import run
+from support.small_matrices import dtypes
 
 SWEEP = (
     "from faults.sweep import cases, grows, sweep\n"
@@ -21,7 +22,7 @@ def swept(name, dtype, most, growth, threads, patterns=0, **options):
     run(source, 300, LD_PRELOAD=library(), GPUSPLU_NUM_THREADS=str(threads))
 
 
-@pytest.mark.parametrize("dtype", ["d", "D"])
+@pytest.mark.parametrize("dtype", dtypes("dD"))
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -45,6 +46,7 @@ def test_every_allocation_of_patterns_that_are_known(name, options):
     swept(name, "d", 10**6, 20_000, 1, patterns=64, **options)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "options"),
     [("circuit:60x60", {}), ("elast:6x6x6", {"ordering": "nd"}), ("poisson:60x60", {"ordering": "nd"})],

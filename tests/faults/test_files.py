@@ -1,8 +1,11 @@
 """Mutated matrix files: a matrix, or one line that says why not."""
 
+import pytest
+
 from tests.faults.batches import run_batch
 
 
+@pytest.mark.thorough
 def test_mutated_files():
     outcomes, failure = run_batch("files", 0, 40)
     assert not failure, failure

@@ -6,7 +6,9 @@ import pytest
 from faults.program import run
 
 
-@pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    "way", ["fork", *(pytest.param(way, marks=pytest.mark.thorough) for way in ("spawn", "forkserver"))]
+)
 def test_pool_of_processes(way):
     run(
         "import multiprocessing, sys\n"
@@ -115,7 +117,9 @@ def test_the_interpreter_ends_while_daemon_threads_are_in_the_core(threads, watc
 
 
 @pytest.mark.parametrize("where", ["a global", "a module", "a class", "a cache", "a cycle", "a thread", "gpusplu"])
-@pytest.mark.parametrize("used", [False, True], ids=["first use", "used before"])
+@pytest.mark.parametrize(
+    "used", [pytest.param(False, id="first use"), pytest.param(True, id="used before", marks=pytest.mark.thorough)]
+)
 def test_a_factor_solves_where_the_interpreter_ends(where, used):
     keep = {
         "a global": "",

@@ -5,9 +5,10 @@ import pytest
 
 import gpusplu as gs
 from support.jaxes import LAYOUTS, STORE, System, close, gj, jax, jnp
+from support.small_matrices import dtypes
 
 layouts = pytest.mark.parametrize("layout", LAYOUTS)
-wraps = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+wraps = pytest.mark.parametrize("wrap", [pytest.param(lambda f: f, marks=pytest.mark.thorough), jax.jit])
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_vmap_is_one_native_call(layout, wrap, nrhs, axes, calls):
     assert close(x, jax.vmap(dense(one), axes)(*given))
 
 
-@pytest.mark.parametrize("dtype", ["d", "D"])
+@pytest.mark.parametrize("dtype", dtypes("dD"))
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)])
 @wraps
 def test_derivatives(dtype, axes, wrap):

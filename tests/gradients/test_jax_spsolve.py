@@ -30,8 +30,8 @@ def test_solves(layout, dtype, nrhs):
 
 @layouts
 @dtypes
-@pytest.mark.parametrize("nrhs", [None, 2])
-@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+@pytest.mark.parametrize("nrhs", [pytest.param(None, marks=pytest.mark.thorough), 2])
+@pytest.mark.parametrize("wrap", [pytest.param(lambda f: f, marks=pytest.mark.thorough), jax.jit])
 def test_derivatives(layout, dtype, nrhs, wrap):
     one = System(layout, dtype, nrhs, n=6)
     check_grads(wrap(lambda values, b: gj.spsolve(one.matrix(values), b)), (one.values, one.b))

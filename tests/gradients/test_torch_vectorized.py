@@ -14,6 +14,7 @@ from support.torch_checks import WARNINGS
 pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in WARNINGS]
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+THOROUGH = pytest.mark.thorough
 SHAPES = pytest.mark.parametrize(("shape", "nbatch"), [((6,), None), ((6, 2), None), ((2, 6), 2), ((2, 6, 3), 2)])
 BATCHED = {"check_batched_grad": True, "check_forward_ad": True, "check_batched_forward_grad": True}
 
@@ -32,9 +33,9 @@ def same(got, expected):
         torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10)
 
 
-@DTYPES
+@pytest.mark.parametrize("dtype", [torch.float64, pytest.param(torch.complex128, marks=THOROUGH)])
 @SHAPES
-@pytest.mark.parametrize("trans", "NH")
+@pytest.mark.parametrize("trans", ["N", pytest.param("H", marks=THOROUGH)])
 def test_batched_gradients(dtype, shape, nbatch, trans):
     pattern, values, b = arguments(dtype, shape, nbatch)
 

@@ -329,6 +329,7 @@ def test_bench_as_json(capsys, own_cache):
     assert "--calibrate takes no matrix" in failure(capsys, "bench", "--calibrate", "--json")
 
 
+@pytest.mark.thorough
 def test_bench_calibrates(capsys, own_cache, monkeypatch):
     monkeypatch.setattr(calibrate, "no_device", lambda: "there is no CUDA device")
     cases = (("rlc:8x8", False), ("convdiff:4", False), ("poisson:9x9", True))
@@ -381,7 +382,7 @@ def test_a_reader_that_crashes(tmp_path, monkeypatch, capsys):
     assert "SciPy's reader crashed on it (signal 11)" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", [b"na\xffme.mtx", "größe.mtx".encode()])
+@pytest.mark.parametrize("name", [b"na\xffme.mtx", pytest.param("größe.mtx".encode(), marks=pytest.mark.thorough)])
 def test_names_of_files_are_any_bytes(name, tmp_path):
     file, solution = tmp_path / os.fsdecode(name), tmp_path / os.fsdecode(b"x\xfe.mtx")
     file.write_bytes(GOOD)

@@ -37,6 +37,7 @@ def test_fit_a_circuit(capsys):
     assert "none of them for a gradient" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_heat_inverse_problem(capsys):
     pytest.importorskip("jax.numpy", reason="needs JAX: pip install gpusplu[jax]")
     before = gs.factorization_count()

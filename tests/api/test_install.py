@@ -433,7 +433,7 @@ def test_threads_call_while_others_switch():
         for _ in range(3):
             threads.submit(work)
         try:
-            for _ in range(300):
+            for _ in range(100):
                 with gs.enabled():
                     gs.install()
                     time.sleep(0.0005)

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -123,7 +124,7 @@ def test_names_of_engines_stand_in_their_folders(name):
     for path in ROOT.rglob("*.py"):
         if any(path.is_relative_to(place) for place in allowed):
             continue
-        code = without_docstrings(path.read_text())
+        code = without_docstrings(path)
         found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in re.finditer(spelled.format(name=name), code)]
     assert found == []
 
@@ -140,9 +141,10 @@ def test_engines_are_imported_by_the_registry_only():
     assert {package for package, _ in found} == {"engines.crisscross"}
 
 
-def without_docstrings(text):
+@cache
+def without_docstrings(path):
     """The code without comments and docstrings."""
-    tree = ast.parse(text)
+    tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
             node.body[0].value.value = ""

@@ -95,7 +95,9 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("method", ["front", "column"])
-@pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name == "huge n")) for name in DAMAGED]
+)
 def test_damaged_analyses_are_refused(name, method):
     symbolic, pattern = analysis(method)
     field, damage = DAMAGED[name]

@@ -190,7 +190,7 @@ def test_points_of_a_roofline():
     assert imaginary.flops == 4 * real.flops
 
 
-KINDS = ("density", "requests", "strides", "levels", "supernodes", "spy", "timeline", "roofline")
+KINDS = ("density", "supernodes", "spy", "levels", "timeline", "roofline", "strides", "requests")
 
 
 @pytest.fixture
@@ -271,6 +271,7 @@ def test_drawn_timelines_are_the_data(agg):
     assert len(plotting.draw_timeline(empty).axes) == 1
 
 
+@pytest.mark.thorough
 def test_machine_and_roof(agg):
     here = plotting.machine()
     assert 1e8 < here.bandwidth < 1e13 and 1e8 < here.rate < 1e15
@@ -299,7 +300,7 @@ def test_methods_draw_the_factor_itself(agg):
     assert not {"spy", "timeline"} - set(dir(lu.plot))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS[:3], *(pytest.param(kind, marks=pytest.mark.thorough) for kind in KINDS[3:])])
 def test_command(kind, tmp_path, capsys, agg):
     scipy.io.mmwrite(tmp_path / "A.mtx", gallery.rlc_mesh(6, 5))
     target = tmp_path / "picture.png"

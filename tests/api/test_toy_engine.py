@@ -78,6 +78,7 @@ def test_a_new_engine_is_an_engine_like_any_other(engine, capsys):
         assert cli.main(["doctor"]) == 0 and "toy          available" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_bench_measures_it():
     with registry.registered(ToyEngine()):
         assert cli.main(["bench", "rlc:6x6", "--budget", "0.01", "--engine", "toy"]) == 0

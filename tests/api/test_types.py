@@ -29,6 +29,7 @@ def checked(path, cache):
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.thorough
 def test_users_of_mypy(tmp_path):
     pytest.importorskip("mypy")
     found = checked(USES, tmp_path)

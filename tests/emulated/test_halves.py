@@ -21,13 +21,6 @@ from support.solves import on_host
 
 
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("dtype", dtypes("dF"))
-@pytest.mark.parametrize("kind", KINDS)
-def test_schur_complements(cupy, kind, dtype):
-    check_schur(cupy, KINDS[kind](40, dtype), np.array([30, 3, 17]), kind)
-
-
-@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("kind", KINDS)
 def test_large_fronts_and_several_roots(cupy, kind):
     A, indices = two_grids(kind)

@@ -79,12 +79,14 @@ class RepairedBatch:
 
     def __init__(self, engine: Engine, problem: Problem, analysis: Analysis, count: int, raises: bool):
         self._engine, self._problem, self._analysis, self.raises = engine, problem, analysis, raises
-        self._dtype = problem.dtype
+        self.count, self._dtype = count, problem.dtype
         self._map = problem.pattern.direct_map(self._dtype)  # positions of canonical values in the caller's
         options = problem.options
         self._policy = _core.AccuracyPolicy(self._dtype.char, pivoting=options.pivoting, refine=options.refine)
         self.on_device = engine.capabilities.on_device
         self._batch: Batch | None = make_batch(engine, problem, analysis, count)
+        self.side_by_side = self._batch is not None
+        self.takes_values = self._map[0]  # the caller's values are canonical ones in another order
         self.device_array = self._batch.device_array if self._batch is not None else None
         self._factored = np.zeros(count, np.int8)  # status after the factorization
         self._status = np.zeros(count, np.int8)
@@ -98,11 +100,7 @@ class RepairedBatch:
         self._largest = np.full(count, np.nan)  # backward errors of such solutions
         self._reported = False  # both have been reported to the caller
 
-    side_by_side = property(lambda self: self._batch is not None)
     nbytes = property(lambda self: 0 if self._batch is None else int(self._batch.nbytes))
-
-    def __len__(self) -> int:
-        return int(self._status.size)
 
     # ---- calls
 
@@ -114,7 +112,7 @@ class RepairedBatch:
         direct, source = (True, None) if canonical else self._map
         if not wait:
             self._side_by_side.refactor(values, source, wait=False)
-            FACTORIZATIONS.add(len(self))
+            FACTORIZATIONS.add(self.count)
             return
         given = values
         values = values if self.on_device else matrix.to_host(values)
@@ -123,15 +121,16 @@ class RepairedBatch:
             values = host.copy() if canonical else np.stack([self._problem.pattern.gather(one) for one in host])
             source = None
         self._own, self._pending = {}, True
-        FACTORIZATIONS.add(len(self))
+        FACTORIZATIONS.add(self.count)
         if self._batch is None:
             self._held = values
             self._resolve()
             return
-        self._waiting = values, source
         if postpone:
+            self._waiting = values, source
             return
-        self.factor_waiting()
+        self._waiting = None
+        self._batch.refactor(values, source)
         if self.raises or not matrix.is_cupy_array(given):
             self._resolve()
 
@@ -174,10 +173,8 @@ class RepairedBatch:
         """Solve without waiting, after a refactorization if there are values."""
         if values is None:
             return self._side_by_side.solve(b, trans, out, wait=False)
-        FACTORIZATIONS.add(len(self))
+        FACTORIZATIONS.add(self.count)
         return self._side_by_side.refactor_solve(values, b, trans, self._map[1], out, wait=False)
-
-    takes_values = property(lambda self: self._map[0])  # the caller's values are canonical ones in another order
 
     # ---- results; each waits
 
@@ -206,7 +203,7 @@ class RepairedBatch:
         """As in NumPy, 0 and minus infinity for singular systems; NaN if there is no factor for another reason."""
         self.poll()
         self._resolve()
-        sign, logabsdet = np.ones(len(self), self._dtype), np.zeros(len(self))
+        sign, logabsdet = np.ones(self.count, self._dtype), np.zeros(self.count)
         if self._batch is not None:
             sign[...], logabsdet[...] = self._batch.slogdet()
         for system in self._of_their_own():
@@ -220,7 +217,7 @@ class RepairedBatch:
         """Entry (j, i) of each inverse for each canonical entry (i, j) of A, shape (nbatch, nnz)."""
         self.poll()
         self._resolve()
-        entries = np.full((len(self), self._problem.nnz), np.nan, self._dtype)
+        entries = np.full((self.count, self._problem.nnz), np.nan, self._dtype)
         if self._batch is not None:
             entries[...], errors = self._batch.inverse_on_pattern()
             report, policy = self._batch.report(), self._policy
@@ -242,7 +239,8 @@ class RepairedBatch:
 
     def begin(self) -> None:
         """Check the deferred calls before a new one; forget what has been reported."""
-        self._forget_reported()
+        if self._reported:
+            self._forget_reported()
         self.poll()
 
     def _forget_reported(self) -> None:

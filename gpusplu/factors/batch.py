@@ -97,7 +97,7 @@ class BatchedFactor(Generic[FactorT]):
 
     def __len__(self) -> int:
         """Number of systems."""
-        return len(self._numeric)
+        return self._numeric.count
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -66,3 +66,14 @@ def check_double_after_all(A, make, why, put=np.asarray, **options):
     assert backward_error(3 * A, on_host(factor.solve(put(b))), b) < ENOUGH
     assert factor.stats.n_double == 1
     return factor
+
+
+def check_parts_are_double(A, mixed, double):
+    """What is read off factors is no better than they are."""
+    found, known = mixed.slogdet(), double.slogdet()
+    np.testing.assert_allclose(found.sign, known.sign, rtol=1e-13)
+    np.testing.assert_allclose(found.logabsdet, known.logabsdet, rtol=1e-13)
+    np.testing.assert_allclose(mixed.rcond(), double.rcond(), rtol=1e-6)
+    np.testing.assert_allclose(mixed.inverse_diagonal(), double.inverse_diagonal(), rtol=1e-9)
+    assert mixed.stats.precision == "mixed"
+    assert mixed.stats.n_double == 1

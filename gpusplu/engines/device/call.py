@@ -50,7 +50,7 @@ class Call(NamedTuple):
         Of refinement. Deferred calls make as many as the last solve with a wait needed. Otherwise one step corrects the
         solution in the buffers, without a solve: the host decides after each whether another one is needed.
     deferred : bool
-        Nobody waits: add the status to the accumulated status on the device instead of copying it to the host.
+        The caller does not wait: add the status to the accumulated status on the device instead of copying it to the host.
     on_host : bool
         Values, one right-hand side and the solution are in the page-locked arrays of `Staging`.
     """
@@ -213,7 +213,7 @@ class CommandGraphs:
         if call.deferred:
             self._accumulate(stream, call, buffers, vectors)
         else:
-            self._give(stream, call, buffers, vectors)
+            self._return_results(stream, call, buffers, vectors)
 
     def _send(self, stream: Stream, call: Call) -> None:
         """Copy arrays of the host to the device."""
@@ -255,7 +255,7 @@ class CommandGraphs:
         else:
             self.program.add_up(stream, buffers, accumulated, factored, call.solve)
 
-    def _give(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
+    def _return_results(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
         """Copy solution and status to the host; the status of a factorization alone only if the call waits for it."""
         program = self.program
         side = stream.fork() if call.measured and call.on_host else stream

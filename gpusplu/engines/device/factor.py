@@ -258,7 +258,7 @@ class DeviceFactor:
             if not wait:
                 return self._solve_deferred(b, trans, out)
             self._resolve_deferred()
-            if self._is_left:
+            if self._was_interrupted:
                 self._resolve(self._commands.begin())
             self._must_hold()
             return self._solve(b, trans)
@@ -373,18 +373,18 @@ class DeviceFactor:
             at = in_place if fits() else IN_BUFFERS
             with device.captured() as captured:
                 if at is IN_BUFFERS:
-                    self._bring(captured, values, b)
+                    self._copy_in(captured, values, b)
                 commands.add_commands(captured, call, at)
                 if at is IN_BUFFERS:
-                    self._take_away(captured, x)
+                    self._copy_out(captured, x)
             return at is in_place
         direct = commands.direct(call, in_place, fits) if call.nrhs == 1 else None
         graph = direct or commands.graph(call)
         if direct is None:
-            self._bring(stream, values, b)
+            self._copy_in(stream, values, b)
         self._replay(stream, graph, call)
         if direct is None:
-            self._take_away(stream, x)
+            self._copy_out(stream, x)
         return direct is not None
 
     def _replay(self, stream: Stream, graph: Graph, call: Call, then: ValueState | None = None) -> None:
@@ -407,7 +407,7 @@ class DeviceFactor:
                 self._request_status()
             stream.replay(graph)
 
-    def _bring(self, stream: Stream, values: Any, b: Any) -> None:
+    def _copy_in(self, stream: Stream, values: Any, b: Any) -> None:
         """Copy the caller's arrays into the buffers."""
         buffers, pointer = self._commands.buffers, self._device.pointer
         if values is not None:
@@ -415,7 +415,7 @@ class DeviceFactor:
         if b is not None:
             stream.copy(buffers.vectors(b.size // self.n).b.pointer, pointer(b), b.nbytes)
 
-    def _take_away(self, stream: Stream, x: Any) -> None:
+    def _copy_out(self, stream: Stream, x: Any) -> None:
         """Copy the solution from the buffers to the caller's array."""
         if x is not None:
             vectors = self._commands.buffers.vectors(x.size // self.n)
@@ -464,7 +464,7 @@ class DeviceFactor:
     # ---- acceptance of values
 
     @property
-    def _is_left(self) -> bool:
+    def _was_interrupted(self) -> bool:
         """Whether a call was interrupted, so that `_resolve` has to restore a consistent state."""
         return self._evaluating or self._state in (GIVING, STATUS_READ, MUST_RESTORE)
 
@@ -620,14 +620,14 @@ class DeviceFactor:
         """Add the commands of a deferred call to the caller's stream."""
         stream = self._commands.begin_deferred()
         if stream.captured:
-            if self._is_left:
+            if self._was_interrupted:
                 raise RuntimeError("a call of this factor was interrupted: make one that waits before it is captured")
             self._must_be_ready(call)
             if self._commands not in self._captured:
                 self._captured += (self._commands,)
             self._run(stream, call, values, b, x)
             return
-        if self._is_left:
+        if self._was_interrupted:
             self._resolve(stream)
         if values is None and self._state is not PENDING:
             self._must_hold()

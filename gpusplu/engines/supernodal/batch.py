@@ -17,7 +17,7 @@ from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
 from ..device.interrupted import Interrupted, outliving
-from ..device.program import address, outer_determinant
+from ..device.program import outer_determinant
 from ..interface import Accumulated, Batch, HostWork
 from .lockstep import ACCUMULATED, DETERMINANTS, LANES, OUTCOME, REPORT, THREADS, LaneCommands, LockstepProgram
 
@@ -225,7 +225,7 @@ class LockstepBatch(Batch):
             args = record(
                 kernel.arguments,
                 factor=self._memory["factor"].pointer,
-                diagonal=address(diagonal),
+                diagonal=diagonal,
                 factor_size=program.core.factor_size,
                 n=self.n,
                 logs=out.pointer,

@@ -15,9 +15,9 @@ import numpy as np
 from ... import _core
 from ...common.matrix import EPS, Pattern
 from ...cost.calibration import costs_of, packed
-from ...cuda.layout import constant, record, struct
+from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer, Stream
-from ..device.program import MatrixPart, address, addresses, counterparts
+from ..device.program import MatrixPart, counterparts
 from .lanes import SHARED, Items, LanePlan
 
 MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "lockstep/determinants.cu"
@@ -180,12 +180,14 @@ class LaneCommands:
         self, stream: Stream, given: int, to: str, entries: int, size: int, stride: int, source: Any, reports: int
     ) -> None:
         program = self._program
-        kernel = program.kernel(MOVE, "gather_lanes")
-        args = record(
-            kernel.arguments,
+        program.launch(
+            stream,
+            MOVE,
+            "gather_lanes",
+            (self._groups * -(-entries // BLOCK_ENTRIES), THREADS, self._tile_bytes()),
             **{"from": given},
-            source=address(source),
-            to=self._memory[to].pointer,
+            source=source,
+            to=self._memory[to],
             count=self.count,
             entries=entries,
             size=size,
@@ -193,23 +195,15 @@ class LaneCommands:
             reports=reports,
             sizes=bool(reports) and program.one_triangle,
         )
-        stream.launch(kernel, self._groups * -(-entries // BLOCK_ENTRIES), THREADS, self._tile_bytes(), args)
 
     def _compare(self, stream: Stream, reports: int) -> None:
         """Compare values in lanes with those that must be their conjugates."""
         pairs, count = self._program.pairs
         if not count:
             return
-        kernel = self._program.kernel(MOVE, "compare_lanes")
-        args = record(
-            kernel.arguments,
-            values=self._memory["values"].pointer,
-            pairs=address(pairs),
-            count=count,
-            entries=self.nnz,
-            reports=reports,
-        )
-        stream.launch(kernel, self._groups * -(-count // BLOCK_ENTRIES), THREADS, 0, args)
+        shape, arrays = (self._groups * -(-count // BLOCK_ENTRIES), THREADS, 0), {"values": self._memory["values"]}
+        fields = {"pairs": pairs, "count": count, "entries": self.nnz, "reports": reports}
+        self._program.launch(stream, MOVE, "compare_lanes", shape, **arrays, **fields)
 
     def _tile_bytes(self) -> int:
         return LANES * (LANES + 1) * self._dtype.itemsize
@@ -227,7 +221,7 @@ class LaneCommands:
         tickets = memory["factoring"].pointer + groups * LANES * REPORT.itemsize
         arrived = tickets + 4 * TICKETS
         limits = (0.0, 0.0) if core.cholesky else _core.small_pivots_of_fronts(self._dtype.char, self.n)
-        fields = addresses(program.factor_arrays) | dict(
+        fields: dict[str, Any] = program.factor_arrays | dict(
             leaf_count=len(plan.leaves),
             team_count=len(plan.team_fronts),
             wide_count=len(plan.wide_fronts),
@@ -242,10 +236,10 @@ class LaneCommands:
             tickets=tickets,
             arrived=arrived,
             flags=arrived + 4 * groups * len(plan.numbered),
-            reports=memory["factoring"].pointer,
+            reports=memory["factoring"],
             tiny=limits[0],
             singular=limits[1],
-            **{name: memory[name].pointer for name in ("values", "factor", "shared", "stacks")},
+            **{name: memory[name] for name in ("values", "factor", "shared", "stacks")},
         )
         lanes = LANES * self._dtype.itemsize
         leaf, tile, staged = LEAF_ENTRIES * lanes, TILE_ENTRIES * lanes, STAGED_ITEMS * lanes
@@ -258,9 +252,8 @@ class LaneCommands:
             (TILES, "factor_tiles", large, 1, THREADS, CONTROL_BYTES + tile),
         ):
             if count:
-                kernel = program.kernel(file, name)
                 grid = program.blocks(count * groups, 1, resident * self._resident) if resident else program.leaf_blocks
-                stream.launch(kernel, grid, threads, shared, record(kernel.arguments, **fields))
+                program.launch(stream, file, name, (grid, threads, shared), **fields)
 
     @property
     def _resident(self) -> int:
@@ -269,29 +262,15 @@ class LaneCommands:
 
     def add_up(self, stream: Stream, factored: bool, x: int = 0, columns: int = 0) -> None:
         """Accumulate the status of a call that does not wait; x: address of its solutions."""
-        kernel, memory = self._program.kernel(MOVE, "accumulate_lanes"), self._memory
-        args = record(
-            kernel.arguments,
-            reports=memory["factoring"].pointer,
-            outcomes=memory["outcomes"].pointer,
-            accumulated=memory["accumulated"].pointer,
-            x=x,
-            size=self.n * columns,
-            factored=factored,
-        )
-        stream.launch(kernel, self.count, THREADS, 0, args)
+        memory, fields = self._memory, {"x": x, "size": self.n * columns, "factored": factored}
+        arrays = {name: memory[name] for name in ("outcomes", "accumulated")} | {"reports": memory["factoring"]}
+        self._program.launch(stream, MOVE, "accumulate_lanes", (self.count, THREADS, 0), **arrays, **fields)
 
     def copy_systems(self, stream: Stream, systems: Buffer, count: int, to: int) -> None:
         """Copy values of `count` systems, with int32 numbers, each system's contiguous."""
-        kernel = self._program.kernel(MOVE, "copy_systems")
-        args = record(
-            kernel.arguments,
-            **{"from": self._memory["values"].pointer},
-            systems=systems.pointer,
-            to=to,
-            entries=self.nnz,
-        )
-        stream.launch(kernel, count * -(-self.nnz // THREADS), THREADS, 0, args)
+        shape = count * -(-self.nnz // THREADS), THREADS, 0
+        fields = {"from": self._memory["values"], "systems": systems, "to": to, "entries": self.nnz}
+        self._program.launch(stream, MOVE, "copy_systems", shape, **fields)
 
     def solve_column(
         self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int, refine_all: bool = True
@@ -304,21 +283,22 @@ class LaneCommands:
         for step in range(1 + STEPS):
             self._substitute(stream, trans, step)
             self._measure(stream, trans, step, refine_all)
-        kernel = self._program.kernel(MOVE, "scatter_lanes")
-        args = record(
-            kernel.arguments,
-            **{"from": self._memory["x"].pointer},
-            other=self._memory["other"].pointer,
+        self._program.launch(
+            stream,
+            MOVE,
+            "scatter_lanes",
+            (self._groups * -(-self.n // BLOCK_ENTRIES), THREADS, self._tile_bytes()),
+            **{"from": self._memory["x"]},
+            other=self._memory["other"],
             to=x + column * itemsize,
             count=self.count,
             entries=self.n,
             size=self.n * columns,
             stride=columns,
-            errors=solving.pointer,
-            outcomes=self._memory["outcomes"].pointer,
+            errors=solving,
+            outcomes=self._memory["outcomes"],
             first=column == 0,
         )
-        stream.launch(kernel, self._groups * -(-self.n // BLOCK_ENTRIES), THREADS, self._tile_bytes(), args)
 
     def _round(self, step: int) -> dict[str, int]:
         """Counters of one round of a solve."""
@@ -336,9 +316,9 @@ class LaneCommands:
         upper = bool(trans) and not cholesky
         conjugate = trans == 1 if cholesky else trans == 2
         into, base = ("x", "other") if step % 2 == 0 else ("other", "x")
-        fields = (
-            addresses(program.solve_arrays)
-            | addresses(program.direction(upper))
+        fields: dict[str, Any] = (
+            program.solve_arrays
+            | program.direction(upper)
             | dict(
                 warp_count=len(plan.warp_tasks),
                 block_count=len(plan.block_fronts),
@@ -353,13 +333,13 @@ class LaneCommands:
                 conjugate_forward=conjugate,
                 conjugate_backward=conjugate != cholesky,
                 factor_size=core.factor_size,
-                factor=memory["factor"].pointer,
-                b=memory["r" if step else "b"].pointer,
-                y=memory["y"].pointer,
-                sums=memory["sums"].pointer,
-                base=memory[base].pointer if step else 0,
-                x=memory[into].pointer,
-                errors=memory["solving"].pointer,
+                factor=memory["factor"],
+                b=memory["r" if step else "b"],
+                y=memory["y"],
+                sums=memory["sums"],
+                base=memory[base] if step else None,
+                x=memory[into],
+                errors=memory["solving"],
                 active=self._round(step - 1)["active"] if step else 0,
                 **{name: words[name] for name in ("tickets", "arrived", "done")},
             )
@@ -367,32 +347,32 @@ class LaneCommands:
         warps = program.blocks(len(plan.warp_tasks) * self._groups, WARPS, self._resident)
         fronts = program.blocks(2 * len(plan.block_fronts) * self._groups, 1, self._resident)
         shared = CONTROL_BYTES + WARPS * (1 + LINES_AHEAD) * SOLVE_ENTRIES * LANES * self._dtype.itemsize
-        kernel = program.kernel(SOLVE, "solve_lanes")
-        stream.launch(kernel, max(warps, fronts), THREADS, shared, record(kernel.arguments, **fields))
+        program.launch(stream, SOLVE, "solve_lanes", (max(warps, fronts), THREADS, shared), **fields)
 
     def _measure(self, stream: Stream, trans: int, step: int, refine_all: bool) -> None:
         program, memory, words = self._program, self._memory, self._round(step)
         ptr, ind, source = program.rows_of(trans)
-        kernel = program.kernel(MEASURE, "measure_lanes")
-        args = record(
-            kernel.arguments,
-            ptr=address(ptr),
-            ind=address(ind),
-            source=address(source),
-            values=memory["values"].pointer,
-            x=memory["other" if step % 2 else "x"].pointer,
-            b=memory["b"].pointer,
-            r=memory["r"].pointer,
+        program.launch(
+            stream,
+            MEASURE,
+            "measure_lanes",
+            (self._groups * -(-self.n // MEASURED), THREADS, MEASURE_BYTES * THREADS),
+            ptr=ptr,
+            ind=ind,
+            source=source,
+            values=memory["values"],
+            x=memory["other" if step % 2 else "x"],
+            b=memory["b"],
+            r=memory["r"],
             n=self.n,
             nnz=self.nnz,
             groups=self._groups,
             conjugate=trans != 1 if program.hermitian else trans == 2,
             step=step,
             enough=_core.REFINE_ABOVE * EPS[self._dtype],
-            reports=0 if refine_all else memory["factoring"].pointer,
-            errors=memory["solving"].pointer,
+            reports=None if refine_all else memory["factoring"],
+            errors=memory["solving"],
             done=words["measured"],
             active=self._round(step - 1)["active"] if step else 0,
             active_next=words["active"],
         )
-        stream.launch(kernel, self._groups * -(-self.n // MEASURED), THREADS, MEASURE_BYTES * THREADS, args)

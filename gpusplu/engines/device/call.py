@@ -50,7 +50,8 @@ class Call(NamedTuple):
         Of refinement. Deferred calls make as many as the last solve with a wait needed. Otherwise one step corrects the
         solution in the buffers, without a solve: the host decides after each whether another one is needed.
     deferred : bool
-        The caller does not wait: add the status to the accumulated status on the device instead of copying it to the host.
+        The caller does not wait: add the status to the accumulated status on the device, and do not copy it to the
+        host.
     on_host : bool
         Values, one right-hand side and the solution are in the page-locked arrays of `Staging`.
     """

@@ -58,7 +58,7 @@ template <class T> struct LockstepBoth : LockstepLanes<T> {
 
   static void factor_solve(const LockstepProgram& P, const R* values, R* workspace, R* blocks, const PivotRule& rule,
                            LockstepNotes* notes, Trans trans, int columns, R* x) {
-    Substitution::with_modes(P, trans, columns, [&](auto cholesky, auto forward, auto backward, auto count) {
+    Substitution::with_modes(P, trans, columns, x, [&](auto cholesky, auto forward, auto backward, auto count) {
       run<cholesky.value, decltype(forward), decltype(backward), count.value>(P, values, workspace, blocks, rule, notes,
                                                                               x);
     });

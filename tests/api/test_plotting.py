@@ -12,7 +12,6 @@ import gpusplu as gs
 from gpusplu import gallery, plotting
 from gpusplu.cli import main
 from gpusplu.common.installed import install_hint
-from gpusplu.plotting.drawing import dense_from
 from gpusplu.plotting.elimination import TILE
 from gpusplu.plotting.structures import front_flops
 from gpusplu.plotting.timeline import merged
@@ -164,11 +163,6 @@ def test_timeline(kind):
     for thread in np.unique(times.thread):
         own = np.sort(times.begin[times.thread == thread]), np.sort(times.end[times.thread == thread])
         assert (own[0][1:] >= own[1][:-1]).all()  # one front after the other
-
-
-@pytest.mark.parametrize(("density", "first"), [([0.1, 0.6, 0.2, 0.5, 1.0], 3), ([0.1, 0.2], 2), ([1.0], 0)])
-def test_where_a_density_stays_above_a_half(density, first):
-    assert dense_from(np.array(density)) == first
 
 
 def test_short_spans_are_drawn_together():

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -112,8 +113,8 @@ class BlockPool {
       return block;
     }
     if (slab_left_ < rounded) {
-      if (n_cut_ == slabs_.size()) slabs_.emplace_back(kSlab);
-      slab_next_ = slabs_[n_cut_++].data(), slab_left_ = kSlab;
+      if (n_cut_ == slabs_.size()) slabs_.emplace_back(Memory().allocate(kSlab));
+      slab_next_ = slabs_[n_cut_++].get(), slab_left_ = kSlab;
     }
     void* block = slab_next_;
     slab_next_ += rounded, slab_left_ -= rounded;
@@ -139,8 +140,14 @@ class BlockPool {
   struct Block {
     Block* next;
   };
-  using Slab = RawVector<std::byte>;
-  static constexpr std::size_t kSlab = (std::size_t(256) << 10) - Slab::allocator_type::line;
+  using Memory = RawAllocator<std::byte>;
+  static constexpr std::size_t kSlab = (std::size_t(256) << 10) - Memory::line;
+  struct Free {
+    void operator()(std::byte* slab) const { Memory().deallocate(slab, kSlab); }
+  };
+  // Not a vector: GCC at -O1, as bindings are compiled, destroys each byte of one in an empty loop, 60% of the time of
+  // a small Cholesky factorization.
+  using Slab = std::unique_ptr<std::byte[], Free>;
 
   // Four classes per octave, from 64 bytes on.
   static std::pair<int, std::size_t> round_up(std::size_t bytes) {

@@ -20,7 +20,7 @@ from ..engines.problem import Request
 from ..typing import Engine, No, Ordering, Pivoting, Precision, Progress, Refine, Unknowns, Verbose, Visible, Yes
 from .indefinite import options_of_ldlt
 from .schur import SchurSymbolic
-from .symbolic import Symbolic
+from .symbolic import Symbolic, as_symbolic
 
 if TYPE_CHECKING:
     from .batch import BatchedCholeskyFactor, BatchedLUFactor
@@ -157,7 +157,7 @@ def analyze(
 
     chosen = options_of_ldlt(A, ordering, refine, hermitian, precision) if ldlt else options
     if schur is None:
-        return Symbolic.of(seen(pipeline.analyze, verbose, progress)(A, request, kind, chosen)[0])
+        return as_symbolic(seen(pipeline.analyze, verbose, progress)(A, request, kind, chosen)[0])
     return seen(prepare_schur, verbose, progress)(A, request, kind, chosen, schur)
 
 
@@ -211,7 +211,7 @@ def analyzed_as(kind: str, A: Any, request: Request, ordering: Any) -> tuple[Sym
 
     chosen = options_of_ldlt(A, ordering, "auto", None) if kind == "ldlt" else options
     symbolic, canonical = pipeline.analyze(A, request, kind, chosen)
-    return Symbolic.of(symbolic), canonical
+    return as_symbolic(symbolic), canonical
 
 
 def prepare_schur(A: Any, request: Request, kind: str, options: pipeline.ReadOptions, indices: Any) -> Any:
@@ -219,6 +219,6 @@ def prepare_schur(A: Any, request: Request, kind: str, options: pipeline.ReadOpt
     A, request = pipeline.read(A, request)
 
     def interior(inside: Any) -> Symbolic[Any, Any]:
-        return Symbolic.of(pipeline.analyze(inside, request, kind, options)[0])
+        return as_symbolic(pipeline.analyze(inside, request, kind, options)[0])
 
     return SchurSymbolic(*pipeline.checked_pattern(A, kind, pipeline.options_for(options, A)), indices, interior)

@@ -50,7 +50,7 @@ from ..typing import (
 from . import deferred as later
 from .cholesky import CholeskyFactor
 from .lu import LUFactor
-from .symbolic import BATCHES, FACTORS, Symbolic
+from .symbolic import BATCHES, FACTORS, Symbolic, as_symbolic
 
 ERRORS: tuple[str, ...] = get_args(Errors)
 
@@ -70,7 +70,7 @@ class BatchedFactor(Generic[FactorT]):
         if not canonical:
             values = self._read(values)
         if self._analysis.core.structural_rank < self._problem.n:
-            symbolic = Symbolic.of(symbolic.compatible_with(self._without_zeros(values.dtype)))
+            symbolic = as_symbolic(symbolic.compatible_with(self._without_zeros(values.dtype)))
             self._problem, self._analysis = symbolic.parts()
         self._symbolic = symbolic
         self._dtype: np.dtype[Any] = values.dtype
@@ -702,7 +702,7 @@ def made_batch(A: Any, values: Any, request: Request, made: type[Made], options:
     kind = "cholesky" if made is BatchedCholeskyFactor else "lu"
 
     def work() -> Made:
-        return made(Symbolic.of(analysis_for_batch(A, request, kind, options)), values, errors)
+        return made(as_symbolic(analysis_for_batch(A, request, kind, options)), values, errors)
 
     batch: Made = within_memory(work)
     return batch

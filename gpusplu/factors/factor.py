@@ -33,7 +33,7 @@ from ..errors import NotPositiveDefiniteError, require
 from ..typing import ArrayT, Check, Later, Now, Trans
 from . import deferred as later
 from .inverse import PartsOfInverse
-from .symbolic import FACTORS, Symbolic
+from .symbolic import FACTORS, Symbolic, as_symbolic
 from .updated import UpdatedFactor
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Factor(PartsOfInverse):
     @property
     def symbolic(self) -> Symbolic[Self, Any]:
         """The analysis that this factor was made with."""
-        self._symbolic = Symbolic.of(self._symbolic)
+        self._symbolic = as_symbolic(self._symbolic)
         return self._symbolic
 
     @property

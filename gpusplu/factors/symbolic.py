@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,15 +86,6 @@ class Symbolic(Analyzed, Generic[FactorT, BatchT]):
     """
 
     __slots__ = ()
-
-    @classmethod
-    def of(cls, analyzed: Analyzed) -> Self:
-        """The same analysis with this class's methods."""
-        if isinstance(analyzed, cls):
-            return analyzed
-        found = cls(*analyzed.parts()[:1], analyzed.choice, analyzed.parts()[1], analyzed.call, remembered=True)
-        found.seconds = analyzed.seconds
-        return found
 
     if TYPE_CHECKING:  # attributes of the core's analysis
         cholesky: bool
@@ -204,6 +195,16 @@ class Symbolic(Analyzed, Generic[FactorT, BatchT]):
 
 
 PLAIN.add(Symbolic)
+
+
+def as_symbolic(analyzed: Analyzed) -> Symbolic[Any, Any]:
+    """The same analysis with the methods that users call."""
+    if isinstance(analyzed, Symbolic):
+        return analyzed
+    problem, analysis = analyzed.parts()
+    symbolic: Symbolic[Any, Any] = Symbolic(problem, analyzed.choice, analysis, analyzed.call, remembered=True)
+    symbolic.seconds = analyzed.seconds
+    return symbolic
 
 
 def restore_symbolic(

@@ -92,13 +92,13 @@ class NoSymmetricFactorError(GpuspluError, RuntimeError):
     Examples
     --------
     >>> print(gs.NoSymmetricFactorError())  # doctest: +ELLIPSIS
-    ldlt: no symmetric pivots inside the fronts were accurate for these values...
+    ldlt: symmetric pivots inside the fronts were not accurate enough for these values...
     """
 
     def __init__(self) -> None:
         super().__init__(
-            "ldlt: no symmetric pivots inside the fronts were accurate for these values, so that they were factored by "
-            "LU with partial pivoting, which solves go by; there are no L, D and inertia"
+            "ldlt: symmetric pivots inside the fronts were not accurate enough for these values, so LU with partial "
+            "pivoting replaced LDL^T; L, D and the inertia do not exist"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -28,10 +28,10 @@ GALLERY = calibrate.cases(
 )
 SCIPY_FLOPS = 5e10  # SciPy is not measured above: minutes [flop]
 PHASES = ("analyze", "factor", "refactor", "solve", "step")
-LEGEND = """analyze, factor: one call each, the first; refactor, solve, step: medians of calls from Python, waited for;
+LEGEND = """analyze, factor: the first call of each; refactor, solve, step: medians of synchronized calls from Python;
 a step is one call of refactor_solve.
-x SciPy: SciPy's seconds over those of a step here; SciPy has no refactor, so a step of it is splu and solve.
-predicted: seconds of a step by which engine="auto" chooses; predicted / measured: 2 says twice what it took.
+x SciPy: SciPy's seconds divided by those of a step of gpusplu; SciPy has no refactor, so its step is splu and solve.
+predicted: seconds of a step, from which engine="auto" chooses; predicted / measured: 2 if twice the time was predicted.
 backward error: after refactor, of the solution of the new values."""
 
 Row = dict[str, Any]
@@ -39,14 +39,12 @@ Row = dict[str, Any]
 
 def add_parser(commands: Any) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser(
-        "bench", help="measure what each engine takes, beside SciPy; or calibrate", epilog=NAMES
-    )
-    parser.add_argument("matrix", nargs="*", metavar="MATRIX", help=f"{MATRIX}; some of the gallery unless given")
+    parser = commands.add_parser("bench", help="compare the times of all engines and SciPy; or calibrate", epilog=NAMES)
+    parser.add_argument("matrix", nargs="*", metavar="MATRIX", help=f"{MATRIX}; default: some of the gallery")
     parser.add_argument("--cholesky", action="store_true", help="the matrices are Hermitian positive definite")
-    parser.add_argument("--engine", metavar="NAMES", help="joined by commas; all that can run unless given")
+    parser.add_argument("--engine", metavar="NAMES", help="comma-separated; default: all that can run")
     parser.add_argument("--on-device", action="store_true", help="values and vectors are on the device")
-    parser.add_argument("--no-scipy", action="store_true", help="without SciPy's splu")
+    parser.add_argument("--no-scipy", action="store_true", help="do not measure SciPy's splu")
     parser.add_argument(
         "--budget",
         type=float,
@@ -54,7 +52,7 @@ def add_parser(commands: Any) -> None:
         metavar="S",
         help="how long refactor, solve and step are repeated, each [s]",
     )
-    parser.add_argument("--calibrate", action="store_true", help="fit the constants that engines are chosen by")
+    parser.add_argument("--calibrate", action="store_true", help="fit the cost model that chooses engines")
     add_output(parser)
     parser.set_defaults(run=run)
 

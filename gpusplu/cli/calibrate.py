@@ -115,9 +115,9 @@ def keep(subject: str, found: dict[str, list[Observation]], current: Costs) -> N
         rows.append([term, str(len(observations)), *off, values])
     print(table(("term", "cases", "shipped off by", "now", "constants"), rows))
     try:
-        print(f"kept in {store(subject, with_followers(costs, current))}")
+        print(f"saved to {store(subject, with_followers(costs, current))}")
     except OSError as error:
-        raise CommandError(f"constants cannot be kept: {describe(error)}") from None
+        raise CommandError(f"constants cannot be saved: {describe(error)}") from None
 
 
 def measure(

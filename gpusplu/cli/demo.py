@@ -39,7 +39,7 @@ class Side:
 
 def add_parser(commands: Any) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("demo", help="solve a circuit and a finite element problem, beside SciPy")
+    parser = commands.add_parser("demo", help="solve a circuit and a finite element problem with gpusplu and SciPy")
     parser.add_argument("--quick", action="store_true", help="small problems, a second or two")
     add_output(parser)
     parser.set_defaults(run=run)
@@ -62,8 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"""
 The circuit took {time_steps} time steps, refactor and solve in each Newton step. SciPy has no refactor: splu and solve,
 timed on {sample}; its total is scaled up from their mean.
-x SciPy: SciPy's seconds over ours. Elasticity is cholesky against splu. Backward errors are the largest of all
-systems solved.
+x SciPy: SciPy's seconds divided by gpusplu's. Elasticity compares cholesky with splu. Backward errors are the largest
+of all systems solved.
 The demo took {time.perf_counter() - start:.0f} s.""")
     return 0
 

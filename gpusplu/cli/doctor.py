@@ -36,7 +36,7 @@ SELF_TESTS = {  # a circuit, a finite element matrix, a saddle point
 
 def add_parser(commands: Any) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("doctor", help="say what is installed and which engines can run, and test them")
+    parser = commands.add_parser("doctor", help="show what is installed and which engines can run, and test them")
     add_output(parser)
     parser.set_defaults(run=run)
 

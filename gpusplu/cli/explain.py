@@ -13,7 +13,7 @@ from .report import NAMES, add_matrix, add_options, kind_of, print_json, refusin
 
 def add_parser(commands: Any) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("explain", help="say what would be done with a matrix, and why", epilog=NAMES)
+    parser = commands.add_parser("explain", help="show what gpusplu would do with a matrix, and why", epilog=NAMES)
     add_matrix(parser)
     add_options(parser)
     parser.set_defaults(run=run)

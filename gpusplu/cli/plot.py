@@ -19,7 +19,7 @@ KINDS = {
     "levels": "columns of every level",
     "supernodes": "supernodes and operations of every level",
     "spy": "pattern of L + U, with fronts",
-    "timeline": "phases of a factorization, and which thread was at which front when",
+    "timeline": "phases of a factorization, and the fronts of each thread over time",
     "roofline": "the last factorization and solve below the roof of this machine",
 }
 PICTURES = (".pdf", ".png", ".svg")
@@ -36,14 +36,14 @@ def add_parser(commands: Any) -> None:
     add_matrix(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="PICTURE", required=True, help=", ".join(PICTURES))
     parser.add_argument("--ordering", default="auto", help="auto (default), nd, amd or natural")
-    add_refactors(parser, "what auto orders columns for, as explain has it")
+    add_refactors(parser, "as in explain: expected use, for the automatic ordering")
     parser.add_argument("--cholesky", action="store_true", help="of the Cholesky factor of a definite matrix")
-    parser.add_argument("--engine", default="auto", help="timeline, roofline: auto (default) or one by name")
+    parser.add_argument("--engine", default="auto", help="timeline, roofline: auto (default) or the name of an engine")
     parser.add_argument(
         "--division",
         type=int,
         metavar="P",
-        help="requests, strides: first column of the dense trailing block; without, where density passes 1/2",
+        help="requests, strides: first column of the dense trailing block; default: where density passes 1/2",
     )
     parser.add_argument("--first", type=int, default=0, metavar="K", help="spy: first row and column of the picture")
     parser.set_defaults(run=run)

@@ -115,14 +115,14 @@ def add_options(parser: Any) -> None:
     add_output(parser)
 
 
-def add_refactors(parser: Any, of: str = "how often the factor will be refactored and solved with") -> None:
+def add_refactors(parser: Any, of: str = "expected number of refactorizations and solves") -> None:
     """Expected use, which choices depend on."""
     parser.add_argument(
         "--expected-refactors",
         type=float,
         default=REFACTORIZATIONS,
         metavar="N",
-        help=f"{of}; {REFACTORIZATIONS} unless given",
+        help=f"{of}; default: {REFACTORIZATIONS}",
     )
 
 
@@ -130,7 +130,7 @@ def add_output(parser: Any) -> None:
     """Output format."""
     parser.add_argument("--json", action="store_true", help="print one object of JSON, numbers in SI units")
     parser.add_argument(
-        "-v", "--verbose", action="count", default=0, help="say on standard error what is done; twice: every solve too"
+        "-v", "--verbose", action="count", default=0, help="log to standard error; given twice: also every solve"
     )
 
 

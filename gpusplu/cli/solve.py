@@ -19,10 +19,10 @@ FIRST = 5  # entries of the solution that are printed
 
 def add_parser(commands: Any) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("solve", help="solve a linear system, and say what was found", epilog=NAMES)
+    parser = commands.add_parser("solve", help="solve a linear system, and report its accuracy", epilog=NAMES)
     add_matrix(parser)
     parser.add_argument(
-        "rhs", type=Path, metavar="RHS", nargs="?", help="file of right-hand sides, .npy too; A @ ones unless given"
+        "rhs", type=Path, metavar="RHS", nargs="?", help="file of right-hand sides, also .npy; default: A @ ones"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="X", help=f"write the solution: {', '.join(SOLUTIONS)}")
     add_options(parser)

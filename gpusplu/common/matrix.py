@@ -391,7 +391,7 @@ def batch_values(pattern: Pattern, values: Any, dtype: np.dtype | None = None) -
     if data.ndim != 2 or data.shape[1] != pattern.size:
         raise ValueError(f"values of a batch must have shape (nbatch, {pattern.size}), got {data.shape}")
     if data.shape[0] == 0:
-        raise ValueError("a batch needs one system at least, got values of shape " + str(data.shape))
+        raise ValueError("a batch needs at least one system, got values of shape " + str(data.shape))
     wanted = float_dtype(data.dtype) if dtype is None else dtype
     if data.dtype.kind in "biu" and not is_cupy_array(data):
         data = in_floating_point(pattern, data)

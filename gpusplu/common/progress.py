@@ -62,7 +62,7 @@ def tick(name: str, done: float, total: float) -> None:
         if _phase.bar is not None:
             _phase.bar.erase()
         tell(
-            f"{name} has taken {seconds:.0f} s" + (f", {share:.0%} of it is done" if share is not None else ""),
+            f"{name} has taken {seconds:.0f} s" + (f", {share:.0%} done" if share is not None else ""),
             phase=name,
         )
     if _phase.bar is not None:

@@ -97,7 +97,7 @@ def advice(needed: Needs, flops: float, device_bytes: float = DEVICE_BYTES, devi
     several = ceil(needed.device / device_bytes)
     alternatives = []
     if may_stream(needed, device_bytes):
-        alternatives.append(f"one GPU through which they stream, {lasting(needed.streamed)} a refactorization")
+        alternatives.append(f"streaming through one GPU, {lasting(needed.streamed)} a refactorization")
     if several <= MOST_DEVICES:
         alternatives.append(f"{several} GPUs of one host, device='all', {lasting(on_several(needed, several))}")
     cluster = (

@@ -74,7 +74,7 @@ def record(dtype: np.dtype, **fields: object) -> np.ndarray:
     """
     if set(fields) != set(dtype.names or ()):
         different = sorted(set(fields) ^ set(dtype.names or ()))
-        raise TypeError(f"the kernel's struct and the host disagree about {', '.join(different)}")
+        raise TypeError(f"the struct of the kernel and that of the host differ in {', '.join(different)}")
     filled = np.zeros((), dtype)
     for name, value in fields.items():
         filled[name] = 0 if value is None else getattr(value, "pointer", value)

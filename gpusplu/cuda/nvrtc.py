@@ -193,7 +193,7 @@ def nvrtc() -> Nvrtc:
         except OSError:
             continue
     raise EngineUnavailableError(
-        "GPU engines compile their kernels with NVRTC and none was found; "
+        "GPU engines compile their kernels with NVRTC, which was not found; "
         f"{install_hint('cuda13', 'cuda12')}, or pass {ON_HOST}"
     )
 

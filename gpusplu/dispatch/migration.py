@@ -98,7 +98,7 @@ class Use:
     def _take_stock(self, migration: Migration) -> None:
         if self._failure:
             failure, self._failure = self._failure, ""
-            text = f"the factor stays on the processor, a device failed: {failure}"
+            text = f"the factor stays on the processor because a device failed: {failure}"
             warnings.warn(text, RuntimeWarning, stacklevel=5)
         with self._lock:
             step, self._next, self._due = self._next, None, NEVER
@@ -160,7 +160,7 @@ class Use:
         best = min(able, key=lambda p: p.total(0) + again * self.on(p))
         host_so_far, device_so_far = self.host_seconds(migration), self.on(best)
         if device_so_far > MARGIN * host_so_far:
-            self.stay_on_host(f"{show(host_so_far)} s so far, {show(device_so_far)} s are predicted with {best.engine}")
+            self.stay_on_host(f"{show(host_so_far)} s so far, {show(device_so_far)} s predicted with {best.engine}")
             # More refactorizations per factor may change the result: compare again when the use has doubled.
             return self._begin(self._evaluate_devices, migration, AGAIN * self.spent)
         left = share() * best.total(0) - (host_so_far - device_so_far)
@@ -188,8 +188,8 @@ class Use:
         version, values = migration.version, migration.held.values()
         problem.request = problem.request._replace(device=devices.open_device(problem.request.device).index)
         reason = (
-            f"began with {migration.host_symbolic.engine!r}; after {show(self.steps)} steps that took "
-            f"{show(self.host_seconds(migration))} s, {show(self.on(best))} s were predicted for them"
+            f"began with {migration.host_symbolic.engine!r}; {show(self.steps)} steps took "
+            f"{show(self.host_seconds(migration))} s, predicted {show(self.on(best))} s here"
         )
         reason = "; ".join(filter(None, (reason, resolve_precision(problem, engine))))
         symbolic = Analyzed(problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem))

@@ -82,13 +82,13 @@ def dropped(call: int, why: str) -> None:
 def short_of_memory() -> None:
     """Log that the pattern cache is cleared and the call repeated."""
     if log_enabled(UNASKED):
-        tell("memory is short: what was remembered of patterns is dropped, and the call made again", UNASKED)
+        tell("low memory: pattern cache cleared, retrying", UNASKED)
 
 
 def made_at_once(symbolic: Any, dropped_call: int) -> None:
     """Log an analysis and the search for it, which one call of an engine made; `dropped_call`: as in `Made`."""
     if dropped_call:
-        dropped(dropped_call, "it does not suit these values, or leads to no factor")
+        dropped(dropped_call, "it is unsuitable for these values, or the factorization failed")
     if symbolic.call:
         return reused(symbolic)
     canonicalized(symbolic.parts()[0])
@@ -119,7 +119,7 @@ def repaired(core: Any, symbolic: Any, before: Mapping[str, Any], after: Mapping
     counts["n_perturbed"] = after.get("n_perturbed", 0)  # not added up
     events = events_of({name: count for name, count in counts.items() if name != "n_refinement"})
     if symbolic.parts()[1].core.kind == "ldlt" != core.symbolic.kind:
-        events.append("LDL^T was left for LU")
+        events.append("LDL^T was replaced by LU")
     if events:
         tell("; ".join(events))
 
@@ -173,7 +173,7 @@ def batch_factored(count: int, side_by_side: bool, seconds: float) -> None:
 def migrated(symbolic: Any) -> None:
     """Log that a factor has migrated to another engine."""
     if log_enabled():
-        tell(f"moved to engine {symbolic.engine}: {symbolic.choice.reason}")
+        tell(f"migrated to engine {symbolic.engine}: {symbolic.choice.reason}")
 
 
 def stays(reason: str, failed: bool = False) -> None:

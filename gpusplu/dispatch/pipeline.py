@@ -30,7 +30,7 @@ from .selection import Choice
 
 #: Compressed columns on the host: SciPy's own classes, not subclasses of them, and `matrix.Columns`.
 COLUMNS = frozenset((sp.csc_array, sp.csc_matrix, matrix.Columns))
-INCOMPATIBLE = "its matching does not suit these values"
+INCOMPATIBLE = "its matching is unsuitable for these values"
 registry.named(registry.DEFAULT)  # imported now: a child forked during an import in another thread would wait for ever
 
 #: The options, or a function of the order of the matrix that reads them: its errors come after those of the matrix, as

@@ -16,7 +16,7 @@ from ..engines import registry
 
 #: Fields of a prediction in the table of explain().
 PHASES = ("analyze", "factor", "refactor", "solve", "moving")
-SINGULAR = "by its pattern alone the matrix is exactly singular"
+SINGULAR = "the pattern alone makes the matrix exactly singular"
 
 
 def explain_factor(symbolic: Any, stats: Mapping[str, Any], reason: str = "") -> Explanation:
@@ -25,9 +25,9 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], reason: str = "") ->
     if error is not None:
         accuracy = f"backward error {error:.1e}"
     elif "error_bound" in stats:
-        accuracy = f"backward error bounded by about {stats['error_bound']:.1e}: solves are not measured"
+        accuracy = f"backward error bounded by about {stats['error_bound']:.1e}: errors of solves are not measured"
     else:
-        accuracy = "every solve is measured"
+        accuracy = "measured at every solve"
     held = f"{stored_text(stats['nnz_factor'], stats['method'])}, {stats['fill']:.2f} times A"
     rows = [
         ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
@@ -40,7 +40,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], reason: str = "") ->
         *([("precision", precision_text(stats))] if "precision" in stats else []),
         *registry.named(symbolic.engine).describe(symbolic.parts()[1], stats),
         ("accuracy", accuracy),
-        ("pivoting", "; ".join(events_of(stats)) or "nothing had to be mended"),
+        ("pivoting", "; ".join(events_of(stats)) or "no repairs were needed"),
         ("seconds", durations(seconds)),
     ]
     return Explanation(rows, *predicted_table(symbolic))
@@ -49,13 +49,13 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], reason: str = "") ->
 def events_of(stats: Mapping[str, Any]) -> list[str]:
     """Work besides factoring and solving, from the counts of a factor."""
     events = {
-        "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
+        "matching and ordering repeated with newer values": stats.get("n_reanalyzed", 0),
         "updates and downdates": stats.get("n_updated", 0),
-        "columns of LDL^T moved to fronts of parents": stats.get("n_delayed", 0),
-        "pivots chosen anew by threshold partial pivoting": stats.get("n_repivoted", 0),
+        "columns of LDL^T delayed to parent fronts": stats.get("n_delayed", 0),
+        "pivots chosen again by threshold partial pivoting": stats.get("n_repivoted", 0),
         "perturbed pivots": stats.get("n_perturbed", 0),
         "refinement steps": stats.get("n_refinement", 0),
-        "iterations of GMRES in them": stats.get("n_gmres", 0),
+        "GMRES iterations of refinement": stats.get("n_gmres", 0),
         "factorizations in double precision": stats.get("n_double", 0),
     }
     return [f"{what}: {show(count)}" for what, count in events.items() if count]
@@ -68,10 +68,10 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
     symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
     if traits.hermitian:
         symmetry += "; Hermitian" + (", likely positive definite" if traits.definite_likely else "")
-        symmetry += ", where cholesky does half the work" if traits.definite_likely and not structure.cholesky else ""
+        symmetry += "; cholesky would need half the work" if traits.definite_likely and not structure.cholesky else ""
     rows = [
         ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
-        ("density", f"{traits.density:.2g}, {show(traits.nnz / max(traits.n, 1))} entries a column"),
+        ("density", f"{traits.density:.2g}, {show(traits.nnz / max(traits.n, 1))} entries per column"),
         ("symmetry", symmetry),
         ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
         ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
@@ -193,14 +193,14 @@ def entries_text(fill: int, n: int, one_triangle: bool) -> str:
 
 def stored_text(nnz: int, method: str) -> str:
     """Stored entries of a factor; fronts of several columns store explicit zeros."""
-    return f"{show(nnz)} entries stored" + (" with the zeros of fronts" if method == "front" else "")
+    return f"{show(nnz)} entries stored" + (" including zeros in fronts" if method == "front" else "")
 
 
 def precision_text(stats: Mapping[str, Any]) -> str:
     """Precision of a factor for which mixed precision was requested."""
     if stats["precision"] == "mixed":
-        return "mixed: the factor is single precision, answers are refined to double"
-    return f"double, after mixed precision was given up: {stats['why_double']}"
+        return "mixed: the factor is single precision, and solutions are refined to double precision"
+    return f"double, after mixed precision failed: {stats['why_double']}"
 
 
 def analysis_text(call: int) -> str:

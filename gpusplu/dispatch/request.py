@@ -15,7 +15,7 @@ AUTO = "auto"
 # Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded. Fewer
 # where more refactorizations are expected than usual.
 SMALLEST = 50_000
-BY_NAME = Request(registry.DEFAULT, "asked for by name")
+BY_NAME = Request(registry.DEFAULT, "requested by name")
 
 
 def engine_names() -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def name_engine(engine: str, device: Any) -> Request:
             return BY_NAME
         if registry.named(engine).capabilities.on_device or device not in (None, registry.DEFAULT):
             raise EngineUnavailableError(f"engine={engine!r} does not run on device={device!r}")
-        return Request(engine, "asked for by name")
+        return Request(engine, "requested by name")
     if engine == AUTO and device is None:
         return automatic()
     from ..cuda import devices, several
@@ -76,12 +76,12 @@ def name_engine(engine: str, device: Any) -> Request:
         indices = tuple(each.index for each in opened)
         return Request(
             engine,
-            "" if engine == AUTO else "asked for by name",
+            "" if engine == AUTO else "requested by name",
             indices[0],
             devices=indices if len(indices) > 1 else (),
         )
     index = devices.open_device(device).index
-    return Request(engine, "" if engine == AUTO else "asked for by name", index)
+    return Request(engine, "" if engine == AUTO else "requested by name", index)
 
 
 @cache
@@ -104,7 +104,7 @@ def without_small(request: Request, nnz: int) -> Request:
     """Resolve "auto" for matrices that are too small for a GPU."""
     often = max(request.refactorizations, REFACTORIZATIONS)
     if request.device is None and not request.reason and nnz * often < SMALLEST * REFACTORIZATIONS:
-        request = request._replace(reason=f"{nnz:,} entries are too few for a GPU to pay")
+        request = request._replace(reason=f"{nnz:,} entries are too few for a GPU to be faster")
         return resolved(request)
     return request
 

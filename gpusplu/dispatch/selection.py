@@ -65,7 +65,7 @@ def resolve_precision(problem: Problem, engine: Engine) -> str:
         return ""
     reason = engine.estimate(problem).prefers_single
     problem.resolve_precision("mixed" if reason else "double")
-    return f"precision='auto' is mixed, as {reason}" if reason else ""
+    return f"precision='auto' is mixed because {reason}" if reason else ""
 
 
 def choose(problem: Problem) -> Choice:
@@ -83,15 +83,15 @@ def choose(problem: Problem) -> Choice:
     if request.reason:
         return choose_host(problem, hosts, request.reason)
     if problem.options.pivoting == "partial":
-        return choose_host(problem, hosts, "partial pivoting, which no GPU engine has")
+        return choose_host(problem, hosts, "no GPU engine has partial pivoting")
     host_predictions: tuple[Estimate, ...] = () if is_likely(problem) else predicted(problem, hosts)
     seconds = fastest(host_predictions, request.uses).total(request.uses) if host_predictions else float("inf")
-    would_not_pay = f"a GPU would not pay: {seconds:.2g} s are predicted on the CPU"
+    would_not_pay = f"a GPU would not be faster: {seconds:.2g} s predicted on the CPU"
     if host_predictions and registry.is_not_imported() and seconds < loading(costs_of()):
         return choose_host(problem, hosts, would_not_pay, host_predictions)
     devices = able(problem, True)
     if not devices:
-        return choose_host(problem, hosts, f"no GPU engine has {problem.kind}")
+        return choose_host(problem, hosts, f"no GPU engine has a {problem.kind} factorization")
     try:
         if host_predictions and seconds < min(engine.lower_bound(problem) for engine in devices):
             return choose_host(problem, hosts, would_not_pay, host_predictions)
@@ -145,7 +145,7 @@ def choose_on_device(problem: Problem, engines: list[Engine]) -> Choice:
     request = problem.request
     predictions = predicted(problem, engines)
     requested = list(request.devices) if request.devices else request.device
-    reason = f"device={requested} was asked for"
+    reason = f"device={requested} was requested"
     if all(prediction.note for prediction in predictions):
         return Choice(engines[-1].name, reason, request, predictions)
     choice = decide(request, predictions)
@@ -173,9 +173,9 @@ def reason_for(best: Estimate, predictions: tuple[Estimate, ...], many: float) -
     reason = f"predicted {best.total(many):.2g} s"
     if second:
         other = fastest(second, many)
-        reason += f", and {other.total(many):.2g} s with {other.engine}, the next,"
+        reason += f" (next: {other.engine}, {other.total(many):.2g} s)"
     reason += f" for a factorization and {many:g} refactorizations and solves"
     without = [f"{p.engine}: {p.note}" for p in predictions if p.note]
     first_use = max(p.first_use for p in predictions)
-    first = [f"{first_use:.2g} s are charged for kernels that are to be compiled"] if first_use else []
+    first = [f"{first_use:.2g} s are added for kernels that must be compiled"] if first_use else []
     return "; ".join([reason, *without, *first])

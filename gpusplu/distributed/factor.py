@@ -205,7 +205,7 @@ class DistributedFactor:
             ("matrix", f"{size}, on {stats['ranks']} ranks"),
             ("engine", f"{self.engine}: {self._solver.kind}"),
             ("factor", ", ".join(f"{name} {show(stats[name])}" for name in figures if name in stats)),
-            ("accuracy", "every solve is measured" if error is None else f"backward error {error:.1e}"),
+            ("accuracy", "measured at every solve" if error is None else f"backward error {error:.1e}"),
             ("seconds", durations(stats["seconds"])),
         ]
         return Explanation(rows)
@@ -291,7 +291,7 @@ class DistributedLDLFactor(DistributedSymmetricFactor):
         if not distance < CERTAIN_DISTANCE:
             self.inertia_doubt = (
                 f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e}, "
-                f"not {CERTAIN_DISTANCE} at most"
+                f"not below {CERTAIN_DISTANCE}"
             )
             return None
         return Inertia(self._rows.n - negative, negative, 0)

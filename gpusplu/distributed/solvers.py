@@ -40,7 +40,7 @@ def require_real(petsc: Any, what: str) -> None:
     """
     if np.dtype(petsc.ScalarType).kind == "c":
         raise EngineUnavailableError(
-            f"{what}: this PETSc is built for complex numbers, of which MUMPS tells no signs; install "
+            f"{what}: this PETSc is built for complex numbers, for which MUMPS gives no signs of pivots; install "
             "dolfinx-solver-real, or use splu"
         )
 
@@ -86,7 +86,7 @@ class Solver(ABC):
 
     def determinant(self) -> tuple[complex, int]:
         """The determinant as a mantissa and a power of two."""
-        raise EngineUnavailableError(f"slogdet: {self.name} does not tell determinants; use engine='mumps'")
+        raise EngineUnavailableError(f"slogdet: {self.name} does not compute determinants; use engine='mumps'")
 
     def negative_pivots(self) -> int:
         """Of a factorization of a symmetric matrix."""
@@ -272,8 +272,10 @@ class SuperLUDist(Solver):
             self.destroy()
             if reason == PETSC_NO_MEMORY:
                 raise HostMemoryError(0, self.free_memory())
-            zero = "a pivot that it had chosen before is zero, so A may be singular; engine='mumps' tells"
-            raise SolverError(self.name, reason, meaning=zero if reason in PETSC_ZERO_PIVOT else "PETSc says no more")
+            zero = "a pivot of its fixed order is zero, so A may be singular; engine='mumps' detects singular matrices"
+            raise SolverError(
+                self.name, reason, meaning=zero if reason in PETSC_ZERO_PIVOT else "PETSc gives no details"
+            )
 
     def solve(self, b: Any, x: Any, transposed: bool) -> None:
         if not transposed:

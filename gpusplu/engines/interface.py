@@ -316,7 +316,7 @@ class Engine(ABC):
         if problem.options.symbolic not in self.capabilities.symbolic_phases:
             return f"engine={self.name!r} has no symbolic phase on the {problem.options.symbolic}"
         if problem.request.devices and not self.capabilities.several:
-            return f"engine={self.name!r} does not share its work among devices; pass one"
+            return f"engine={self.name!r} runs on one device; pass one device"
         return ""
 
     def lower_bound(self, problem: Problem) -> float:

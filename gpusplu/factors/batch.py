@@ -439,8 +439,8 @@ class BatchedFactor(Generic[FactorT]):
         """As `later.is_deferred`."""
         if check == "later" and self._numeric.on_device and self._device_array is None:
             raise TypeError(
-                f"check='later' takes batches whose systems a device factors side by side and all at a time, and "
-                f"engine={self._symbolic.engine!r} has these one after another; pass check='now'"
+                f"check='later' needs a device that factors all systems of a batch at the same time, and "
+                f"engine={self._symbolic.engine!r} factors these one after another; pass check='now'"
             )
         return later.is_deferred(self, check, out, {name: array for name, array in arrays.items() if array is not None})
 
@@ -449,7 +449,7 @@ class BatchedFactor(Generic[FactorT]):
         shape = len(self), self._problem.pattern.size
         if not self._numeric.takes_values:
             raise TypeError(
-                "check='later' takes values that are one entry of the matrix each; sum duplicates, and pass both "
+                "check='later' takes one value for each entry of the matrix; sum duplicates, and pass both "
                 "triangles of complex Hermitian matrices"
             )
         if np.shape(values) != shape:
@@ -551,7 +551,7 @@ def restore_batch(kind: Any, symbolic: Any, canonical: Any, errors: Any) -> Batc
         The parts do not belong together.
     """
     whole = isinstance(kind, type) and issubclass(kind, BatchedFactor) and isinstance(symbolic, Symbolic)
-    require(whole and kind is BATCHES[symbolic.parts()[0].kind], "a part is something else")
+    require(whole and kind is BATCHES[symbolic.parts()[0].kind], "a part has the wrong type")
     values = isinstance(canonical, np.ndarray) and canonical.dtype in matrix.FLOATS and canonical.ndim == 2
     require(values and canonical.shape[0] > 0 and canonical.shape[1] == symbolic.nnz, "the values are not of a batch")
     batch: BatchedFactor = kind(symbolic, np.ascontiguousarray(canonical), "flag", True)

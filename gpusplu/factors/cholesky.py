@@ -271,7 +271,7 @@ def restore_cholesky(symbolic: Any, canonical: Any, given: Any) -> Factor:
     factor = restore_factor(CholeskyFactor, symbolic, canonical)
     if given is not None:
         whole = isinstance(given, matrix.Pattern) and isinstance(given.core, _core.Canonical)
-        require(whole and given.n == symbolic.n, "a pattern is of another matrix")
+        require(whole and given.n == symbolic.n, "a pattern belongs to another matrix")
         factor._given = given  # type: ignore[attr-defined]
     return factor
 

@@ -36,7 +36,7 @@ def is_deferred(factor: Any, check: Any, out: Any, arrays: dict[str, Any]) -> bo
         return False
     if factor._device_array is None:
         raise TypeError(
-            f"engine={factor.engine!r} works on the processor, and arrays on a device cannot go there unwaited for; "
+            f"engine={factor.engine!r} works on the processor, and copying arrays from a device to it requires a wait; "
             "pass engine= or device= to have the factor on the device, or check='now'"
         )
     for name in on_host:

@@ -662,7 +662,7 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     NotPositiveDefiniteError
     """
     whole = isinstance(kind, type) and issubclass(kind, Factor) and isinstance(symbolic, Symbolic)
-    require(whole and issubclass(kind, FACTORS[symbolic.kind]), "a part is something else")
+    require(whole and issubclass(kind, FACTORS[symbolic.kind]), "a part has the wrong type")
     values = isinstance(canonical, np.ndarray) and canonical.dtype in matrix.FLOATS
     require(values and canonical.shape == (symbolic.nnz,), "the values are not those of the analysis")
     canonical = np.ascontiguousarray(canonical)

@@ -168,10 +168,10 @@ class LDLFactor(SymmetricFactor):
 def inertia_reason_of(held: bool, certain: bool, distance: float) -> str:
     """Why an inertia is not certain; empty if it is."""
     if not held:
-        return "pivots were chosen anew by LU, which does not tell it"
+        return "LU chose new pivots, and LU gives no inertia"
     if not certain:
         most = _core.CERTAIN_DISTANCE
-        return f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e} and not {most} at most"
+        return f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e}, not below {most}"
     return ""
 
 

@@ -222,7 +222,7 @@ def restore_symbolic(
     """
     classes = (matrix.Pattern, np.dtype, Options, Choice, _core.Symbolic, dict)
     whole = all(map(isinstance, (pattern, dtype, options, choice, core, seconds), classes))
-    require(whole and isinstance(pattern.core, _core.Canonical), "a part is something else")
+    require(whole and isinstance(pattern.core, _core.Canonical), "a part has the wrong type")
     by_ldlt = (kind, core.kind, options.symmetric) == ("lu", "ldlt", True)
     require(dtype in matrix.FLOATS and (kind == core.kind or by_ldlt), "the analysis is not of this kind")
     _core.validate(core, pattern.core)
@@ -232,7 +232,7 @@ def restore_symbolic(
     one_of("symbolic", options.symbolic, SYMBOLIC_PHASES)
     one_of("precision", options.precision, PRECISIONS)
     flags = isinstance(options.hermitian, bool) and isinstance(options.symmetric, bool)
-    require(flags, "whether the matrix is Hermitian is not told")
+    require(flags, "it is not stated whether the matrix is Hermitian")
     one_of("engine", choice.engine, registry.names())
     engine, method = registry.named(choice.engine), core.method
     fits = (
@@ -240,10 +240,10 @@ def restore_symbolic(
         and method in engine.capabilities.methods
         and not (by_ldlt and engine.capabilities.on_device)
     )
-    require(fits or core.structural_rank < core.n, "the engine is not one for this analysis")
-    require(isinstance(choice.request, Request), "a part is something else")
-    require(isinstance(choice.request.refactorizations, (int, float)), "the expected refactorizations are no number")
-    require(all(isinstance(value, float) for value in seconds.values()), "the seconds of the phases are no numbers")
+    require(fits or core.structural_rank < core.n, "the engine does not match this analysis")
+    require(isinstance(choice.request, Request), "a part has the wrong type")
+    require(isinstance(choice.request.refactorizations, (int, float)), "the expected refactorizations are not a number")
+    require(all(isinstance(value, float) for value in seconds.values()), "the seconds of the phases are not numbers")
     choice = available_choice(choice)
     problem = Problem(pattern, np.empty(0, dtype), kind, options, choice.request)
     problem.seconds.update(seconds)

@@ -75,7 +75,7 @@ def stokes(*shape: int) -> csc_array:
     """
     check_shape(shape, 2, 3)
     if min(shape) < 2:
-        raise ValueError(f"stokes needs two cells along each axis at least, got {shape}")
+        raise ValueError(f"stokes needs at least two cells along each axis, got {shape}")
     flows, divergence = [], []
     for axis, cells in enumerate(shape):
         flows.append(poisson(*(m - (k == axis) for k, m in enumerate(shape))))

@@ -261,7 +261,7 @@ def tell_version(frame: Frame) -> None:
     """Report to XLA the version of the interface."""
     loaded, metadata = frame.api.contents.version, frame.extension.contents.metadata.contents
     if loaded.major != MAJOR:
-        raise RuntimeError(f"gpusplu.jax knows version {MAJOR} of XLA's interface, not {loaded.major}; update gpusplu")
+        raise RuntimeError(f"gpusplu.jax supports version {MAJOR} of XLA's FFI, not {loaded.major}; update gpusplu")
     metadata.version = Version(ctypes.sizeof(Version), None, MAJOR, min(MINOR, loaded.minor))
     metadata.traits, metadata.state = 0, 0  # not for command buffers; keeps nothing between calls
 

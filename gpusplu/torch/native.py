@@ -73,7 +73,7 @@ def factored_batch(pattern: Pattern, values: Tensor, errors: Errors) -> Factored
         There is none: what vmap maps has no entries.
     """
     if not values.shape[0]:
-        raise ValueError(f"a batch needs one system at least, got values of shape {tuple(values.shape)}")
+        raise ValueError(f"a batch needs at least one system, got values of shape {tuple(values.shape)}")
     with Torch().working(values):
         batch = splu_batch(columns(pattern, values[0]), Torch().array(values), errors=errors)
     return Factored(batch, transposed=pattern.by_rows)

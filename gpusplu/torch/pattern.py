@@ -258,7 +258,7 @@ def read(A: Tensor | Pattern, values: Tensor | None) -> tuple[Pattern, Tensor]:
         wanted = f"(..., {pattern.indices.shape[0]}), one for each entry of A"
         raise ValueError(f"values must have shape {wanted}, got {tuple(values.shape)}")
     if 0 in values.shape[:-1]:
-        raise ValueError(f"a batch needs one system at least, got values of shape {tuple(values.shape)}")
+        raise ValueError(f"a batch needs at least one system, got values of shape {tuple(values.shape)}")
     if values.dtype not in DTYPES:
         raise TypeError(f"A has values of {values.dtype}; convert them to {', '.join(map(str, DTYPES))}")
     if values.device != pattern.indices.device:

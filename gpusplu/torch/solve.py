@@ -139,7 +139,7 @@ def restore_solver(pattern: Any, values: Any) -> Solver:
     torch.linalg.LinAlgError
         The matrix is singular.
     """
-    require(isinstance(pattern, Pattern) and isinstance(values, Tensor), "a part is something else")
+    require(isinstance(pattern, Pattern) and isinstance(values, Tensor), "a part has the wrong type")
     return Solver(*read(pattern, values))
 
 

@@ -99,7 +99,7 @@ REFUSED = (
     (ValueError, "entries must not be negative", lambda: gs.cache_limit(-1)),
     (ValueError, "bytes must not be negative", lambda: gs.cache_limit(bytes=-1)),
     (TypeError, "must be an array of numbers", lambda: gs.splu_batch(S, [["a"]])),
-    (ValueError, "a batch needs one system at least", lambda: gs.splu_batch(S, np.ones((0, S.nnz)))),
+    (ValueError, "a batch needs at least one system", lambda: gs.splu_batch(S, np.ones((0, S.nnz)))),
     (ValueError, "batches have no mixed precision", lambda: gs.analyze(S, precision="mixed").factor(S.data[None])),
     (TypeError, "C is complex128, and the factor float64", lambda: gs.cholesky(S).update(1j * np.ones(50))),
     (TypeError, "complex symmetric", lambda: gs.ldlt(S + 1j * S).inertia()),

@@ -202,7 +202,7 @@ def test_explain_of_what_no_values_make_regular(tmp_path, capsys):
     sp.save_npz(tmp_path / "A.npz", sp.csc_array(np.diag([1.0, 0.0, 2.0])))
     assert main(["explain", str(tmp_path / "A.npz")]) == 0
     out = capsys.readouterr().out
-    assert "structural rank 2\nfactor    none: by its pattern alone the matrix is exactly singular\n" in out
+    assert "structural rank 2\nfactor    none: the pattern alone makes the matrix exactly singular\n" in out
     assert "predicted" not in out and "ordering" not in out  # of what is not done nothing is said
     assert main(["explain", str(tmp_path / "A.npz"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -280,7 +280,7 @@ def test_bench(tmp_path, capsys, own_cache):
     heading = next(line for line in out.splitlines() if "predicted" in line)
     assert re.findall(r"\S+ \[[mu]?s\]|x SciPy|predicted / measured|backward error", heading)[-1] == "backward error"
     assert "x SciPy" in heading and "predicted / measured" in heading and " ms" not in heading
-    assert "a step of it is splu and solve" in out
+    assert "its step is splu and solve" in out
     assert all(float(row[-1]) < 1e-14 for row in rows)
     assert out.count("auto: cpu, engine='auto' and") == 2
 

@@ -111,14 +111,16 @@ def test_analyses_that_are_dropped(log):
 
     _, lu = other_values(ordering="amd")
     assert lu.stats["analysis"] == "made for this matrix"
-    assert log.messages[0] == "analysis of call 1 dropped: it does not suit these values, or leads to no factor"
+    assert (
+        log.messages[0] == "analysis of call 1 dropped: it is unsuitable for these values, or the factorization failed"
+    )
     gs.cache_clear()
     _, lu = other_values()
     assert lu.stats["analysis"] == "made for this matrix"
     assert log.messages[0].startswith("analysis of call 1 dropped: ")
 
 
-def test_what_had_to_be_mended(log):
+def test_repairs(log):
     matrix = gallery.circuit(12, 12).matrix()
     lu = gs.splu(matrix)
     log.clear()
@@ -126,29 +128,28 @@ def test_what_had_to_be_mended(log):
     assert lu.stats.n_reanalyzed + lu.stats.n_repivoted == 1
     assert [r.levelno for r in log.records] == [logging.DEBUG, logging.INFO]
     assert log.messages[1] in (
-        "matched and ordered again with newer values: 1",
-        "pivots chosen anew by threshold partial pivoting: 1",
+        "matching and ordering repeated with newer values: 1",
+        "pivots chosen again by threshold partial pivoting: 1",
     )
 
 
-def test_ldlt_that_is_left_for_lu(log):
+def test_ldlt_replaced_by_lu(log):
     matrix = gallery.poisson(30, 30)
     lu = gs.splu(matrix)
     assert lu.stats.symmetric
     log.clear()
     lu.refactor(matrix.data * np.random.default_rng(0).uniform(0.9, 1.1, matrix.nnz))
     assert not lu.stats.symmetric
-    assert any("LDL^T was left for LU" in message for message in log.messages)
+    assert any("LDL^T was replaced by LU" in message for message in log.messages)
 
 
-def test_mixed_precision_that_is_given_up(log):
+def test_failed_mixed_precision(log):
     lu = gs.splu(A, precision="mixed")
     log.clear()
     lu.refactor(1e40 * A.data)
     (record,) = [record for record in log.records if record.levelno == logging.WARNING]
     assert record.getMessage() == (
-        "mixed precision is given up, and the factor made in double precision: "
-        "values are out of the range of single precision"
+        "mixed precision failed, factoring in double precision: values are out of the range of single precision"
     )
 
 

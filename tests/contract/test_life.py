@@ -143,7 +143,7 @@ def test_progress_and_logging(case, caplog):
     factor.refactor(case.A.data)
     factor.solve(case.b())
     messages = "\n".join(caplog.messages)
-    assert f"engine {case.engine.name}: asked for by name" in messages and "factor took" in messages
+    assert f"engine {case.engine.name}: requested by name" in messages and "factor took" in messages
     for phase in ("refactor", "solve"):
         assert any(message.startswith(phase) for message in caplog.messages), messages
     caplog.clear()

@@ -163,7 +163,7 @@ def test_statistics(case):
 def test_explanations(case):
     factor = case.make()
     text = factor.explain()
-    assert f"{case.engine.name}: asked for by name" in text and f"matrix    {case.n} x {case.n}" in text
+    assert f"{case.engine.name}: requested by name" in text and f"matrix    {case.n} x {case.n}" in text
     kind = {} if case.kind == "lu" else {case.kind: True}
     assert case.engine.name in gs.explain(case.A, engine=case.engine.name, **kind)
     assert f"{case.n} x {case.n}" in repr(factor) and case.engine.name in repr(factor)

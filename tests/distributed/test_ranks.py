@@ -101,7 +101,7 @@ REFUSALS = {
     "no root": ("ValueError", "is none of the"),
     "trans": ("ValueError", "trans must be N, T, or H"),
     "closed": ("ValueError", "the factor was closed"),
-    "fixed pivots": ("SolverError", "so A may be singular; engine='mumps' tells"),
+    "fixed pivots": ("SolverError", "so A may be singular; engine='mumps' detects singular matrices"),
     "not definite any more": ("NotPositiveDefiniteError", "A is not positive definite"),
 }
 

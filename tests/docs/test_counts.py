@@ -21,7 +21,7 @@ def test_entries_and_operations():
     assert lu.stats.method == "front" and not lu.stats.symmetric
     pattern = lu.L.nnz + lu.U.nnz - n
     assert lu.nnz == lu.stats.nnz_factor == plotting.entries_by_cell(fronts)[1].sum() + n > pattern + n
-    assert said(lu.explain(), "factor").startswith(f"factor    {lu.nnz:,} entries stored with the zeros of fronts, ")
+    assert said(lu.explain(), "factor").startswith(f"factor    {lu.nnz:,} entries stored including zeros in fronts, ")
     assert fronts.flops.sum() > lu.stats.flops
 
 

@@ -85,7 +85,7 @@ def test_pivots_that_are_chosen_again_are_logged(device, caplog):
     A = random_matrix(60)
     factor = glu(A)
     factor.refactor(harder(A).data)
-    assert caplog.messages[-1] == "pivots chosen anew by the processor; the device goes on with them"
+    assert caplog.messages[-1] == "the processor chose new pivots; the device continues with them"
     caplog.clear()
     factor.refactor(fake_cupy.asarray(A.data))  # this call does not wait
     assert caplog.messages == []

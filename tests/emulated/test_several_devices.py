@@ -290,7 +290,7 @@ def test_a_failure_of_shared_fronts_leaves_the_factor_before(hosts):
     factor.refactor(A.data * 4)
     np.testing.assert_array_equal(factor.solve(b) * 4, x)
     assert factor.stats.shared_fronts == len(hosts.plans[-1].tiles)
-    assert f"{len(hosts.plans[-1].tiles)} large fronts by tiles on several" in factor.explain()
+    assert f"{len(hosts.plans[-1].tiles)} large fronts by tiles on several devices" in factor.explain()
 
 
 def test_sharing_that_does_not_fit_is_left(hosts):

@@ -63,7 +63,7 @@ def on_device(factor):
     try:
         factor.solve(cupy.asarray(np.ones(factor.shape[0], factor.dtype)), check="later")
     except RuntimeError as error:
-        if "left to the CPU engine" not in str(error):
+        if "need the pivots of the CPU engine" not in str(error):
             raise
         return False
     factor.check()

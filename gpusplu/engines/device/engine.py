@@ -61,7 +61,7 @@ class DeviceEngine(Engine):
     def within(self, problem: Problem, device: Any, needed: int, estimate: Estimate) -> Estimate:
         """The estimate with the cost of a first use, or a note that there is less memory than the bytes `needed`."""
         free = devices.usable_bytes(device, problem.request.device_memory)
-        single = "memory of the device is short" if needed > free else ""
+        single = "device memory is insufficient" if needed > free else ""
         if device.double_ratio >= SLOW_DOUBLE:
             single = f"single precision is {device.double_ratio} times as fast on this device"
         if needed > free:

@@ -61,14 +61,14 @@ from .interrupted import Interrupted
 from .program import Program
 
 VALUES_GONE = (
-    "found at a check: solutions since the last one cannot be trusted, and the values before are gone, so the factor "
-    "holds none until it is refactored"
+    "found at a check: solutions since the last check cannot be trusted, and the previous values were overwritten, so "
+    "the factor holds no values until it is refactored"
 )
 GRAPHS_APART = (
-    "a graph was replayed that had been captured before other pivots were chosen, so that it and the factor have gone "
-    "apart; capture it again"
+    "a graph that was captured before new pivots were chosen was replayed, so its values and those of the factor may "
+    "differ; capture it again"
 )
-CHECK_INTERRUPTED = "a check was interrupted that had begun to look after solutions, so that these cannot be trusted"
+CHECK_INTERRUPTED = "a check was interrupted, so the solutions that it covered cannot be trusted"
 
 
 class ValueState(Enum):
@@ -89,7 +89,7 @@ class ValueState(Enum):
 class HostState(Enum):
     """State of the CPU engine's factor."""
 
-    NONE = "there is none"
+    NONE = "there is no such factor"
     STALE = "it is of other values than those held"
     CURRENT = "it is of the values held"
     SOLVES = "the same, and it solves in place of the device"
@@ -555,8 +555,8 @@ class DeviceFactor:
         follows = self._follow()
         self._host = CURRENT if follows else SOLVES
         if log_enabled():
-            goes_on = "device goes on with them" if follows else "processor solves by them"
-            tell(f"pivots chosen anew by the processor; the {goes_on}")
+            solver = "device continues" if follows else "processor solves"
+            tell(f"the processor chose new pivots; the {solver} with them")
 
     def _follow(self) -> bool:
         """Whether the device has factored the values held, accurately, with the pivots of the CPU engine."""
@@ -596,7 +596,7 @@ class DeviceFactor:
         """Raise if there are no values to continue with."""
         if self._state is LOST:
             raise RuntimeError(
-                "the factor holds no values: the last ones, given with check='later', were not fit; refactor it"
+                "the factor holds no values: the last ones, given with check='later', were unusable; refactor it"
             )
 
     # ---- calls that do not wait
@@ -621,7 +621,7 @@ class DeviceFactor:
         stream = self._commands.begin_deferred()
         if stream.captured:
             if self._was_interrupted:
-                raise RuntimeError("a call of this factor was interrupted: make one that waits before it is captured")
+                raise RuntimeError("a call of this factor was interrupted: make one call that waits before the capture")
             self._must_be_ready(call)
             if self._commands not in self._captured:
                 self._captured += (self._commands,)
@@ -633,7 +633,7 @@ class DeviceFactor:
             self._must_hold()
             if self._host is SOLVES:
                 raise RuntimeError(
-                    "the pivots of these values were left to the CPU engine, which solves with check='now'; or refactor"
+                    "these values need the pivots of the CPU engine, which solves with check='now'; or refactor"
                 )
         self._run(stream, call, values, b, x)
         self._commands.leave(stream)
@@ -720,8 +720,8 @@ class DeviceFactor:
             return
         reason = self._suspect_reason(accumulated, [*held, self._report(accumulated.worst, used.program)])
         if reason:
-            note = "pivots have been chosen anew, which graphs captured before do not know"
-            advice = note if used is not self._commands else "a solve with check='now' mends what can be mended"
+            note = "new pivots were chosen; capture the graphs again, which use the old ones"
+            advice = note if used is not self._commands else "a solve with check='now' repairs what it can"
             raise AccuracyError(
                 f"some of {accumulated.n_solved:,} solutions since the last check cannot be trusted: {reason}; {advice}"
             )
@@ -758,7 +758,7 @@ class DeviceFactor:
                 if accumulated.not_finite
                 else ""
             )
-            found.append(f"NaN or Inf was met{first}")
+            found.append(f"NaN or Inf occurred{first}")
         elif accumulated.asymmetric:
             found.append(
                 f"values were not those of a Hermitian or symmetric matrix, first in refactorization "

@@ -37,7 +37,7 @@ RHS_PER_SOLVE = 8  # right-hand sides: each needs some ten vectors in double pre
 #: Exceptions of factorizations in single precision of matrices that double precision may factor.
 FAILURES = (RuntimeError, NotPositiveDefiniteError, NonFiniteError, _core.NotPositiveDefinite)
 OUT_OF_RANGE = "values are out of the range of single precision"
-LATER = "check='later' leaves nobody to refine answers of mixed precision; pass check='now', or precision='double'"
+LATER = "check='later' cannot refine solutions of mixed precision; pass check='now', or precision='double'"
 
 
 def mixed_factor(engine: Engine, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
@@ -159,7 +159,7 @@ class MixedFactor:
     def _go_over(self, why: str) -> None:
         """Factor the values held in double precision, permanently."""
         if log_enabled(UNASKED):
-            tell(f"mixed precision is given up, and the factor made in double precision: {why}", UNASKED)
+            tell(f"mixed precision failed, factoring in double precision: {why}", UNASKED)
         self._left, self._single, self._double = True, None, None  # their memory may be needed
         self._make_double()
         self._gone_over, self._why, self._left = True, why, False
@@ -310,7 +310,7 @@ class MixedFactor:
 
     def _leave_single(self, error: float) -> None:
         """Switch to double precision after a solve that did not converge."""
-        self._go_over(f"refinement of answers from single precision came to a backward error of {error:.1e}")
+        self._go_over(f"refinement from single precision reached a backward error of {error:.1e}")
 
     def _correct(self, r: Any, trans: int, size: np.ndarray | None = None) -> Any:
         """op(A)^-1 r by the factor in single precision, with columns scaled to one to stay within its range."""

@@ -73,7 +73,7 @@ class SupernodalEngine(DeviceEngine):
         structure, on_device = problem.structure(analysis.core), problem.request.on_device
         seconds = predict(structure, plan, costs_of(device.name), on_device)
         found = self.within(problem, device, self.bytes_needed(problem, plan), seconds)
-        return found._replace(prefers_single="memory of the device is short") if plan.streamed else found
+        return found._replace(prefers_single="device memory is insufficient") if plan.streamed else found
 
     def bytes_needed(self, problem: Problem, plan: Any) -> int:
         """Device memory of a factor, about [bytes]."""
@@ -178,12 +178,12 @@ def facts_of(plan: Any) -> Mapping[str, Any]:
 def devices_text(facts: Mapping[str, Any]) -> str:
     """Of explain(), about several devices."""
     shares = ", ".join(f"{share:.0%}" for share in facts["shares"])
-    route = "peer to peer" if facts["peer_to_peer"] else "through the host, as they do not all reach each other"
+    route = "peer to peer" if facts["peer_to_peer"] else "through the host, as not all have peer access"
     gain = facts["seconds_on_one"] / facts["seconds_shared"]
     fronts = facts["shared_fronts"]
-    which = f"{show(fronts)} large fronts by tiles on several, each of the others" if fronts else "each front"
-    text = f"{len(facts['shares'])} have {shares} of the work, {which} on one of them"
-    return f"{text}; {show(facts['traffic_bytes'])} bytes go {route}; {gain:.2g} times as fast as one, predicted"
+    which = f"{show(fronts)} large fronts by tiles on several devices, each other front" if fronts else "each front"
+    text = f"{len(facts['shares'])} devices with {shares} of the work, {which} on one device"
+    return f"{text}; {show(facts['traffic_bytes'])} bytes are copied {route}; predicted {gain:.2g} times as fast as one"
 
 
 ENGINE = SupernodalEngine()

@@ -94,7 +94,7 @@ def observe(case: tuple[str, bool] | None, on_device: bool, budget: float, costs
 
 
 def first_use() -> Observations:
-    """What a device takes once: CuPy and a context, unless they are there, and what engines know of."""
+    """Times of the first use of a device: loading CuPy, creating a context, and those that engines measure."""
     from gpusplu.cuda import devices
 
     was_loaded, start = is_loaded(), perf_counter()

@@ -47,7 +47,7 @@ def read_caller(verbose: Any, progress: Any) -> Caller:
     Raises
     ------
     ValueError
-        `verbose` is no number from 0 on.
+        `verbose` is negative or not an integer.
     TypeError
         `progress` is neither a truth value nor None nor callable.
     """

@@ -23,7 +23,7 @@ def open_devices(which: Any) -> tuple[Any, ...]:
     Raises
     ------
     ValueError
-        There is none in the list, or one twice.
+        The list is empty, or names a device twice.
     EngineUnavailableError, TypeError
         As `devices.open_device` raises them, which is called for each.
     """

@@ -39,7 +39,7 @@ ReadOptions = Options | Callable[[int], Options]
 
 
 class Made(NamedTuple):
-    """An engine's factor, and what it was made with.
+    """An engine's factor and its inputs.
 
     Attributes
     ----------

@@ -12,8 +12,8 @@ from ..engines.problem import Request
 from ..errors import EngineUnavailableError
 
 AUTO = "auto"
-# Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded. Fewer
-# where more refactorizations are expected than usual.
+# Entries of A below which "auto" does not consider a GPU: the CPU is done before a kernel is loaded. Fewer if more
+# refactorizations than by default are expected.
 SMALLEST = 50_000
 BY_NAME = Request(registry.DEFAULT, "requested by name")
 
@@ -35,7 +35,7 @@ def read_request(
     Raises
     ------
     ValueError
-        `engine` is none of `engine_names`, `device_memory` is no number of bytes, or `expected_refactors` is negative.
+        `engine` is not one of `engine_names`, `device_memory` is not positive, or `expected_refactors` is negative.
     EngineUnavailableError
         A named GPU engine or device is unavailable. Only ``"auto"`` may fall back.
     """

@@ -28,7 +28,7 @@ def agreed(comm: Any, call: tuple[Any, ...], work: Callable[[], tuple[Any, T]]) 
     ----------
     comm : mpi4py.MPI.Intracomm
     call : tuple
-        What is called and with what that has to be alike on all ranks, for messages too: the name comes first.
+        Name and arguments of the call, which must be equal on all ranks; also printed in messages.
     work : callable
         Local; returns more that has to be alike, and the result.
 

@@ -130,15 +130,15 @@ class BatchedFactor(Generic[FactorT]):
         values : array_like, shape (nbatch, size)
             On the host or on the device; row i is what ``refactor`` of system i's own factor takes.
         check : {"now", "later"}, optional
-            "later", of a batch on a device: may be captured into a CUDA graph, and leaves it to :meth:`check` what
-            became of the systems. Takes contiguous CuPy arrays of the factors' dtype only.
+            "later", of a batch on a device: may be captured into a CUDA graph; :meth:`check` returns the status of
+            the systems. Takes contiguous CuPy arrays of the factors' dtype only.
 
         Raises
         ------
         ValueError
             Another shape.
         BatchError
-            With ``errors="raise"``: systems are singular, not definite, not finite or not Hermitian; says which.
+            With ``errors="raise"``: systems are singular, not definite, not finite or not Hermitian; they are listed.
 
         See Also
         --------
@@ -602,7 +602,7 @@ def splu_batch(
     ValueError
         As :func:`splu`; or `values` have another shape.
     BatchError
-        Systems are singular or not finite, with ``errors="raise"``; says which.
+        Systems are singular or not finite, with ``errors="raise"``; the message lists them.
 
     See Also
     --------
@@ -661,7 +661,7 @@ def cholesky_batch(
     NotHermitianError, ValueError
         As :func:`cholesky`; or `values` have another shape.
     BatchError
-        Systems are not positive definite, not finite or not Hermitian, with ``errors="raise"``; says which.
+        Systems are not positive definite, not finite or not Hermitian, with ``errors="raise"``; the message lists them.
 
     See Also
     --------
@@ -685,7 +685,7 @@ def cholesky_batch(
 
 
 def read_batch(engine: str, device: Any, device_memory: int | None, values: Any, errors: str) -> Request:
-    """The request for systems with these values: on the device where they are, if nothing else is said."""
+    """The request for systems with these values: on the device where they are by default."""
     one_of("errors", errors, ERRORS)
     if engine == AUTO and device is None and matrix.is_cupy_array(values):
         device = values.device.id

@@ -21,7 +21,7 @@ def is_deferred(factor: Any, check: Any, out: Any, arrays: dict[str, Any]) -> bo
     Raises
     ------
     ValueError
-        `check` is none of `CHECKS`, or `out` comes without "later".
+        `check` is not one of `CHECKS`, or `out` is passed without "later".
     TypeError
         Arrays on the host for a factor on a device, or the reverse.
     """

@@ -183,7 +183,7 @@ class Factor(PartsOfInverse):
         Parameters
         ----------
         U, V : array_like or sparse, shape (n,) or (n, k)
-            `V` is `U` unless given.
+            `V` defaults to `U`.
 
         Returns
         -------
@@ -310,8 +310,9 @@ class Factor(PartsOfInverse):
         trans : {"N", "T", "H"}, optional
             A, its transpose, or its conjugate transpose.
         check : {"now", "later"}, optional
-            "later", of a factor on a device: does not wait, may be captured into a CUDA graph, and leaves it to
-            :meth:`check` whether the solution can be trusted. Takes contiguous CuPy arrays of the factor's dtype only.
+            "later", of a factor on a device: does not wait, may be captured into a CUDA graph;
+            :meth:`check` raises if the solution cannot be trusted. Takes contiguous CuPy arrays of the factor's dtype
+            only.
         out : ndarray, shape of `rhs`, optional
             With "later": where the solution goes; may be `rhs` itself.
 
@@ -395,7 +396,7 @@ class Factor(PartsOfInverse):
         PatternMismatchError
             A matrix with another pattern.
         NonFiniteError
-            A value is NaN or Inf; says where.
+            A value is NaN or Inf; the message gives its position.
         NotHermitianError
             Values of both triangles differ by more than rounding, where A was factored as a Hermitian or symmetric
             matrix.

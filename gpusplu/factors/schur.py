@@ -630,7 +630,7 @@ class SchurFactor(Generic[FactorT]):
         ----------
         y : ndarray, shape (m,) or (m, k)
         rhs : ndarray, shape (n,) or (n, k), optional
-            The one that this thread condensed last unless given.
+            Default: the one that this thread condensed last.
 
         Returns
         -------

@@ -139,7 +139,7 @@ def helmholtz(*shape: int, waves: float | None = None) -> csc_array:
     *shape : int
         Interior grid points along each of one, two or three axes.
     waves : float, optional
-        Wave lengths along the first axis; a grid point every tenth of a wave unless given.
+        Wave lengths along the first axis; default: ten grid points per wave length.
 
     Returns
     -------

@@ -82,7 +82,7 @@ class Entry:
     users : int
         Threads that solve with it.
     holders : WeakSet
-        Objects that want it kept as long as they live.
+        The entry is kept while one of these objects exists.
     """
 
     __slots__ = ("factored", "holders", "key", "nbytes", "swept", "transpose", "users", "values", "waits")
@@ -150,7 +150,7 @@ class Store:
             self.held_by(entry, holder)
 
     def held_by(self, entry: Entry, holder: Any) -> None:
-        """Keep an entry as long as an object lives, and free at once what need not be kept when it is gone."""
+        """Keep an entry while an object exists; when the object is deleted, free what need not be kept."""
         finalize(holder, self.lock.if_idle, self.trim).atexit = False  # before: what is added last goes first
         entry.holders.add(holder)
 

@@ -181,7 +181,7 @@ def draw_requests(structure: ColumnStructure, division: int | None = None, figur
     ----------
     structure : ColumnStructure
     division : int, optional
-        First column of the dense trailing block; where the remaining submatrix becomes half full unless given.
+        First column of the dense trailing block; default: where the remaining submatrix becomes half full.
     figure : Figure, optional
         To draw on.
 

@@ -31,7 +31,7 @@ Memory requests of a column factorization on the matrix plane, and their strides
 
 Chen, Wang, Yang et al. (crisscross blocked LU for circuit matrices on GPUs, section 5) draw the distributions of memory
 requests (MemReqDist) and of memory strides (MemStrdDist) over the matrix plane. They trace LU by rows through a dense
-work vector (algorithm 2); ours traces LU by columns in place, so the definitions differ:
+work vector (algorithm 2); gpusplu traces LU by columns in place, so the definitions differ:
 
 - A *request* is the access to one stored entry, drawn at the entry's place. Left-looking column LU updates column k by
   column j for every U(j, k): that asks once for U(j, k), for every L(i, j), and for every (i, k) that it changes. In
@@ -257,7 +257,7 @@ def memory_maps(
     ----------
     structure : ColumnStructure
     division : int, optional
-        First row and column of the dense trailing block; unblocked unless given.
+        First row and column of the dense trailing block; default: unblocked.
     first : int, optional
         First row and column of the part of the plane that is looked at.
     cells : int, optional

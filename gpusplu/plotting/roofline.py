@@ -89,7 +89,7 @@ def machine(on_device: bool = False, dtype: Any = "d") -> Machine:
     Parameters
     ----------
     on_device : bool, optional
-        CuPy's current device; the processor unless given.
+        CuPy's current device; default: the processor.
     dtype : optional
         Of the matrices.
 

@@ -267,9 +267,9 @@ def test_what_lasts_is_said_in_the_log_now_and_then(clock, caplog):
     caplog.set_level(logging.INFO, "gpusplu")
     go(clock, *((k / 10, k / 10) for k in range(95)))
     assert caplog.messages == [
-        "factor has taken 2 s, 20% of it is done",
-        "factor has taken 4 s, 40% of it is done",
-        "factor has taken 8 s, 80% of it is done",
+        "factor has taken 2 s, 20% done",
+        "factor has taken 4 s, 40% done",
+        "factor has taken 8 s, 80% done",
     ]
 
 

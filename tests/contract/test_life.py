@@ -194,7 +194,7 @@ def test_matrices_and_values_of_a_device(device):
     """`device=` takes a GPU engine, and batches work where their values are."""
     A = gs.gallery.poisson(6, 6)
     factor = gs.splu(A, device=0)
-    assert factor.engine != "cpu" and "device=0 was asked for" in factor.explain()
+    assert factor.engine != "cpu" and "device=0 was requested" in factor.explain()
     assert backward_error(A, factor.solve(np.ones(36)), np.ones(36)) < 1e-13
     with pytest.raises(gs.EngineUnavailableError, match="does not run on device='cpu'"):
         gs.splu(A, device="cpu", engine="supernodal")

@@ -113,7 +113,7 @@ def test_a_named_device_leaves_the_choice_among_its_engines(monkeypatch):
     for term in ("sflu.refactor", "sflu.solve"):
         monkeypatch.setitem(table._table, term, table.Entry(dict.fromkeys(table.shipped()[term], 0.0), "here"))
     factor = gs.splu(matrix, device=0, expected_refactors=10**9)
-    assert factor.engine == "sflu" and "sflu: device=0 was asked for; predicted" in factor.explain()
+    assert factor.engine == "sflu" and "sflu: device=0 was requested; predicted" in factor.explain()
     assert right(factor, matrix.data, matrix)
 
 

@@ -136,9 +136,9 @@ def predict_divisions(
     limits : Limits, optional
         Of the device.
     division : ndarray of int, optional
-        Points to evaluate; `candidates` unless given, as far as there are no more than MOST_TERMS to list.
+        Points to evaluate; default: `candidates`, if there are at most MOST_TERMS to list.
     costs : TrailingCosts, optional
-        Those of no device in particular unless given.
+        Default: constants without a device.
 
     Returns
     -------

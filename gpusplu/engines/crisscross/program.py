@@ -39,7 +39,7 @@ class CrisscrossProgram(ColumnProgram):
     Parameters
     ----------
     division : int, optional
-        Chosen by the model unless given.
+        Default: chosen by the model.
     tuning : Tuning, optional
 
     Attributes

@@ -216,7 +216,7 @@ def map_fronts(
     memory : sequence of int, optional
         Bytes for factors and blocks that come from other devices, of each device.
     link : Link, optional
-        That of devices which reach each other unless given.
+        Default: that of devices with peer access.
     share : bool
         Large fronts may be shared by several devices.
     values : int

@@ -39,7 +39,7 @@ class Limits:
         Memory that factors and contribution blocks must not exceed; 0: any. If it is not enough for all factors they
         stream; if that is not possible either, `factor_size` and `block_size` of the plan are the necessary sizes.
     costs : _core.Costs
-        Constants for the plan's predictions and decisions; those of no device in particular unless given.
+        Constants for the plan's predictions and decisions; default: constants without a device.
     """
 
     shared_memory_bytes: int = 232448
@@ -160,7 +160,7 @@ def make_plan(symbolic: Any, pattern: Any, dtype: Any, limits: Limits | None = N
     dtype : dtype
         Of the factor.
     limits : Limits, optional
-        Of the device; one H200 unless given.
+        Of the device; default: one H200.
     **parameters
         `warp_rows`, `small_rows`, `block_rows`, `large_cost` and `large_tile` of ``core/plan/fronts/plan.hpp``.
 

@@ -194,7 +194,7 @@ def explain(
     --------
     >>> print(gs.explain(gs.gallery.poisson(10, 10), engine="cpu"))  # doctest: +ELLIPSIS
     matrix    100 x 100, 460 entries, float64
-    density   0.046, 4.6 entries a column
+    density   0.046, 4.6 entries per column
     symmetry  100% of the off-diagonal entries have a partner across the diagonal; Hermitian, ...
     """
     request = read_request(engine, device, device_memory, expected_refactors)

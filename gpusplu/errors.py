@@ -44,7 +44,7 @@ class GpuspluError(Exception):
 
 
 class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
-    """Cholesky met a pivot that is not positive.
+    """Cholesky found a pivot that is not positive.
 
     Attributes
     ----------

@@ -74,16 +74,16 @@ def splu(
     ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
         A permutation is the column order, gather.
     pivoting : {"auto", "static", "partial"}, optional
-        "static" keeps the analysed pivot order as long as it gives numbers, "partial" is threshold partial pivoting
+        "static" keeps the analysed pivot order while the results are finite, "partial" is threshold partial pivoting
         from the start, "auto" selects a method that is accurate.
     refine : {"auto", "always", "never"}, optional
         Iterative refinement in solve.
     precision : {"double", "mixed", "auto"}, optional
         Precision of the factor of a matrix in double precision. "mixed" makes a factor in single precision, with half
         the memory, and refines solutions to double precision; if refinement fails, the factor is made in double
-        precision. "auto" means "mixed" on devices with slow double precision, or if memory is short.
+        precision. "auto" means "mixed" on devices with slow double precision, or if device memory is insufficient.
     deterministic : bool, optional
-        The same calls give the same bits, whatever the process did before: no cached analysis is used, and a factor
+        The same calls give the same bits, regardless of earlier calls: no cached analysis is used, and a factor
         does not migrate to another engine.
     verbose : {0, 1, 2}, optional
         1 prints one line per phase with measured and predicted time, choices, and repairs; 2 also one line for every

@@ -237,7 +237,7 @@ def both_triangles(pattern: Pattern, data: np.ndarray, kind: str, hermitian: boo
     Raises
     ------
     NotHermitianError
-        Both triangles are there and differ by more than rounding, or the diagonal of a Hermitian matrix is not real.
+        Both triangles are stored and differ by more than rounding, or the diagonal of a Hermitian matrix is not real.
     """
     if pattern.core.triangle != "full":
         pattern = Pattern(pattern.core.mirrored(hermitian))

@@ -4,8 +4,8 @@
 >>> lu = gd.splu(rows, MPI.COMM_WORLD)  # rows: those of this rank, SciPy CSR, columns of the whole matrix
 >>> x = lu.solve(b)  # the parts of this rank
 
-Every function and method is called by all ranks together. What one of them refuses, all of them do, with the same
-exception. Nothing here needs the compiled core.
+Every function and method is called by all ranks together. If one rank raises, all raise the same exception.
+Nothing here needs the compiled core.
 """
 
 from .calls import cholesky, ldlt, splu

@@ -27,9 +27,9 @@ def splu(A: Any, comm: Any, *, engine: str = "mumps", memory: int | None = None)
         first. A rank may have none. Never modified.
     comm : mpi4py.MPI.Intracomm
     engine : {"mumps", "superlu_dist"}, optional
-        MUMPS pivots while it factors. SuperLU_DIST chooses pivots before, which some matrices do not survive.
+        MUMPS pivots while it factors. SuperLU_DIST chooses pivots before, which fails for some matrices.
     memory : int, optional
-        What a rank may use [bytes]: MUMPS then stops where it needs more.
+        Memory limit of a rank [bytes]; MUMPS stops if it needs more.
 
     Returns
     -------
@@ -42,11 +42,11 @@ def splu(A: Any, comm: Any, *, engine: str = "mumps", memory: int | None = None)
     ValueError
         A is not square, not finite (`NonFiniteError`), too large for PETSc's integers, or ranks differ in arguments.
     TypeError
-        A is complex and PETSc built for real numbers, or `comm` no communicator.
+        A is complex and PETSc is built for real numbers, or `comm` is not a communicator.
     EngineUnavailableError
         petsc4py or the solver is not installed.
     HostMemoryError
-        A rank has too little memory, as far as the solver knows.
+        A rank has too little memory, if the solver reports it.
     """
     rows, parts, _ = begun(A, comm, "lu", engine, memory, True)
     return finished(parts, lambda: DistributedLUFactor(rows, parts))
@@ -72,7 +72,7 @@ def cholesky(A: Any, comm: Any, *, memory: int | None = None) -> DistributedChol
     NotPositiveDefiniteError
         Without the column, which MUMPS does not report.
     NotHermitianError
-        Both triangles are there and they differ.
+        Both triangles are stored and they differ.
     ValueError, TypeError, EngineUnavailableError, HostMemoryError
         As :func:`splu`.
     """
@@ -99,7 +99,7 @@ def ldlt(A: Any, comm: Any, *, memory: int | None = None) -> DistributedLDLFacto
     RuntimeError
         ``Factor is exactly singular``.
     NotHermitianError
-        Both triangles are there and they differ.
+        Both triangles are stored and they differ.
     ValueError, TypeError, EngineUnavailableError, HostMemoryError
         As :func:`splu`.
     """

@@ -25,8 +25,8 @@ from .spread import Spread
 class DistributedFactor:
     """Common base of distributed LU, Cholesky and LDL^T factors.
 
-    All ranks of the communicator call every method, each with its part, and get the same exceptions. One that is
-    dropped gives its memory back when the next one is made, or at once by `close` or the end of a ``with`` block.
+    All ranks of the communicator call every method, each with its part, and get the same exceptions. The memory
+    of a deleted factor is freed when the next one is made; `close` or the end of a ``with`` block frees it immediately.
     """
 
     def __init__(self, rows: Rows, parts: Parts):
@@ -66,12 +66,12 @@ class DistributedFactor:
         trans : {"N", "T", "H"}, optional
             A, its transpose, or its conjugate transpose.
         root : int, optional
-            The rank that has all of `rhs`, of shape (n,) or (n, k); what the others pass is not looked at.
+            The rank that has all of `rhs`, of shape (n,) or (n, k); the arguments of the others are ignored.
 
         Returns
         -------
         x : ndarray
-            The part of this rank; with `root` all of it there, and None on the others.
+            The part of this rank; with `root`, the whole solution on that rank and None on the others.
 
         Raises
         ------

@@ -1,1 +1,1 @@
-"""What users hold: factors, batches of them, Schur complements, and the functions that make them."""
+"""Public objects: factors, batches of them, Schur complements, and the functions that make them."""

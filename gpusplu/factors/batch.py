@@ -128,7 +128,7 @@ class BatchedFactor(Generic[FactorT]):
         Parameters
         ----------
         values : array_like, shape (nbatch, size)
-            On the host or on the device; row i is what ``refactor`` of system i's own factor takes.
+            On the host or on the device; row i has the values of system i, in the order of ``A.data``.
         check : {"now", "later"}, optional
             "later", of a batch on a device: may be captured into a CUDA graph; :meth:`check` returns the status of
             the systems. Takes contiguous CuPy arrays of the factors' dtype only.
@@ -192,7 +192,7 @@ class BatchedFactor(Generic[FactorT]):
         Parameters
         ----------
         rhs : ndarray, shape (n,), (nbatch, n) or (nbatch, n, k)
-            On the host or on the device; (n,) is taken for every system. Must cast safely to the dtype of the factors;
+            On the host or on the device; (n,) is used for every system. Must cast safely to the dtype of the factors;
             complex ones of real factors are fine as long as their parts do.
         trans : {"N", "T", "H"}, optional
             A, its transpose, or its conjugate transpose.
@@ -261,7 +261,7 @@ class BatchedFactor(Generic[FactorT]):
         Parameters
         ----------
         values, rhs, trans, check, out
-            As those methods take them.
+            As for those methods.
 
         Returns
         -------
@@ -585,7 +585,7 @@ def splu_batch(
     A : sparse array or matrix, shape (n, n)
         Has the pattern; its values, which should be like those of the systems, guide matching and scaling.
     values : array_like, shape (nbatch, size)
-        A system a row, in the order of ``A.data``; on the host or on the device.
+        One system per row, in the order of ``A.data``; on the host or on the device.
     engine, device, device_memory, ordering, pivoting, refine : optional
         As in :func:`splu`. "auto" works where `values` are.
     errors : {"flag", "raise"}, optional
@@ -650,7 +650,7 @@ def cholesky_batch(
     A : sparse array or matrix, shape (n, n)
         Has the pattern, of both triangles or of one of them.
     values, engine, device, device_memory, ordering, refine, errors, verbose, progress : optional
-        As in :func:`splu_batch`. Where both triangles are given, `values` are taken to be Hermitian.
+        As in :func:`splu_batch`. Where both triangles are given, `values` are assumed to be Hermitian.
 
     Returns
     -------

@@ -522,7 +522,7 @@ class Factor(PartsOfInverse):
         Parameters
         ----------
         values, rhs, trans, check, out
-            As those methods take them.
+            As for those methods.
 
         Returns
         -------

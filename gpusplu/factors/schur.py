@@ -76,9 +76,9 @@ def read_indices(indices: Any, n: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        They repeat, lie outside of ``range(n)``, or are all of it.
+        Indices repeat, lie outside of ``range(n)``, or include all unknowns.
     TypeError
-        They are no integers.
+        Indices are not integers.
     """
     given = np.asarray(matrix.to_host(indices))
     if given.dtype == bool and given.shape == (n,):
@@ -364,7 +364,7 @@ class SchurSymbolic(Generic[FactorT]):
         Raises
         ------
         PatternMismatchError, NonFiniteError, RuntimeError, NotPositiveDefiniteError
-            As :meth:`Symbolic.factor`; singular and not definite is the interior.
+            As :meth:`Symbolic.factor`; singularity and definiteness are those of the interior.
 
         See Also
         --------

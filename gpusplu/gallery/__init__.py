@@ -1,4 +1,4 @@
-"""Matrices to test, measure and show with, at any size: circuits, power grids, finite elements, saddle points.
+"""Matrices of any size for tests, benchmarks and examples: circuits, power grids, finite elements, saddle points.
 
 Every generator is vectorized, takes a seed where it draws random numbers, and returns a canonical `csc_array` of
 float64 with int32 indices. :func:`named` makes one from the short names that tables and benchmarks use.

@@ -59,7 +59,7 @@ def stokes(*shape: int) -> csc_array:
     Parameters
     ----------
     *shape : int
-        Cells along each of two or three axes, two at least.
+        Cells along each of two or three axes, at least two.
 
     Returns
     -------

@@ -44,7 +44,7 @@ def read_matrix(A: Any, caller: str) -> Matrix:
     Raises
     ------
     TypeError
-        `A` is no BCSR or BCOO matrix.
+        `A` is not a BCSR or BCOO matrix.
     ValueError
         It is not square, or has batch or dense dimensions.
     """

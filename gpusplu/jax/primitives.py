@@ -79,7 +79,7 @@ def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any], on_devi
 def evaluate(
     compiled: Callable[..., Any], callback: Callable[..., Any], *operands: Any, **parameters: Any
 ) -> list[Any]:
-    """Outside of jit there is nothing to compile, on a CPU; on a GPU a program is the way to its stream."""
+    """Outside of jit, run directly on a CPU; compile on a GPU, because only compiled programs get XLA's stream."""
     first = operands[0]
     if isinstance(first, jax.Array) and Jax().is_on_device(first):
         with jax.disable_jit(False):

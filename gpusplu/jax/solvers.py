@@ -53,7 +53,7 @@ def spsolve(A: Any, b: Any) -> Any:
     Raises
     ------
     TypeError
-        `A` is no sparse matrix of JAX, or `b` is sparse.
+        `A` is not a sparse matrix of JAX, or `b` is sparse.
     ValueError
         Shapes do not fit.
 
@@ -101,7 +101,7 @@ def slogdet(A: Any) -> SlogDet:
     """Sign (or phase) and logarithm of the modulus of the determinant of A.
 
     Derivatives are those of jax.numpy.linalg.slogdet, by the entries of the inverse on A's pattern; second ones take
-    2 n solves, and there are no third ones.
+    2 n solves, and third ones are not supported.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def slogdet(A: Any) -> SlogDet:
     Raises
     ------
     TypeError
-        `A` is no sparse matrix of JAX.
+        `A` is not a sparse matrix of JAX.
 
     See Also
     --------

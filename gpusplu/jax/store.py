@@ -202,7 +202,7 @@ class Store:
         return entry
 
     def trim(self, last: Entry | None = None) -> None:
-        """Forget what need not be kept, but not `last`: entries beyond the numbers that may wait, and others while
+        """Drop entries that need not be kept, except `last`: entries beyond the numbers that may wait, and others while
         there are too many bytes; the first used first."""
         seen: Counter[Hashable] = Counter()
         free = [entry for entry in reversed(self.entries.values()) if entry is not last and entry.free]
@@ -230,7 +230,7 @@ class Store:
         self.nbytes -= entry.nbytes
 
     def clear(self) -> None:
-        """Forget all but what is held or in use."""
+        """Drop all entries that are not held or in use."""
         with self.lock:
             for entry in [entry for entry in self.entries.values() if entry.free]:
                 self.forget(entry)

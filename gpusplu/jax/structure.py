@@ -54,7 +54,7 @@ class Structure:
 
     @property
     def transposed(self) -> bool:
-        """Whether `matrix` is the transpose: compressed rows are compressed columns of that, as the core wants them."""
+        """Whether `matrix` is the transpose: the core requires compressed columns, and BCSR has compressed rows."""
         return self.layout == "bcsr"
 
     @cached_property

@@ -18,11 +18,11 @@ that vanish as the submatrix grows.
 and column j expects b_j further entries, N in all, and (i, j) is nonzero with probability ``min(1, a_i b_j / N)``
 (the random graph with given degrees of Chung and Lu, Annals of Combinatorics 6, 2002). With m rows left, row i is hit
 by pivot k with probability ``h = min(1, a_i b_k / N)``, then loses its entry in column k and gains those of the pivot
-row that it has not: ``a_i' = a_i - h + h a_k (1 - a_i / m)``; columns alike. All it reads is the degrees of the
+row that it has not: ``a_i' = a_i - h + h a_k (1 - a_i / m)``; columns alike. It needs only the degrees of the
 permuted A.
 
-Both know nothing of locality: neighbours of a pivot are often neighbours already, and a fill-reducing order seeks such
-pivots. They therefore predict a dense rest much too early for circuits, and tell how much locality saves. Where the
+Both ignore locality: neighbours of a pivot are often neighbours already, and a fill-reducing order seeks such
+pivots. They therefore predict a dense rest much too early for circuits, and show how much locality saves. Where the
 pattern of L + U is known, :func:`factor_density` bounds the real density from above.
 
 # Memory
@@ -34,7 +34,7 @@ requests (MemReqDist) and of memory strides (MemStrdDist) over the matrix plane.
 work vector (algorithm 2); gpusplu traces LU by columns in place, so the definitions differ:
 
 - A *request* is the access to one stored entry, drawn at the entry's place. Left-looking column LU updates column k by
-  column j for every U(j, k): that asks once for U(j, k), for every L(i, j), and for every (i, k) that it changes. In
+  column j for every U(j, k): one request for U(j, k), for every L(i, j), and for every (i, k) that changes. In
   the paper (section 5.1) a multiply-add is four requests: value and index of the factor, reading and writing the
   target.
 - A *stride* is the distance, in stored entries of column k, between the places of two consecutive (i, k) of one update;
@@ -259,7 +259,7 @@ def memory_maps(
     division : int, optional
         First row and column of the dense trailing block; default: unblocked.
     first : int, optional
-        First row and column of the part of the plane that is looked at.
+        First row and column of the part of the plane that is traced.
     cells : int, optional
         Of the picture, per side.
 

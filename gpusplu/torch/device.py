@@ -48,7 +48,7 @@ _known: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
 
 
 def known_of(pattern: Pattern) -> Known:
-    """What is kept of a pattern; made where its indices are new or other ones."""
+    """Cached data of a pattern; created for new or changed indices."""
     storage = pattern.origin[0].untyped_storage()
     versions = tuple((one.data_ptr(), one.numel(), one._version) for one in pattern.origin)
     known = _known.get(storage)

@@ -148,7 +148,7 @@ class BatchSize(NamedTuple):
 
 def solve_batched(values: Tensor, b: Tensor, *how: Any) -> Tensor:
     """`solve` for tensors of the batches that torch.autograd makes (``jacobian(..., vectorize=True)``,
-    ``check_batched_grad=True``): they know no rules but torch's own, so that they are taken apart here."""
+    ``check_batched_grad=True``): they support only torch's own rules, so they are unpacked here."""
     level = torch._C._vmapmode_increment_nesting() - 1
     torch._C._vmapmode_decrement_nesting()
     parts, dims = [], []

@@ -70,7 +70,7 @@ def factored_batch(pattern: Pattern, values: Tensor, errors: Errors) -> Factored
     Raises
     ------
     ValueError
-        There is none: what vmap maps has no entries.
+        The batch is empty.
     """
     if not values.shape[0]:
         raise ValueError(f"a batch needs at least one system, got values of shape {tuple(values.shape)}")

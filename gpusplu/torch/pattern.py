@@ -31,7 +31,7 @@ class Pattern:
         Of compressed rows or columns.
     by_rows : bool
     origin : tuple of Tensor
-        The index tensors that these are of.
+        The index tensors that they were made from.
 
     See Also
     --------

@@ -135,7 +135,7 @@ def restore_solver(pattern: Any, values: Any) -> Solver:
     Raises
     ------
     ValueError
-        They do not belong together.
+        The parts do not belong together.
     torch.linalg.LinAlgError
         The matrix is singular.
     """

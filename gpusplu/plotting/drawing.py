@@ -298,7 +298,7 @@ def draw_spy(structure: Fronts | ColumnStructure, first: int = 0, ax: Any = None
     norm = LogNorm(max(np.nanmin(density[density > 0]) / 3, 1e-5), 1)
     cells, colours = np.where(density > 0, density, np.nan), "Blues_r" if is_dark(ax) else "Blues"
     image = ax.imshow(cells, cmap=colours, norm=norm, extent=(first, n, n, first), interpolation="nearest")
-    held = " with the zeros of fronts" if isinstance(structure, Fronts) else ""
+    held = " including zeros in fronts" if isinstance(structure, Fronts) else ""
     title = f"L + U{held}: {counts.sum():,.0f} entries"
     if isinstance(structure, Fronts):
         outlined = _outline_fronts(structure, first, ax)

@@ -14,6 +14,8 @@ import numpy as np
 import gpusplu as gs
 from gpusplu import _core
 from gpusplu.common import matrix
+from gpusplu.common.matrix import Pattern
+from gpusplu.common.options import Options
 from gpusplu.common.traits import structure_of
 from gpusplu.cost.calibration import costs_of, for_core
 from gpusplu.cost.features import factor_features
@@ -94,12 +96,16 @@ def method_phases(A, method):
     how = {"ldlt": True} if method == "ldlt" else {"method": method}
     symbolic = _core.analyze(ptr, ind, values, for_core(), **how)
     pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
-    factor = _core.factor(symbolic, pattern, values)
+    factor = cpu_factor(symbolic, Pattern(pattern), values, Options())
     b = A @ np.ones(A.shape[0])
     structure = structure_of(symbolic, A.nnz, values.itemsize)
     features = [*map(factor_features(structure).get, ("call", "rows", "entries", "fill", "flops"))]
     predicted = predict(structure, costs_of())[2:5]
-    calls = lambda: _core.factor(symbolic, pattern, values), lambda: factor.refactor(values), lambda: factor.solve(b)
+    calls = (
+        lambda: cpu_factor(symbolic, Pattern(pattern), values, Options()),
+        lambda: factor.refactor(values),
+        lambda: factor.solve(b),
+    )
     return features, predicted, calls
 
 

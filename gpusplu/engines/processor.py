@@ -39,7 +39,7 @@ def cpu_factor(
     """
     spec = spec_of(kind, "csc", options)
     with indefinite_by_name():
-        return _core.factor_canonical(spec, pattern.core, symbolic, delays or _core.Delays(), canonical)
+        return _core.factor(spec, pattern.core, symbolic, delays or _core.Delays(), canonical)
 
 
 def spec_of(kind: str, format: str, options: Options, refactorizations: float = REFACTORIZATIONS) -> Any:

@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from .. import _core
 from ..common import matrix
 from ..common.counting import FACTORIZATIONS
+from ..common.matrix import Pattern
+from ..common.options import Options
 from ..common.rhs import complex_dtype, solve_as_given
 from ..common.scipy_names import warn
 from ..cost.calibration import for_core
+from ..engines.processor import cpu_factor
 from ..errors import IllConditionedUpdateError, NonFiniteError
 from ..typing import ArrayT, Trans
 
@@ -223,7 +226,8 @@ class UpdatedFactor:
             ptr, ind = K.indptr.astype(np.int64), K.indices.astype(np.int32)
             pattern = _core.canonical_from_columns(K.shape[0], ptr, ind.astype(np.int64))
             FACTORIZATIONS.add()
-            self._bordered = _core.factor(_core.analyze(ptr, ind, K.data, for_core()), pattern, K.data)
+            symbolic = _core.analyze(ptr, ind, K.data, for_core())
+            self._bordered = cpu_factor(symbolic, Pattern(pattern), K.data, Options())
         padded = np.zeros((n + self.rank, *b.shape[1:]), self.dtype, order="F")
         padded[:n] = b
         x: np.ndarray = self._bordered.solve(padded, trans)[:n]

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from gpusplu import _core
 from gpusplu.common.timing import backward_error
-from support.analyses import analyze
+from support.analyses import analyze, factor_canonical
 
 
 def canonical(A, dtype=float):
@@ -18,7 +18,7 @@ def canonical(A, dtype=float):
 def factor(A, *, method="auto", cholesky=False, dtype=float, ordering="auto", matching=True, **options):
     ptr, ind, values = canonical(A, dtype)
     symbolic = analyze(ptr, ind, values, method=method, cholesky=cholesky, ordering=ordering, matching=matching)
-    return _core.factor(
+    return factor_canonical(
         symbolic, _core.canonical_from_columns(ptr.size - 1, ptr, ind.astype(np.int64)), values, **options
     )
 
@@ -87,7 +87,7 @@ def test_fronts_of_values_that_older_scales_do_not_fit(kind, refactored, dtype):
         ptr, ind, values = canonical(A, dtype)
         how = {"method": "front"} if kind == "lu" else {"ldlt": True}
         pattern = _core.canonical_from_columns(n, ptr, ind.astype(np.int64))
-        f = _core.factor(analyze(ptr, ind, others, **how), pattern, others if refactored else values)
+        f = factor_canonical(analyze(ptr, ind, others, **how), pattern, others if refactored else values)
         if refactored:
             f.refactor(values)
         L = csc(f.lower(), n)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import _core, gallery
 from gpusplu.common.timing import backward_error
-from support.analyses import analyze
+from support.analyses import analyze, factor_canonical
 
 
 def arrays(A):
@@ -17,7 +17,7 @@ def arrays(A):
 
 def factor(A, **options):
     symbolic = analyze(*arrays(A), **options)
-    return _core.factor(symbolic, _core.canonical_from_columns(A.shape[0], A.indptr, A.indices), A.data)
+    return factor_canonical(symbolic, _core.canonical_from_columns(A.shape[0], A.indptr, A.indices), A.data)
 
 
 @pytest.mark.parametrize("step", [1e-11, 1e-10])

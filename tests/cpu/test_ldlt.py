@@ -11,6 +11,7 @@ import gpusplu as gs
 from gpusplu import _core, gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.cost.calibration import for_core
+from support.analyses import factor_canonical
 from support.small_matrices import EPS, canonical, rhs
 
 
@@ -18,7 +19,7 @@ def core_factor(A, hermitian=True, **options):
     """The core's factor of a matrix with both triangles."""
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
     symbolic = _core.analyze(ptr, ind, A.data, for_core(), ldlt=True, **options)
-    return _core.factor(
+    return factor_canonical(
         symbolic, _core.canonical_from_columns(A.shape[0], ptr, ind.astype(np.int64)), A.data, hermitian=hermitian
     )
 

@@ -7,14 +7,14 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import _core, gallery
 from gpusplu.factors import inverse
-from support.analyses import analyze
+from support.analyses import analyze, factor_canonical
 from support.small_matrices import EPS, canonical, phased, random_matrix
 
 
 def core_factor(A, method, analysis=None, **options):
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int64)
     symbolic = analyze(ptr, ind.astype(np.int32), A.data, method=method, **(analysis or {}))
-    return _core.factor(symbolic, _core.canonical_from_columns(A.shape[0], ptr, ind), A.data, **options)
+    return factor_canonical(symbolic, _core.canonical_from_columns(A.shape[0], ptr, ind), A.data, **options)
 
 
 def dense_inverse(A):

@@ -22,6 +22,7 @@ import gpusplu as gs
 from gpusplu import _core, gallery
 from gpusplu.cost.calibration import for_core
 from gpusplu.engines.supernodal.plan import Limits, make_plan
+from support.analyses import factor_canonical
 from support.front_plans import Pattern
 
 SOON = 1.0  # seconds of the main thread's processor time, which others on the machine do not add to
@@ -128,7 +129,7 @@ def column_factor():
     A = gallery.named("poisson:600x600")
     canonical = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
     symbolic = _core.analyze(canonical.ptr, canonical.ind, A.data, for_core(), method="column")
-    return lambda: _core.factor(symbolic, canonical, A.data), A
+    return lambda: factor_canonical(symbolic, canonical, A.data), A
 
 
 def hard_to_match(n):

@@ -32,3 +32,8 @@ def supernodal_structure(ptr, ind, perm, *arguments, **options):
     from gpusplu import _core_testing  # not everywhere
 
     return _core_testing.supernodal_structure(ptr, ind, perm, for_core(), *arguments, **options)
+
+
+def factor_canonical(symbolic, canonical, values, **options):
+    """A factor of the core of canonical values; `options` as `_core.FactorSpec` takes them."""
+    return _core.factor(_core.FactorSpec("lu", "csc", None, **options), canonical, symbolic, _core.Delays(), values)

@@ -23,28 +23,6 @@ FactorSummary summary_of(const FactorBinding& self) {
   return queried(self, [](const Factor& f) { return f.summary(); });
 }
 
-FactorBinding* factor_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical, AnyIn values,
-                              double pivot_threshold, const std::string& pivoting, const std::string& refine,
-                              bool hermitian, bool any_values, const std::optional<In<idx>>& own_order) {
-  const Dtype dtype = type_of(values);
-  const Canonical& given = nb::cast<const Canonical&>(canonical);
-  const PatternView A = given.pattern.view();
-  require_entries(values, A.nnz(), "values");
-  require_analysis_of(A, *symbolic);
-  require(pivot_threshold >= 0 && pivot_threshold <= 1, "pivot_threshold must be between 0 and 1");
-  const bool compares = symbolic->one_triangle() && !any_values;
-  FactorOptions options{pivot_threshold, pivoting_of(pivoting),      refine_of(refine), hermitian,
-                        any_values,      compares ? &given : nullptr};
-  if (own_order) {
-    require_permutation(*own_order, A.n, "own_order");
-    options.own_order = to_vector(*own_order);
-  }
-  auto factor =
-      without_gil([&] { return std::make_unique<Factor>(dtype, std::move(symbolic), A, values.data(), options); });
-  const off nvalues = given.nvalues;
-  return new FactorBinding{std::move(canonical), std::move(factor), A.nnz(), nvalues};
-}
-
 nb::ndarray<nb::numpy> solve_binding(FactorBinding& self, nb::handle right_hand_sides, int trans) {
   const Factor& factor = *self.factor;
   const auto b = numbers_in<nb::f_contig>(right_hand_sides, factor.dtype());
@@ -222,10 +200,6 @@ void bind_factor_class(nb::module_& m) {
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
       .def_prop_ro("nnz", [](const Self& self) { return summary_of(self).nnz; })
       .def_prop_ro("bytes", [](const Self& self) { return summary_of(self).bytes; });
-  m.def("factor", &factor_binding, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), nb::kw_only(),
-        "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto", "hermitian"_a = true,
-        "any_values"_a = false, "own_order"_a = nb::none(),
-        "Factor a matrix with this canonical pattern by what `analyze` found; see core/numeric/factor.hpp.");
 }
 
 }  // namespace

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import _core, gallery
+from ...common.matrix import Pattern
+from ...common.options import Options
 from ...common.timing import other_values, repeated, timed
 from ...common.traits import structure_of
 from ...cost.calibration import for_core
@@ -17,6 +19,7 @@ from ...cost.model import Features
 from ...cost.observation import Observation, Observations, net_of_solve
 from ...cost.processor import PHASES
 from ...cuda.layout import struct
+from ..processor import cpu_factor
 
 SYSTEMS = 8  # in a group, in double precision
 FRONT = struct("shared/lockstep.hpp", "LockstepFront")
@@ -92,7 +95,7 @@ def phase_seconds(
     """Seconds by phase of the core's factor itself, without the overhead of the facade."""
 
     def make() -> Any:
-        return _core.factor(symbolic, pattern, first)
+        return cpu_factor(symbolic, Pattern(pattern), first, Options())
 
     b = np.ones(symbolic.n)
     took, factor = timed(make)

@@ -321,8 +321,8 @@ void bind_fused(nb::module_& m) {
            "refactorizations"_a = FactorSpec{}.refactorizations, "pivot_threshold"_a = 0.1, "pivoting"_a = "auto",
            "refine"_a = "auto", "hermitian"_a = true);
   nb::class_<Delays>(m, "Delays").def(nb::init<>()).def_prop_ro("symbolic", [](const Delays& d) { return d.symbolic; });
-  m.def("factor", &factor_canonical, "spec"_a, "canonical"_a, "symbolic"_a, "delays"_a,
-        "values"_a.noconvert(), "Factor canonical values that are valid.");
+  m.def("factor", &factor_canonical, "spec"_a, "canonical"_a, "symbolic"_a, "delays"_a, "values"_a.noconvert(),
+        "Factor canonical values that are valid.");
   for_scalars([&]<class T>(const char*) {
     bind_matrix_of<T, std::int32_t>(m);
     bind_matrix_of<T, std::int64_t>(m);

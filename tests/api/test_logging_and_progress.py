@@ -166,7 +166,7 @@ def test_threads_are_told_of_their_own_calls(capsys):
     assert "50 x 50" not in capsys.readouterr().out
 
 
-LONG = gallery.poisson(30, 30, 30)
+LONG = gallery.poisson(36, 36, 36)
 
 
 class Terminal(io.StringIO):

@@ -5,13 +5,13 @@ import os
 import gpusplu
 from gpusplu.cuda import devices
 from gpusplu.engines.problem import Request
-from gpusplu.factors import pipeline
+from gpusplu.factors import lu
 from support.emulated_device import EmulatedDevice
 
 DEVICE = EmulatedDevice()
 
 devices.open_device = lambda which=None: DEVICE
-pipeline.automatic = lambda: Request(os.environ["GPUSPLU_TESTED_ENGINE"], "tested", 0)
+lu.automatic = lambda: Request(os.environ["GPUSPLU_TESTED_ENGINE"], "tested", 0)
 gpusplu.install()
 
 

@@ -219,7 +219,7 @@ def test_arrays_of_deferred_calls_are_taken_as_they_are(case):
     if case.kind not in case.engine.lockstep:
         return
     put, values = case.cupy.asarray, systems(case)
-    batch, b, other = case.batch(case.A, values), put(sides(case)), "f" if case.dtype != "f" else "d"
+    batch, b, other = case.batch(case.A, values), put(sides(case)), {"f": "d", "d": "f", "F": "D", "D": "F"}[case.dtype]
     wide, on_device = put(sides(case, COUNT, 3)), put(values)
     for error, text, call in (
         (TypeError, "rhs is ndarray; pass a cupy.ndarray", lambda: batch.solve(sides(case), check="later")),

@@ -151,7 +151,7 @@ def test_errors_of_the_device_are_no_singular_matrices(monkeypatch):
     def fail(*_):
         raise RuntimeError("cudaErrorLaunchFailure")
 
-    monkeypatch.setattr(on_device, "factored_lu", fail)
+    monkeypatch.setattr(on_device, "made_lu", fail)
     with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match="cudaErrorLaunchFailure"):
         jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b))(one.values).block_until_ready()
 

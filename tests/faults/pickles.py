@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu.cost.calibration import for_core
+from gpusplu.dispatch.pipeline import factor_values
 from gpusplu.engines.interface import Analysis
 from gpusplu.engines.problem import Problem
 
@@ -57,7 +58,7 @@ def factor_by_fronts(A: sp.csc_array) -> gs.LUFactor:
     pattern, values = problem.pattern, problem.pattern.gather(A.data)
     core = gs._core.analyze(pattern.ptr, pattern.ind, values, for_core(), method="front")
     afresh = Problem(pattern, values, problem.kind, problem.options, problem.request)
-    return gs.LUFactor(gs.Symbolic(afresh, symbolic.choice, Analysis(core)), values)
+    return gs.LUFactor(factor_values(gs.Symbolic(afresh, symbolic.choice, Analysis(core)), values))
 
 
 def mutate(text: bytes, generator: random.Random) -> bytes:

@@ -39,7 +39,7 @@ def ours(factor, b, clock):
 
 
 def theirs(A, definite, b, clock):
-    """The same of cuDSS, which is told the number of right-hand sides before its analysis."""
+    """The same of cuDSS, which gets the number of right-hand sides before its analysis."""
     with cudss.Solver(A, clock.put(b), definite) as solver:
         solver.analyze()
         solver.factor()

@@ -215,7 +215,7 @@ def kkt(dtype="d", hermitian=True):
     return canonical(sp.diags_array(turn) @ K @ sp.diags_array(turn.conj() if hermitian else turn)).astype(dtype)
 
 
-def mended(A):
+def exactly_hermitian(A):
     """Hermitian to the last bit: products round the two triangles differently."""
     lower = sp.tril(A, -1)
     return canonical(lower + lower.conj().T + sp.diags_array(A.diagonal().real))
@@ -230,7 +230,7 @@ def is_solved(lu, A, tolerance=100):
 @pytest.mark.parametrize(("dtype", "hermitian"), [("f", True), ("d", True), ("F", False), ("D", True), ("D", False)])
 def test_facade(dtype, hermitian):
     A = kkt(dtype, hermitian)
-    lu = gs.splu(mended(A) if dtype == "D" and hermitian else A)
+    lu = gs.splu(exactly_hermitian(A) if dtype == "D" and hermitian else A)
     assert isinstance(lu, gs.LUFactor) and lu.stats.symmetric and lu.symbolic.kind == "lu"
     is_solved(lu, A)
     L, U = lu.L, lu.U
@@ -293,7 +293,7 @@ def test_how_symmetric_a_matrix_has_to_be():
     assert gs.splu(phases).stats.symmetric
     phases.data[0] *= 1j  # of the diagonal
     assert gs.splu(phases).stats.symmetric
-    hermitian = mended(kkt("D", True))
+    hermitian = exactly_hermitian(kkt("D", True))
     hermitian.data[0] += 1j
     assert not gs.splu(hermitian).stats.symmetric
 
@@ -315,7 +315,7 @@ def test_refactor_takes_any_values():
 
 
 def test_other_symmetries_of_complex_values():
-    A, H = kkt("D", False), mended(kkt("D", True))
+    A, H = kkt("D", False), exactly_hermitian(kkt("D", True))
     lu = gs.splu(A)
     for values in (H, A, H.conj(), canonical(kkt().astype("D"))):
         lu.refactor(values.data)
@@ -347,7 +347,7 @@ def test_explanations_and_other_features():
     assert "by LDL^T" in gs.explain(A) and "LDL^T" not in gs.explain(changed(A, 0.1))
     np.testing.assert_allclose(lu.inverse_diagonal(), inverse.diagonal(), rtol=1e-6, atol=1e-9 * abs(inverse).max())
     assert lu.stats.n_repivoted == 0
-    A = mended(kkt("D"))
+    A = exactly_hermitian(kkt("D"))
     lu = gs.splu(A, precision="mixed")
     assert lu.stats.symmetric and lu.stats.precision == "mixed"
     assert abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e4 * EPS["D"] * abs(A).max()

@@ -175,7 +175,7 @@ class Terminal(io.StringIO):
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
+    """A clock that the test advances."""
 
     now = 0.0
 
@@ -312,7 +312,7 @@ class Progress:
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky, gs.ldlt])
 def test_a_function_is_told_of_later_calls_of_the_factor_too(make):
-    """In any thread; nobody is told of those of factors that were made without."""
+    """In any thread; calls of factors that were made without it report nothing."""
     steps, told = [], Progress()
     lu = make(LONG, ordering="nd", engine="cpu", progress=lambda *step: (steps.append(step), told(*step)))
     assert set(told.phases) <= {"canonicalize", "matching", "ordering", "symbolic", "factor", "solve"}

@@ -55,7 +55,7 @@ print(before - offered - (after - left), offered, left)
 """
 
 
-# What the C library keeps by itself depends on what was freed before, unless it is told: almost nothing, or all.
+# What the C library keeps by itself depends on what was freed before, unless it is set: almost nothing, or all.
 NOTHING = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 ALL = {"MALLOC_TOP_PAD_": str(64 << 20)}
 

@@ -1,4 +1,4 @@
-"""Answers of distributed factors are measured and mended, whatever their solver did: one rank, and solvers made up."""
+"""Solutions of distributed factors are measured and refined, whatever their solver did: one rank; fake solvers."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Plans whose factors do not fit: buffers that segments of fronts share, and what a solve is told about them."""
+"""Plans whose factors do not fit: buffers that segments of fronts share, and what a solve gets about them."""
 
 import numpy as np
 import pytest

@@ -82,7 +82,7 @@ def interrupted(call, phase, error=Interrupt, again=lambda: None, attempts=8):
         sender, ended = Sender(phase, signal.SIGINT), []
 
         def handler(number, frame, ended=ended):
-            if not ended and frame.f_locals.get("phase") != "":  # nor while the callback is told of the end
+            if not ended and frame.f_locals.get("phase") != "":  # nor while the callback gets the end
                 raise error
 
         with handling(signal.SIGINT, handler), watching(sender):
@@ -346,7 +346,7 @@ def test_a_callback_is_told_of_the_end():
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
 def test_what_a_handler_raises_at_the_end_of_a_call_leaves_it(make):
-    """After the last look, when the callback is told of the end; also where the work failed by itself."""
+    """After the last poll, when the callback gets the end; also where the work failed by itself."""
     A = gallery.named("poisson:30x30x30")
     if make is gs.cholesky:
         A[[5], [5]] = -1.0  # not positive definite, which is found by factoring

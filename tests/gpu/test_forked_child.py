@@ -1,4 +1,4 @@
-"""Children forked while a thread uses a device: those that ask for it are told, `auto` takes the processor."""
+"""Children forked while a thread uses a device: requests for it raise, `auto` takes the processor."""
 
 import numpy as np
 import pytest

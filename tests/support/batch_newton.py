@@ -65,7 +65,7 @@ def check_steps(newton, launch, expected, steps):
 
 
 def check_spoilt_systems(newton, launch, expected, when, spoilt, steps):
-    """In step `when` the values of systems `spoilt` are NaN; whoever goes on with what that gave is told."""
+    """In step `when` the values of systems `spoilt` are NaN; programs that continue with the results get a status."""
     launch(when)
     others = np.setdiff1d(np.arange(newton.count), spoilt)
     x = on_host(newton.x)

@@ -113,7 +113,7 @@ def check_bits(A, definite, put, counts=(1, 31, 32, 33), most=70):
 
 
 def check_failures(put, dtype="d"):
-    """Systems that are singular, indefinite or not finite are told, and do nothing to others."""
+    """Systems that are singular, indefinite or not finite are flagged, and do not affect others."""
     for definite in (False, True):
         A = CHOLESKY["poisson"](dtype)
         made, values = systems(A, 40)

@@ -53,7 +53,7 @@ def check_mixed(A, make, columns=((), (3,)), put=np.asarray, **options):
 
 
 def check_double_after_all(A, make, why, put=np.asarray, **options):
-    """A matrix that single precision is not enough for, and that is told."""
+    """A matrix for which single precision is not enough; the factor reports it."""
     factor = make(A, precision="mixed", **options)
     b = A @ np.ones(A.shape[0], A.dtype)
     x = on_host(factor.solve(put(b)))

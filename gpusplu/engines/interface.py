@@ -125,7 +125,9 @@ class Numeric(Protocol):
     def stats(self) -> dict[str, Any]:
         """Counts, seconds and sizes, as the core's factor names them.
 
-        ``bytes``, ``factor_seconds``, ``refactor_seconds`` and ``solve_seconds`` are required.
+        Required: ``bytes``, ``flops``, ``factor_seconds``, ``refactor_seconds``, ``solve_seconds``, ``max_multiplier``,
+        ``n_refactor``, ``n_repivoted``, ``n_reanalyzed``, ``n_refinement``, ``n_perturbed``; on the processor also
+        ``min_pivot``, ``max_pivot``, ``pivot_growth``, ``n_delayed``, ``n_off_diagonal``, ``n_updated``.
         """
 
 

@@ -1,12 +1,9 @@
-"""A new engine comes in by its interface alone: dense LU by LAPACK, which no other file knows (CONTRIBUTING.md)."""
+"""How engines are chosen and registered; support/toy_engine.py is one that no file of the product knows."""
 
 import contextlib
 import pickle
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
-from scipy.linalg.lapack import get_lapack_funcs
 
 import gpusplu as gs
 from gpusplu import cli, gallery
@@ -14,59 +11,22 @@ from gpusplu.common.timing import backward_error
 from gpusplu.cost.model import Estimate
 from gpusplu.cuda import devices, presence
 from gpusplu.engines import registry
-from gpusplu.engines.interface import Analysis, Capabilities, Engine
 from support.emulated_device import EmulatedDevice
 from support.small_matrices import EPS, random_matrix, rhs
+from support.toy_engine import ToyEngine
 
 
-class ToyFactor:  # without L, U, permutations, determinants and condition numbers
-    def __init__(self, symbolic, pattern, values):
-        self.method, self.backward_error = "dense", -1.0
-        self.symbolic, self.pattern, self.n, self.nnz = symbolic, pattern, pattern.n, pattern.n**2
-        self.getrf, self.getrs = get_lapack_funcs(("getrf", "getrs"), (values,))
-        self.refactor(values)
-
-    def refactor(self, values, source=None):
-        values = (values if source is None else values[source]).copy()
-        if not np.isfinite(values).all():
-            return int(np.isfinite(values).argmin())
-        lu, swaps, info = self.getrf(sp.csc_array((values, self.pattern.ind, self.pattern.ptr)).toarray())
-        if info:
-            raise RuntimeError("Factor is exactly singular")
-        self.held = lu, swaps, values
-        return -1
-
-    def solve(self, b, trans=0):
-        return self.getrs(*self.held[:2], b, trans=trans)[0]
-
-    def values(self):
-        return self.held[2]
-
-    def stats(self):
-        return {"bytes": self.held[0].nbytes, "factor_seconds": 0.0, "refactor_seconds": 0.0, "solve_seconds": 0.0}
-
-
-class ToyEngine(Engine):
-    name = "toy"
-    capabilities = Capabilities(kinds=("lu",))
+class Fast(ToyEngine):
+    """The toy engine, if it were faster than all others."""
 
     def estimate(self, problem):
-        return Estimate("toy", factor=1e-9, refactor=1e-9, solve=1e-9)
-
-    def analyze(self, problem):
-        return problem.memo("toy", lambda: Analysis(problem.for_processor()))
-
-    def adopt(self, problem, analysis):
-        problem.memo("toy", lambda: analysis)
-
-    def factor(self, problem, analysis, values):
-        return ToyFactor(analysis.core, problem.pattern, values)
+        return Estimate(self.name, factor=1e-9, refactor=1e-9, solve=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["toy", "auto"])
 def test_a_new_engine_is_an_engine_like_any_other(engine, capsys):
     A, b = random_matrix(40), rhs(40)
-    with registry.registered(ToyEngine()):
+    with registry.registered(Fast()):
         lu = gs.splu(A, engine=engine)
         lu.refactor(2 * A.data)
         for factor in (lu, pickle.loads(pickle.dumps(lu))):
@@ -80,7 +40,7 @@ def test_a_new_engine_is_an_engine_like_any_other(engine, capsys):
 
 @pytest.mark.thorough
 def test_bench_measures_it():
-    with registry.registered(ToyEngine()):
+    with registry.registered(Fast()):
         assert cli.main(["bench", "rlc:6x6", "--budget", "0.01", "--engine", "toy"]) == 0
 
 
@@ -141,7 +101,7 @@ def test_a_device_has_to_be_faster_by_a_margin(chosen):
 
 
 def test_calls_are_made_again_without_the_pattern_cache_if_memory_is_short(caplog):
-    class Short(ToyEngine):
+    class Short(Fast):
         name = "short"
 
         def analyze(self, problem):

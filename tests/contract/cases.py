@@ -50,6 +50,7 @@ ENGINES = {
         Engine("glu", repeatable=False),
         Engine("sflu"),
         Engine("crisscross"),
+        Engine("toy", on_device=False),  # support/toy_engine.py, registered by the fixture `case`
     )
 }
 

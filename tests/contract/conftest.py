@@ -11,9 +11,11 @@ from gpusplu.cost.model import Estimate
 from gpusplu.cuda import devices, presence
 from gpusplu.cuda.process import use_cuda
 from gpusplu.dispatch import migration as moving
+from gpusplu.engines import registry
 from gpusplu.engines.device.engine import DeviceEngine
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice
+from support.toy_engine import ToyEngine
 
 
 def real_cupy():
@@ -48,7 +50,8 @@ def device(request, monkeypatch):
 @pytest.fixture
 def case(request, device):
     engine, kind, dtype, _ = request.param
-    return Case(engine, kind, dtype, device)
+    with registry.registered(ToyEngine()):
+        yield Case(engine, kind, dtype, device)
 
 
 @pytest.fixture

@@ -72,8 +72,9 @@ def minimum_degree(ptr, ind):
     return stages().amd(ptr, ind)
 
 
-def nested_dissection(*arguments, **options):
-    return stages().nested_dissection(*arguments, **options)
+def nested_dissection(ptr, ind, threads):
+    stages().set_num_threads(threads)
+    return stages().nested_dissection(ptr, ind)
 
 
 def ordering_cost(ptr, ind, perm):

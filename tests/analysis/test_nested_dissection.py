@@ -31,8 +31,10 @@ def edges(n, pairs):
     return graph(sp.coo_array((np.ones(first.size), (first, second)), shape=(n, n)))
 
 
-def order(ptr, ind, **options):
-    perm = _core_testing.nested_dissection(ptr, ind, **options)
+def order(ptr, ind, threads=3):
+    _core_testing.set_num_threads(threads)
+    perm = _core_testing.nested_dissection(ptr, ind)
+    _core_testing.set_num_threads(3)
     assert perm.dtype == np.int32
     assert np.array_equal(np.sort(perm), np.arange(len(ptr) - 1))
     return perm
@@ -52,14 +54,12 @@ def test_graphs_without_edges(n):
     st.integers(1, 600),
     st.floats(0, 6),
     st.integers(0, 2**32 - 1),
-    st.integers(0, 2**64 - 1),
 )
-def test_random_graphs(n, degree, pattern_seed, seed):
-    rng = np.random.default_rng(pattern_seed)
+def test_random_graphs(n, degree, seed):
+    rng = np.random.default_rng(seed)
     m = int(n * degree / 2)
     ptr, ind = edges(n, rng.integers(0, n, (m, 2)))
-    perm = order(ptr, ind, threads=1, seed=seed)
-    assert np.array_equal(perm, order(ptr, ind, threads=2, seed=seed))
+    assert np.array_equal(order(ptr, ind, threads=1), order(ptr, ind, threads=2))
 
 
 @settings(max_examples=60, deadline=None)
@@ -75,7 +75,6 @@ def test_threads_do_not_matter(name):
     one, two, three = (order(ptr, ind, threads=threads) for threads in (1, 2, 3))
     assert np.array_equal(one, two)
     assert np.array_equal(one, three)
-    assert not np.array_equal(one, order(ptr, ind, seed=2))
 
 
 def test_fill_of_a_square_grid():

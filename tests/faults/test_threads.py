@@ -69,7 +69,9 @@ n, rng = block.shape[0], np.random.default_rng(0)
 link = sp.coo_array((np.ones(5), (rng.integers(0, n, 5), n + rng.integers(0, 9000, 5))), shape=(n + 9000, n + 9000))
 A = sp.csc_array(sp.block_diag([block, grid]) + link)
 graph = _core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
-expected = _core_testing.nested_dissection(*graph, threads=1)
+_core_testing.set_num_threads(1)
+expected = _core_testing.nested_dissection(*graph)
+_core_testing.set_num_threads(0)  # the default
 functions().failing_watch(b"/_core_testing.", -1, -1)
 functions().failing_delays(2000)
 for _ in range(10):

@@ -29,11 +29,10 @@ void bind_ordering(nb::module_& m) {
       "ptr"_a, "ind"_a, "The elimination tree that minimum degree knows besides its order; empty: none.");
   m.def(
       "nested_dissection",
-      [](In<off> ptr, In<idx> ind, int threads, std::uint64_t seed) {
-        return to_numpy(without_gil([&] { return nested_dissection(pattern_view(ptr, ind), {threads, seed}); }));
+      [](In<off> ptr, In<idx> ind) {
+        return to_numpy(without_gil([&] { return nested_dissection(pattern_view(ptr, ind)); }));
       },
-      "ptr"_a, "ind"_a, "threads"_a = 0, "seed"_a = 1,
-      "Fill-reducing order of a symmetric pattern (both triangles): perm[new] = old.");
+      "ptr"_a, "ind"_a, "Fill-reducing order of a symmetric pattern (both triangles): perm[new] = old.");
 }
 
 }  // namespace gs

@@ -298,10 +298,8 @@ template <bool weighted> bool coarsen_level(Workspace& ws, Hierarchy& hierarchy,
   const Arena::Mark start = ws.arena.mark();
   Clusters c;
   c.number = ws.arena.get<idx>(g.n);
-  const std::size_t bytes = padded_bytes<idx>(g.n);
-  if (ws.clusters.size() < 3 * bytes) ws.clusters = Block(), ws.clusters = Block(3 * bytes);
-  Carver carver(ws.clusters.data());
-  c.leader = carver.get<idx>(g.n), c.next = carver.get<idx>(g.n), c.weight = carver.get<idx>(g.n);
+  if (ws.clusters.size() < 3 * (std::size_t)g.n) ws.clusters = RawVector<idx>(3 * (std::size_t)g.n);
+  c.leader = ws.clusters.data(), c.next = c.leader + g.n, c.weight = c.next + g.n;
   std::vector<Range> parts = ranges(g);
   const std::uint64_t seed = random.next();
   for_each(ws, (int)parts.size(), parts.size() > 1,

@@ -3,22 +3,9 @@
 #include <algorithm>
 #include <new>
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
+#include "base/huge_pages.hpp"
 
 namespace gs::nd {
-
-Block::Block(std::size_t bytes) {
-  constexpr std::size_t huge = std::size_t(2) << 20;
-  const std::size_t align = bytes >= 2 * huge ? huge : kLine;
-  size_ = (std::max<std::size_t>(bytes, 1) + align - 1) & ~(align - 1);
-  data_.reset(static_cast<std::byte*>(std::aligned_alloc(align, size_)));
-  if (!data_) throw std::bad_alloc();
-#ifdef __linux__
-  if (align == huge) madvise(data_.get(), size_, MADV_HUGEPAGE);  // advice only: failure is harmless
-#endif
-}
 
 std::byte* Arena::raw(std::size_t bytes) {
   constexpr std::size_t smallest = std::size_t(1) << 20;
@@ -27,7 +14,7 @@ std::byte* Arena::raw(std::size_t bytes) {
   }
   if (block_ == blocks_.size()) {
     const std::size_t last = blocks_.empty() ? smallest / 2 : blocks_.back().size();
-    blocks_.emplace_back(std::max(bytes, 2 * last));
+    prefer_huge_pages(blocks_.emplace_back(std::max(bytes, 2 * last)));
   }
   std::byte* p = blocks_[block_].data() + top_;
   top_ += bytes;

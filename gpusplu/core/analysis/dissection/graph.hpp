@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/types.hpp"
@@ -27,47 +28,16 @@ class Random {
   std::uint64_t state_;
 };
 
-// Uninitialised memory, aligned to cache lines. Large blocks request huge pages: one page fault for every 2 MiB.
-class Block {
- public:
-  Block() = default;
-  explicit Block(std::size_t bytes);
-  std::byte* data() const { return data_.get(); }
-  std::size_t size() const { return size_; }
-
- private:
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  std::unique_ptr<std::byte, Free> data_;
-  std::size_t size_ = 0;
-};
-
 inline constexpr std::size_t kLine = 64;
 template <class T> constexpr std::size_t padded_bytes(std::size_t count) {
   return (count * sizeof(T) + kLine - 1) & ~(kLine - 1);
 }
-
-// Cuts arrays off a memory block, each on its own cache lines.
-class Carver {
- public:
-  explicit Carver(std::byte* at) : at_(at) {}
-  template <class T> T* get(std::size_t count) {
-    T* p = reinterpret_cast<T*>(at_);
-    at_ += padded_bytes<T>(count);
-    return p;
-  }
-
- private:
-  std::byte* at_;
-};
 
 // Scratch memory with stack discipline in a growing list of blocks, which stay warm between uses.
 class Arena {
  public:
   struct Mark {
     std::size_t block, top;
-    bool operator==(const Mark&) const = default;
   };
   template <class T> T* get(std::size_t count) { return reinterpret_cast<T*>(raw(padded_bytes<T>(count))); }
   // Releases the part of the last allocation, which begins at p, beyond `count` elements.
@@ -80,7 +50,7 @@ class Arena {
  private:
   std::byte* raw(std::size_t bytes);
 
-  std::vector<Block> blocks_;
+  std::vector<RawVector<std::byte>> blocks_;
   std::size_t block_ = 0, top_ = 0;
 };
 
@@ -195,10 +165,9 @@ class Tasks;
 
 // Memory of one thread. reserve(n) before it is used on a graph of n vertices.
 struct Workspace {
-  Tasks* tasks = nullptr;  // the task queue shared with other threads; null: single thread
-  Arena arena;             // scratch
-  Arena kept;              // components to be ordered later
-  Block clusters;          // of coarsening
+  Tasks* tasks = nullptr;   // the task queue shared with other threads; null: single thread
+  Arena arena;              // scratch
+  RawVector<idx> clusters;  // of coarsening
   GainHeap heap[2];
   Zeros slot;    // all 0 between uses
   Zeros place;   // the same, for vertices of the whole graph
@@ -207,8 +176,8 @@ struct Workspace {
   Zeros neighbour_weight[2];  // of separator vertices: weight of their neighbours on side 0 and on side 1
   std::vector<idx> boundary;  // of the partition being refined: a superset of the separator or of the cut's ends
   std::vector<idx> pulled;    // vertices that entered the separator, in order
-  std::vector<idx> moves;     // vertices moved in this pass, in order
-  std::vector<idx> list;      // short-lived
+  std::vector<std::pair<idx, std::size_t>> moves;  // vertices moved in this pass, in order, and pulled.size() before
+  std::vector<idx> list;                           // short-lived
   std::vector<std::uint64_t> bit_rows;
   std::vector<idx> degree;
 

@@ -6,13 +6,8 @@
 
 namespace gs {
 
-struct DissectionOptions {
-  int threads = 0;  // at most; 0: num_threads()
-  std::uint64_t seed = 1;
-};
-
-// A fill-reducing order of a symmetric pattern (both triangles; a diagonal is tolerated): perm[new] = old. Depends on
-// the pattern and the seed only, not on the threads. Cost: O(nnz log n).
-std::vector<idx> nested_dissection(PatternView graph, const DissectionOptions& options = {});
+// A fill-reducing order of a symmetric pattern (both triangles; a diagonal is tolerated): perm[new] = old. Does not
+// depend on the number of threads. Cost: O(nnz log n).
+std::vector<idx> nested_dissection(PatternView graph);
 
 }  // namespace gs

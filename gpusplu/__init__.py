@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .common.counting import factorization_count
+from .common.counting import factorization_count as factorization_count
 from .common.threads import register_with_threadpoolctl
 
 try:
@@ -25,140 +25,70 @@ except ModuleNotFoundError:  # gpusplu.distributed works in copies without the c
         return function(*arguments)
 
 else:
-    from .install import enabled, install, uninstall
+    from .install import enabled as enabled
+    from .install import install as install
+    from .install import uninstall as uninstall
 
-if TYPE_CHECKING:
-    from . import distributed, gallery, linalg, plotting, typing
-    from .common.results import Inertia
-    from .common.stats import Explanation, Stats
-    from .dispatch.patterns import cache_clear, cache_info, cache_limit
-    from .engines.repaired_batch import BatchStatus
-    from .errors import (
-        AccuracyError,
-        BatchError,
-        DeviceFailedError,
-        DeviceMemoryError,
-        EngineUnavailableError,
-        GpuspluError,
-        HostMemoryError,
-        IllConditionedUpdateError,
-        NonFiniteError,
-        NoSymmetricFactorError,
-        NotHermitianError,
-        NotPositiveDefiniteError,
-        PatternMismatchError,
-        SolverError,
-    )
-    from .factors.batch import BatchedCholeskyFactor, BatchedLUFactor, cholesky_batch, splu_batch
-    from .factors.cholesky import CholeskyFactor
-    from .factors.ldl import LDLFactor
-    from .factors.lu import LUFactor
-    from .factors.schur import SchurFactor, SchurSymbolic
-    from .factors.symbolic import Symbolic
-    from .factors.updated import UpdatedFactor
-    from .linalg import analyze, cholesky, explain, factorized, ldlt, splu, spsolve
+if TYPE_CHECKING:  # an alias makes a name public for type checkers
+    from . import distributed as distributed
+    from . import gallery as gallery
+    from . import linalg as linalg
+    from . import plotting as plotting
+    from . import typing as typing
+    from .common.results import Inertia as Inertia
+    from .common.stats import Explanation as Explanation
+    from .common.stats import Stats as Stats
+    from .dispatch.patterns import cache_clear as cache_clear
+    from .dispatch.patterns import cache_info as cache_info
+    from .dispatch.patterns import cache_limit as cache_limit
+    from .engines.repaired_batch import BatchStatus as BatchStatus
+    from .errors import *  # noqa: F403
+    from .factors.batch import BatchedCholeskyFactor as BatchedCholeskyFactor
+    from .factors.batch import BatchedLUFactor as BatchedLUFactor
+    from .factors.batch import cholesky_batch as cholesky_batch
+    from .factors.batch import splu_batch as splu_batch
+    from .factors.cholesky import CholeskyFactor as CholeskyFactor
+    from .factors.ldl import LDLFactor as LDLFactor
+    from .factors.lu import LUFactor as LUFactor
+    from .factors.schur import SchurFactor as SchurFactor
+    from .factors.schur import SchurSymbolic as SchurSymbolic
+    from .factors.symbolic import Symbolic as Symbolic
+    from .factors.updated import UpdatedFactor as UpdatedFactor
+    from .linalg import analyze as analyze
+    from .linalg import cholesky as cholesky
+    from .linalg import explain as explain
+    from .linalg import factorized as factorized
+    from .linalg import ldlt as ldlt
+    from .linalg import splu as splu
+    from .linalg import spsolve as spsolve
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AccuracyError",
-    "BatchError",
-    "BatchStatus",
-    "BatchedCholeskyFactor",
-    "BatchedLUFactor",
-    "CholeskyFactor",
-    "DeviceFailedError",
-    "DeviceMemoryError",
-    "EngineUnavailableError",
-    "Explanation",
-    "GpuspluError",
-    "HostMemoryError",
-    "IllConditionedUpdateError",
-    "Inertia",
-    "LDLFactor",
-    "LUFactor",
-    "NoSymmetricFactorError",
-    "NonFiniteError",
-    "NotHermitianError",
-    "NotPositiveDefiniteError",
-    "PatternMismatchError",
-    "SchurFactor",
-    "SchurSymbolic",
-    "SolverError",
-    "Stats",
-    "Symbolic",
-    "UpdatedFactor",
-    "analyze",
-    "cache_clear",
-    "cache_info",
-    "cache_limit",
-    "cholesky",
-    "cholesky_batch",
-    "distributed",
-    "enabled",
-    "explain",
-    "factorization_count",
-    "factorized",
-    "gallery",
-    "install",
-    "ldlt",
-    "linalg",
-    "plotting",
-    "splu",
-    "splu_batch",
-    "spsolve",
-    "typing",
-    "uninstall",
-]
-
-# Modules of the names that need NumPy or SciPy, which take longer to import than all of gpusplu.
+# Names by the modules that they are imported from when they are used first: these need NumPy or SciPy, which take
+# longer to import than all of gpusplu.
 LAZY = {
-    "AccuracyError": "errors",
-    "BatchError": "errors",
-    "BatchStatus": "engines.repaired_batch",
-    "BatchedCholeskyFactor": "factors.batch",
-    "BatchedLUFactor": "factors.batch",
-    "CholeskyFactor": "factors.cholesky",
-    "DeviceFailedError": "errors",
-    "DeviceMemoryError": "errors",
-    "EngineUnavailableError": "errors",
-    "Explanation": "common.stats",
-    "GpuspluError": "errors",
-    "HostMemoryError": "errors",
-    "IllConditionedUpdateError": "errors",
-    "Inertia": "common.results",
-    "LDLFactor": "factors.ldl",
-    "LUFactor": "factors.lu",
-    "NoSymmetricFactorError": "errors",
-    "NonFiniteError": "errors",
-    "NotHermitianError": "errors",
-    "NotPositiveDefiniteError": "errors",
-    "PatternMismatchError": "errors",
-    "SchurFactor": "factors.schur",
-    "SchurSymbolic": "factors.schur",
-    "SolverError": "errors",
-    "Stats": "common.stats",
-    "Symbolic": "factors.symbolic",
-    "UpdatedFactor": "factors.updated",
-    "analyze": "linalg",
-    "cache_clear": "dispatch.patterns",
-    "cache_info": "dispatch.patterns",
-    "cache_limit": "dispatch.patterns",
-    "cholesky": "linalg",
-    "cholesky_batch": "factors.batch",
-    "distributed": "distributed",
-    "errors": "errors",
-    "explain": "linalg",
-    "factorized": "linalg",
-    "gallery": "gallery",
-    "ldlt": "linalg",
-    "linalg": "linalg",
-    "plotting": "plotting",
-    "splu": "linalg",
-    "splu_batch": "factors.batch",
-    "spsolve": "linalg",
-    "typing": "typing",
+    name: module
+    for module, names in {
+        "common.results": "Inertia",
+        "common.stats": "Explanation Stats",
+        "dispatch.patterns": "cache_clear cache_info cache_limit",
+        "engines.repaired_batch": "BatchStatus",
+        "errors": "AccuracyError BatchError DeviceFailedError DeviceMemoryError EngineUnavailableError GpuspluError "
+        "HostMemoryError IllConditionedUpdateError NoSymmetricFactorError NonFiniteError NotHermitianError "
+        "NotPositiveDefiniteError PatternMismatchError SolverError",
+        "factors.batch": "BatchedCholeskyFactor BatchedLUFactor cholesky_batch splu_batch",
+        "factors.cholesky": "CholeskyFactor",
+        "factors.ldl": "LDLFactor",
+        "factors.lu": "LUFactor",
+        "factors.schur": "SchurFactor SchurSymbolic",
+        "factors.symbolic": "Symbolic",
+        "factors.updated": "UpdatedFactor",
+        "linalg": "analyze cholesky explain factorized ldlt splu spsolve",
+    }.items()
+    for name in names.split()
 }
+MODULES = ("distributed", "gallery", "linalg", "plotting", "typing")
+__all__ = sorted([*LAZY, *MODULES, "enabled", "factorization_count", "install", "uninstall"])
 
 register_with_threadpoolctl()
 
@@ -166,12 +96,12 @@ register_with_threadpoolctl()
 if not TYPE_CHECKING:  # else type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
-        if name not in LAZY:
+        if name not in LAZY and name not in (*MODULES, "errors"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         # A signal handler that uses a module during its import would find it incomplete, and a handler that raises
         # would leave NumPy in a state in which it cannot be imported again.
-        module = uninterrupted(import_module, f".{LAZY[name]}", __name__)
-        value = module if name == LAZY[name] else getattr(module, name)
+        module = uninterrupted(import_module, f".{LAZY.get(name, name)}", __name__)
+        value = getattr(module, name) if name in LAZY else module
         globals()[name] = value
         return value
 

@@ -33,8 +33,19 @@ METADATA, EXECUTE, SCALAR = 1, 3, 3  # values of its enumerations
 RESOURCE_EXHAUSTED, INTERNAL = 8, 13  # kinds of errors
 
 
-class Version(ctypes.Structure):
-    _fields_ = (("size", c_size_t), ("extension", c_void_p), ("major", c_int), ("minor", c_int))
+class Record(ctypes.Structure):
+    """What every structure begins with."""
+
+    _fields_ = (("size", c_size_t), ("extension", c_void_p))
+
+    @classmethod
+    def made(cls, *values: Any) -> Any:
+        """A structure without an extension, with these values in its other fields."""
+        return cls(ctypes.sizeof(cls), None, *values)
+
+
+class Version(Record):
+    _fields_ = (("major", c_int), ("minor", c_int))
 
 
 class Metadata(ctypes.Structure):
@@ -49,58 +60,36 @@ class Scalar(ctypes.Structure):
     _fields_ = (("dtype", c_int), ("value", c_void_p))
 
 
-class Buffer(ctypes.Structure):
+class Buffer(Record):
+    _fields_ = (("dtype", c_int), ("data", c_void_p), ("rank", c_int64), ("dims", POINTER(c_int64)))
+
+
+class Buffers(Record):
+    _fields_ = (("count", c_int64), ("kinds", POINTER(c_int)), ("items", POINTER(c_void_p)))
+
+
+class Attributes(Record):
+    _fields_ = (("count", c_int64), ("kinds", POINTER(c_int)), ("names", c_void_p), ("items", POINTER(c_void_p)))
+
+
+class NewError(Record):
+    _fields_ = (("message", c_char_p), ("code", c_int))
+
+
+class ErrorMessage(Record):
+    _fields_ = (("error", c_void_p), ("message", c_char_p))
+
+
+class OldError(Record):
+    _fields_ = (("error", c_void_p),)
+
+
+class StreamOf(Record):
+    _fields_ = (("context", c_void_p), ("stream", c_void_p))
+
+
+class Api(Record):
     _fields_ = (
-        ("size", c_size_t),
-        ("extension", c_void_p),
-        ("dtype", c_int),
-        ("data", c_void_p),
-        ("rank", c_int64),
-        ("dims", POINTER(c_int64)),
-    )
-
-
-class Buffers(ctypes.Structure):
-    _fields_ = (
-        ("size", c_size_t),
-        ("extension", c_void_p),
-        ("count", c_int64),
-        ("kinds", POINTER(c_int)),
-        ("items", POINTER(c_void_p)),
-    )
-
-
-class Attributes(ctypes.Structure):
-    _fields_ = (
-        ("size", c_size_t),
-        ("extension", c_void_p),
-        ("count", c_int64),
-        ("kinds", POINTER(c_int)),
-        ("names", c_void_p),
-        ("items", POINTER(c_void_p)),
-    )
-
-
-class NewError(ctypes.Structure):
-    _fields_ = (("size", c_size_t), ("extension", c_void_p), ("message", c_char_p), ("code", c_int))
-
-
-class ErrorMessage(ctypes.Structure):
-    _fields_ = (("size", c_size_t), ("extension", c_void_p), ("error", c_void_p), ("message", c_char_p))
-
-
-class OldError(ctypes.Structure):
-    _fields_ = (("size", c_size_t), ("extension", c_void_p), ("error", c_void_p))
-
-
-class StreamOf(ctypes.Structure):
-    _fields_ = (("size", c_size_t), ("extension", c_void_p), ("context", c_void_p), ("stream", c_void_p))
-
-
-class Api(ctypes.Structure):
-    _fields_ = (
-        ("size", c_size_t),
-        ("extension", c_void_p),
         ("version", Version),
         ("internal", c_void_p),
         ("create_error", ctypes.CFUNCTYPE(c_void_p, POINTER(NewError))),
@@ -111,10 +100,8 @@ class Api(ctypes.Structure):
     )
 
 
-class Frame(ctypes.Structure):
+class Frame(Record):
     _fields_ = (
-        ("size", c_size_t),
-        ("extension", POINTER(Extension)),
         ("api", POINTER(Api)),
         ("context", c_void_p),
         ("stage", c_int),
@@ -196,7 +183,7 @@ class DeviceSite(Site):
 
     def working(self, frame: Frame, device: int) -> AbstractContextManager[None]:
         """On a device, and in XLA's stream."""
-        args = StreamOf(ctypes.sizeof(StreamOf), None, frame.context)
+        args = StreamOf.made(frame.context)
         error = frame.api.contents.stream_of(ctypes.byref(args))
         if error:
             raise RuntimeError(taken(frame.api.contents, error))
@@ -231,8 +218,9 @@ def handle(address: int) -> int | None:
     """Take the frame at an address; an error of XLA's, or None."""
     frame = Frame.from_address(address)
     try:
-        if frame.extension and frame.extension.contents.kind == METADATA:
-            tell_version(frame)
+        extension = Extension.from_address(frame.extension) if frame.extension else None
+        if extension is not None and extension.kind == METADATA:
+            tell_version(frame.api.contents.version, extension.metadata.contents)
         elif frame.stage == EXECUTE:
             site_of(frame).run(frame)
     except BaseException as error:  # none may go on into C++
@@ -257,12 +245,11 @@ def addresses(buffers: Buffers) -> list[int]:
     return [Buffer.from_address(items[k]).data or 0 for k in range(buffers.count)]
 
 
-def tell_version(frame: Frame) -> None:
+def tell_version(loaded: Version, metadata: Metadata) -> None:
     """Report to XLA the version of the interface."""
-    loaded, metadata = frame.api.contents.version, frame.extension.contents.metadata.contents
     if loaded.major != MAJOR:
         raise RuntimeError(f"gpusplu.jax supports version {MAJOR} of XLA's FFI, not {loaded.major}; update gpusplu")
-    metadata.version = Version(ctypes.sizeof(Version), None, MAJOR, min(MINOR, loaded.minor))
+    metadata.version = Version.made(MAJOR, min(MINOR, loaded.minor))
     metadata.traits, metadata.state = 0, 0  # not for command buffers; keeps nothing between calls
 
 
@@ -270,16 +257,16 @@ def refused(api: Api, error: BaseException) -> int:
     """An exception as XLA's error."""
     message = "".join(traceback.format_exception(error)).encode()
     code = RESOURCE_EXHAUSTED if isinstance(error, MemoryError) else INTERNAL
-    made: int = api.create_error(ctypes.byref(NewError(ctypes.sizeof(NewError), None, message, code)))
+    made: int = api.create_error(ctypes.byref(NewError.made(message, code)))
     return made
 
 
 def taken(api: Api, error: int) -> str:
     """The message of one of XLA's errors, which is freed."""
-    args = ErrorMessage(ctypes.sizeof(ErrorMessage), None, error)
+    args = ErrorMessage.made(error)
     api.message_of_error(ctypes.byref(args))
     message = (args.message or b"").decode()
-    api.destroy_error(ctypes.byref(OldError(ctypes.sizeof(OldError), None, error)))
+    api.destroy_error(ctypes.byref(OldError.made(error)))
     return message
 
 

@@ -186,16 +186,6 @@ def solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: int, **p
     return [x], solve_p.bind(*matrix, reduce(jnp.add, terms), kept=ADJOINT, **parameters)
 
 
-def solve_transpose(cotangents: Any, values: Any, *others: Any, transpose: bool, kept: int, **parameters: Any) -> Any:
-    *index, b = others
-    (g,) = cotangents
-    nothing = [None] * (1 + len(index))
-    if type(g) is ad.Zero:
-        return [*nothing, ad.Zero(b.aval)]
-    (y,) = solve_p.bind(values, *index, g, transpose=not transpose, kept=SINGLE_USE, **parameters)
-    return [*nothing, like_operand(y, b.aval)]
-
-
 def bilinear_jvp(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> Any:
     first, *index, second = primals
     dfirst, *_, dsecond = tangents
@@ -208,33 +198,49 @@ def bilinear_jvp(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any]
     return [out], [reduce(jnp.add, terms)]
 
 
-def product_transpose(cotangents: Any, values: Any, *others: Any, transpose: bool, **parameters: Any) -> Any:
-    *index, x = others
+def bilinear_transpose(
+    first_of: Callable[..., Any] | None,
+    second_of: Callable[..., Any],
+    cotangents: Any,
+    first: Any,
+    *others: Any,
+    **how: Any,
+) -> Any:
+    """Cotangents of operands in two of which a primitive is linear: the one that is not known, by a function of the
+    result's cotangent, the index arrays and the known one. Without `first_of` the primitive is linear in the second."""
+    *index, second = others
     (g,) = cotangents
-    nothing = [None] * len(index)
-    if ad.is_undefined_primal(values):
-        if type(g) is ad.Zero:
-            return [ad.Zero(values.aval), *nothing, None]
-        x = jnp.broadcast_to(x, g.shape)
-        left, right = (x, g) if transpose else (g, x)
-        return [*pairs_p.bind(left, *index, right, **parameters), *nothing, None]
-    if type(g) is ad.Zero:
-        return [None, *nothing, ad.Zero(x.aval)]
-    (y,) = product_p.bind(values, *index, g, transpose=not transpose, **parameters)
-    return [None, *nothing, like_operand(y, x.aval)]
+    made_by: Any = second_of
+    wanted, known = second, first
+    if ad.is_undefined_primal(first):
+        wanted, made_by, known = first, first_of, second
+    made = ad.Zero(wanted.aval) if type(g) is ad.Zero else like_operand(made_by(g, index, known, **how), wanted.aval)
+    return [made if operand is wanted else None for operand in (first, *index, second)]
 
 
-def pairs_transpose(cotangents: Any, left: Any, *others: Any, **parameters: Any) -> Any:
-    *index, right = others
-    (g,) = cotangents
-    nothing = [None] * len(index)
-    if ad.is_undefined_primal(left):
-        if type(g) is ad.Zero:
-            return [ad.Zero(left.aval), *nothing, None]
-        return [*product_p.bind(g, *index, right, transpose=False, **parameters), *nothing, None]
-    if type(g) is ad.Zero:
-        return [None, *nothing, ad.Zero(right.aval)]
-    return [None, *nothing, *product_p.bind(g, *index, left, transpose=True, **parameters)]
+def vectors_of_solve(
+    g: Any, index: Sequence[Any], values: Any, *, transpose: bool, kept: int, **parameters: Any
+) -> Any:
+    return solve_p.bind(values, *index, g, transpose=not transpose, kept=SINGLE_USE, **parameters)[0]
+
+
+def values_of_turned(g: Any, index: Sequence[Any], values: Any, **parameters: Any) -> Any:
+    """It is its own transpose: its product with another tangent is a trace of ``A^-1 dA A^-1 dA``, minus."""
+    return turned_p.bind(values, *index, g, **parameters)[0]
+
+
+def values_of_product(g: Any, index: Sequence[Any], x: Any, *, transpose: bool, **parameters: Any) -> Any:
+    x = jnp.broadcast_to(x, g.shape)
+    left, right = (x, g) if transpose else (g, x)
+    return pairs_p.bind(left, *index, right, **parameters)[0]
+
+
+def vectors_of_product(g: Any, index: Sequence[Any], values: Any, *, transpose: bool, **parameters: Any) -> Any:
+    return product_p.bind(values, *index, g, transpose=not transpose, **parameters)[0]
+
+
+def vectors_of_pairs(transpose: bool, g: Any, index: Sequence[Any], vectors: Any, **parameters: Any) -> Any:
+    return product_p.bind(g, *index, vectors, transpose=transpose, **parameters)[0]
 
 
 def like_operand(g: Any, aval: Any) -> Any:
@@ -262,15 +268,6 @@ def turned_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: An
     return turned_p.bind(*primals, **parameters), turned_p.bind(*matrix, tangents[-1], **parameters)
 
 
-def turned_transpose(cotangents: Any, values: Any, *others: Any, **parameters: Any) -> Any:
-    """It is its own transpose: its product with another tangent is a trace of ``A^-1 dA A^-1 dA``, minus."""
-    *index, tangent = others
-    (g,) = cotangents
-    if type(g) is ad.Zero:
-        return [*[None] * (1 + len(index)), ad.Zero(tangent.aval)]
-    return [*[None] * (1 + len(index)), *turned_p.bind(values, *index, g, **parameters)]
-
-
 ad.primitive_jvps.update(
     {
         solve_p: solve_jvp,
@@ -283,9 +280,9 @@ ad.primitive_jvps.update(
 )
 ad.primitive_transposes.update(
     {
-        solve_p: solve_transpose,
-        product_p: product_transpose,
-        pairs_p: pairs_transpose,
-        turned_p: turned_transpose,
+        solve_p: partial(bilinear_transpose, None, vectors_of_solve),
+        product_p: partial(bilinear_transpose, values_of_product, vectors_of_product),
+        pairs_p: partial(bilinear_transpose, partial(vectors_of_pairs, False), partial(vectors_of_pairs, True)),
+        turned_p: partial(bilinear_transpose, None, values_of_turned),
     }
 )

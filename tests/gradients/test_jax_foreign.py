@@ -98,7 +98,7 @@ def test_versions(major, minor, told):
     api.create_error = kind(lambda args: refusals.append(args.contents.message.decode()) or 7)
     metadata = foreign.Metadata(traits=5, state=5)
     extension = foreign.Extension(kind=foreign.METADATA, metadata=ctypes.pointer(metadata))
-    frame = foreign.Frame(api=ctypes.pointer(api), extension=ctypes.pointer(extension))
+    frame = foreign.Frame(api=ctypes.pointer(api), extension=ctypes.addressof(extension))
     error = foreign.handler(ctypes.addressof(frame))
     if told is None:
         assert error == 7

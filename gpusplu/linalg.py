@@ -15,7 +15,7 @@ from .dispatch.request import read_request
 from .factors.analysis import analyze as analyze
 from .factors.analysis import explain as explain
 from .factors.cholesky import CholeskyFactor, factor_cholesky
-from .factors.indefinite import ldlt as ldlt
+from .factors.ldl import ldlt as ldlt
 from .factors.lu import LUFactor, factor_lu
 from .factors.solving import spsolve as spsolve
 from .typing import Engine, Ordering, PermcSpec, Pivoting, Precision, Progress, Refine, Solve, Verbose

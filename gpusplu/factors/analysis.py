@@ -18,7 +18,7 @@ from ..dispatch.report import explain_matrix
 from ..dispatch.request import read_request
 from ..engines.problem import Request
 from ..typing import Engine, No, Ordering, Pivoting, Precision, Progress, Refine, Unknowns, Verbose, Visible, Yes
-from .indefinite import options_of_ldlt
+from .ldl import options_of_ldlt
 from .schur import SchurSymbolic
 from .symbolic import Symbolic, as_symbolic
 

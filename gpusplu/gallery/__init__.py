@@ -12,10 +12,9 @@ from collections.abc import Callable
 
 from scipy.sparse import csc_array
 
-from .circuits import power_mesh, rlc_lines, rlc_mesh
+from .circuits import Circuit, circuit, power_mesh, rlc_lines, rlc_mesh
 from .fields import convection_diffusion, elasticity, poisson
 from .saddles import helmholtz, kkt, mixed_elements, stokes
-from .transient import Circuit, circuit
 
 __all__ = [
     "Circuit",

@@ -19,7 +19,7 @@ from ctypes import POINTER, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint32
 from functools import partial
 from itertools import count
 from secrets import randbits
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import jax
@@ -36,7 +36,7 @@ RESOURCE_EXHAUSTED, INTERNAL = 8, 13  # kinds of errors
 class Record(ctypes.Structure):
     """What every structure begins with."""
 
-    _fields_ = (("size", c_size_t), ("extension", c_void_p))
+    _fields_: ClassVar[Any] = (("size", c_size_t), ("extension", c_void_p))
 
     @classmethod
     def made(cls, *values: Any) -> Any:

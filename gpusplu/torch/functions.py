@@ -6,7 +6,7 @@ of differentiable functions, so derivatives of any order follow.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -95,24 +95,8 @@ class Solve(torch.autograd.Function):
             return solve(values, right, factor, pattern, op, vectors)
 
     @staticmethod
-    def vmap(
-        info: Any,
-        in_dims: tuple[Any, ...],
-        values: Tensor,
-        b: Tensor,
-        factor: Tensor | Factored,
-        pattern: Pattern,
-        op: str,
-        vectors: bool,
-    ) -> tuple[Tensor, int]:
-        of_values, of_b = in_dims[:2]
-        if of_values is not None:
-            b = b.expand(info.batch_size, *b.shape) if of_b is None else b.movedim(of_b, 0)
-            return solve(values.movedim(of_values, 0), b, factor, pattern, op, vectors), 0
-        b = b.movedim(of_b, -1)  # one matrix: more right-hand sides
-        columns = b.shape[-1:] if vectors else b.shape[-2:]
-        x = solve(values, b if vectors else b.flatten(-2), factor, pattern, op, False)
-        return x.unflatten(-1, columns), x.ndim - vectors
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+        return operators.mapped_solve(solve, info.batch_size, in_dims, *inputs)
 
 
 class PlainSolve(Solve):
@@ -140,12 +124,6 @@ def saved(ctx: Any) -> tuple[Any, ...]:
     return ctx.saved_tensors if ctx.factor is None else (*ctx.saved_tensors, ctx.factor)
 
 
-class BatchSize(NamedTuple):
-    """Data of a batch for `Solve.vmap`."""
-
-    batch_size: int
-
-
 def solve_batched(values: Tensor, b: Tensor, *how: Any) -> Tensor:
     """`solve` for tensors of the batches that torch.autograd makes (``jacobian(..., vectorize=True)``,
     ``check_batched_grad=True``): they support only torch's own rules, so they are unpacked here."""
@@ -157,7 +135,7 @@ def solve_batched(values: Tensor, b: Tensor, *how: Any) -> Tensor:
         parts.append(torch._remove_batch_dim(tensor, level, 1, 0) if batched else tensor)
         dims.append(0 if batched else None)
     size = parts[dims.index(0)].shape[0]
-    x, dim = Solve.vmap(BatchSize(size), (*dims, *[None] * len(how)), *parts, *how)
+    x, dim = operators.mapped_solve(solve, size, tuple(dims), *parts, *how)
     x = x.movedim(dim, 0).contiguous()  # torch requires the batch to be the first dimension in memory
     found: Tensor = torch._add_batch_dim(x, 0, level)
     return found

@@ -1,9 +1,16 @@
-"""From tensors to factors and solutions, without derivatives."""
+"""From tensors to factors and solutions, without derivatives.
+
+Of tensors on a CUDA device the host has one copy of a pattern's indices, and values stay on the device. The first
+factorization of a pattern copies its values to the host, where pivots and an engine are chosen. A factor that is no
+longer used is refactored with the next values of the pattern, directly from the device.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
-from weakref import WeakValueDictionary
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import torch
@@ -11,15 +18,68 @@ from torch import Tensor
 
 from ..common.arrays import Torch
 from ..common.matrix import Columns
+from ..common.options import DEFAULTS
 from ..dispatch.request import automatic
 from ..engines.repaired_batch import BatchStatus
 from ..errors import BatchError, is_singular
 from ..factors.batch import splu_batch
 from ..factors.gradients import Factored
+from ..factors.lu import factor_lu
 from ..factors.solving import factor_to_borrow, for_one_use
 from ..typing import Errors
-from . import device
 from .pattern import Pattern
+
+
+class Known:
+    """Cached data of a pattern with indices on a device.
+
+    Attributes
+    ----------
+    versions : tuple
+        Where these were, and how often they had been changed.
+    pointers, indices : ndarray
+    idle : dict
+        Unused factors, by stream and number type.
+    """
+
+    __slots__ = ("__weakref__", "idle", "indices", "pointers", "versions")
+
+    def __init__(self, pattern: Pattern, versions: tuple[Any, ...]) -> None:
+        self.versions = versions
+        self.pointers, self.indices = pattern.pointers.cpu().numpy(), pattern.indices.contiguous().cpu().numpy()
+        self.idle: dict[tuple[int, np.dtype], Any] = {}
+
+
+#: As long as the memory of their indices is used.
+_known: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
+
+
+def known_of(pattern: Pattern) -> Known:
+    """Cached data of a pattern; created for new or changed indices."""
+    storage = pattern.origin[0].untyped_storage()
+    versions = tuple((one.data_ptr(), one.numel(), one._version) for one in pattern.origin)
+    known = _known.get(storage)
+    if known is None or known.versions != versions:
+        known = _known[storage] = Known(pattern, versions)
+    return known
+
+
+def factored_on_device(pattern: Pattern, values: Tensor) -> Factored:
+    """A factor of the matrix of these values; to be called in torch's stream. An idle one is refactored."""
+    known, numbers = known_of(pattern), Torch().array(values.contiguous())
+    key = torch.cuda.current_stream(values.device).cuda_stream, numbers.dtype
+    lu = known.idle.pop(key, None)
+    if lu is None:
+        A = Columns(pattern.n, numbers.get(), known.indices, known.pointers)
+        lu = factor_lu(A, DEFAULTS, automatic()._replace(on_device=True))
+    else:
+        try:
+            lu.refactor(numbers)
+        except Exception:
+            known.idle[key] = lu  # with the values before
+            raise
+    return Factored(lu, partial(known.idle.__setitem__, key), pattern.by_rows)
+
 
 #: Factors by their handles, while these are referenced.
 _held: WeakValueDictionary[int, Factored] = WeakValueDictionary()
@@ -48,7 +108,7 @@ def factored(pattern: Pattern, values: Tensor, singular: bool = False) -> Factor
             return factored_batch(pattern, values.flatten(0, -2), "flag" if singular else "raise")
         if values.device.type == "cuda":
             with Torch().working(values):
-                return device.factored(pattern, values)
+                return factored_on_device(pattern, values)
         return Factored(*factor_to_borrow(columns(pattern, values), for_one_use(automatic())), pattern.by_rows)
     except RuntimeError as error:
         if singular and is_singular(error):
@@ -59,7 +119,8 @@ def factored(pattern: Pattern, values: Tensor, singular: bool = False) -> Factor
 def columns(pattern: Pattern, values: Tensor) -> Columns:
     """The matrix of these values on the host; compressed rows are interpreted as columns."""
     if values.device.type == "cuda":
-        return device.host_columns(pattern, values)
+        known = known_of(pattern)
+        return Columns(pattern.n, values.detach().cpu().numpy(), known.indices, known.pointers)
     arrays = (values, pattern.indices, pattern.pointers)
     return Columns(pattern.n, *(array.contiguous().numpy() for array in arrays))
 

@@ -6,6 +6,8 @@ keeps the factor alive (native.py). Derivatives are of first order in reverse mo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -107,43 +109,34 @@ def weight_of(sign: Tensor, of_sign: Tensor, of_logabsdet: Tensor) -> Tensor:
 slogdet.register_autograd(backward_of_slogdet, setup_context=keep_slogdet)
 
 
-# ---- batches that torch.func maps over in compiled graphs: as in functions.py
+# ---- batches that torch.func maps over
 
 
-@factor.register_vmap
-def _(info: Any, in_dims: tuple[Any, ...], values: Tensor, *others: Any) -> tuple[Tensor, None]:
-    return factor(values.movedim(in_dims[0], 0).contiguous(), *others), None
-
-
-@solve.register_vmap
-def _(
-    info: Any,
-    in_dims: tuple[Any, ...],
-    values: Tensor,
-    b: Tensor,
-    handle: Tensor,
-    pointers: Tensor,
-    indices: Tensor,
-    by_rows: bool,
-    op: str,
-    vectors: bool,
+def mapped_solve(
+    solve: Callable[..., Tensor], size: int, in_dims: tuple[Any, ...], values: Tensor, b: Tensor, *how: Any
 ) -> tuple[Tensor, int]:
-    of_values, of_b = in_dims[:2]
-    arrays = handle, pointers, indices, by_rows, op
+    """Solutions of `size` systems, and the dimension that counts them; `how` ends with `vectors`."""
+    (of_values, of_b), (*rest, vectors) = in_dims[:2], how
     if of_values is not None:
-        b = b.expand(info.batch_size, *b.shape) if of_b is None else b.movedim(of_b, 0)
-        return solve(values.movedim(of_values, 0).contiguous(), b.contiguous(), *arrays, vectors), 0
+        b = b.expand(size, *b.shape) if of_b is None else b.movedim(of_b, 0)
+        return solve(values.movedim(of_values, 0), b, *rest, vectors), 0
     b = b.movedim(of_b, -1)  # one matrix: more right-hand sides
     columns = b.shape[-1:] if vectors else b.shape[-2:]
-    x = solve(values, (b if vectors else b.flatten(-2)).contiguous(), *arrays, False)
+    x = solve(values, b if vectors else b.flatten(-2), *rest, False)
     return x.unflatten(-1, columns), x.ndim - vectors
 
 
-@slogdet.register_vmap
-def _(info: Any, in_dims: tuple[Any, ...], values: Tensor, *others: Any) -> tuple[Any, tuple[int, int]]:
-    return slogdet(values.movedim(in_dims[0], 0).contiguous(), *others), (0, 0)
+@solve.register_vmap
+def _(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+    def of_contiguous(values: Tensor, b: Tensor, *how: Any) -> Tensor:
+        return solve(values.contiguous(), b.contiguous(), *how)
+
+    return mapped_solve(of_contiguous, info.batch_size, in_dims, *inputs)
 
 
-@adjoint_inverse.register_vmap
-def _(info: Any, in_dims: tuple[Any, ...], values: Tensor, *others: Any) -> tuple[Tensor, int]:
-    return adjoint_inverse(values.movedim(in_dims[0], 0).contiguous(), *others), 0
+def mapped(operator: Any, out_dims: Any, info: Any, in_dims: tuple[Any, ...], values: Tensor, *others: Any) -> Any:
+    return operator(values.movedim(in_dims[0], 0).contiguous(), *others), out_dims
+
+
+for operator, out_dims in ((factor, None), (slogdet, (0, 0)), (adjoint_inverse, 0)):
+    operator.register_vmap(partial(mapped, operator, out_dims))

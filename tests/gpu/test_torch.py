@@ -107,14 +107,14 @@ def test_values_stay_on_the_device(large, monkeypatch):
 
 
 def test_memory_of_a_pattern_goes_with_it():
-    from gpusplu.torch import device
+    from gpusplu.torch import native
 
     for _ in range(3):
         pattern, values = on_pattern(device="cuda")
         gst.spsolve(pattern, numbers(6, device="cuda"), values=values).sum().backward()
     del pattern
     gc.collect()
-    assert len(device._known) == 0
+    assert len(native._known) == 0
 
 
 def test_in_another_stream(large):

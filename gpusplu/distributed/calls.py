@@ -6,12 +6,17 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..errors import EngineUnavailableError
-from . import petsc
 from .agreement import agreed, check_communicator
-from .factor import DistributedCholeskyFactor, DistributedFactor, DistributedLDLFactor, DistributedLUFactor
-from .lifetime import Parts, collect
+from .factor import (
+    DistributedCholeskyFactor,
+    DistributedFactor,
+    DistributedLDLFactor,
+    DistributedLUFactor,
+    Parts,
+    collect,
+)
 from .rows import Rows, read_rows
-from .solvers import SOLVERS, require_real
+from .solvers import SOLVERS, load_petsc, require_real
 from .system import System
 
 F = TypeVar("F", bound=DistributedFactor)
@@ -128,7 +133,7 @@ def checked_library(kind: str, engine: str, memory: int | None) -> Any:
         raise ValueError(f"engine={engine!r} is not one of {', '.join(map(repr, SOLVERS))}")
     if memory is not None and (isinstance(memory, bool) or int(memory) <= 0):
         raise ValueError(f"memory={memory!r} must be a positive number of bytes")
-    library = petsc.load()
+    library = load_petsc()
     if not library.Sys.hasExternalPackage(engine):
         raise EngineUnavailableError(f"this PETSc was built without {engine}")
     if kind == "cholesky":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from time import perf_counter
 from typing import Any, Self
 
@@ -16,10 +18,63 @@ from ..common.rhs import check_trans, solve_as_given
 from ..common.scipy_names import warn
 from ..common.stats import Explanation, Stats, durations, show
 from .agreement import agreed
-from .lifetime import Parts, watch
 from .refinement import Certified
 from .rows import Rows
-from .spread import Spread
+from .solvers import Solver
+from .system import System
+
+
+class Parts:
+    """Parts of a factor on all ranks. `destroy` is collective."""
+
+    def __init__(self, system: System, solver: Solver):
+        self.system, self.solver = system, solver
+        self.is_open = True
+
+    def destroy(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self.solver.destroy()
+            self.system.destroy()
+
+
+class Dropped:
+    """For a communicator: number of factors made, and the parts of factors that are no longer referenced here."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.parts: dict[int, Parts] = {}
+
+
+@cache
+def key() -> int:
+    """By which MPI finds the `Dropped` of a communicator, whatever Python object stands for that."""
+    from mpi4py import MPI
+
+    return int(MPI.Comm.Create_keyval())
+
+
+def dropped(comm: Any) -> Dropped:
+    found = comm.Get_attr(key())
+    if found is None:
+        found = Dropped()
+        comm.Set_attr(key(), found)
+    return found  # type: ignore[no-any-return]
+
+
+def watch(factor: Any, comm: Any, parts: Parts) -> None:
+    """Let a later `collect` destroy the parts once the factor is no longer referenced."""
+    kept = dropped(comm)
+    kept.made += 1
+    weakref.finalize(factor, kept.parts.__setitem__, kept.made, parts).atexit = False
+
+
+def collect(comm: Any) -> None:
+    """Destroy the parts of factors that no rank holds any more; collective."""
+    kept = dropped(comm)
+    everywhere = set.intersection(*map(set, comm.allgather(list(kept.parts))))
+    for number in sorted(everywhere):
+        kept.parts.pop(number).destroy()
 
 
 class DistributedFactor:
@@ -32,7 +87,6 @@ class DistributedFactor:
     def __init__(self, rows: Rows, parts: Parts):
         self._rows, self._parts = rows, parts
         self._system, self._solver = parts.system, parts.solver
-        self._spread = Spread(rows)
         self._certified = Certified(parts.system, parts.solver)
         self._seconds = {"factor": 0.0, "refactor": 0.0, "solve": 0.0}
         with self._timed("factor"):
@@ -97,11 +151,11 @@ class DistributedFactor:
 
         rhs = agreed(self.comm, ("solve", trans, root), checked)
         with self._timed("solve"):
-            part = rhs if root is None else self._spread.scatter(rhs, root)
+            part = rhs if root is None else self._rows.scatter(rhs, root)
             self._certified.error = None
             x = solve_as_given(self._solve_columns, part, trans, self._rows.count, self.dtype)
             self._warn_where_inaccurate()
-            return x if root is None else self._spread.gather(x, root)
+            return x if root is None else self._rows.gather(x, root)
 
     def _solve_columns(self, b: np.ndarray, op: int) -> np.ndarray:
         if b.ndim == 1:

@@ -69,6 +69,18 @@ class Rows:
         found = self.values != 0
         return self._rows[found], self._columns[found]
 
+    def scatter(self, whole: Any, root: int) -> np.ndarray:
+        """The part of this rank of an array that is on `root`."""
+        ends = np.cumsum(self.comm.allgather(self.count))
+        parts = np.split(np.asarray(whole), ends[:-1]) if self.comm.rank == root else None
+        part: np.ndarray = self.comm.scatter(parts, root=root)
+        return part
+
+    def gather(self, part: np.ndarray, root: int) -> np.ndarray | None:
+        """The whole on `root`, of the parts; None elsewhere."""
+        parts = self.comm.gather(part, root=root)
+        return None if parts is None else np.asfortranarray(np.concatenate(parts))
+
     def read_values(self, values: Any) -> np.ndarray:
         """Values of this rank for the same pattern, from an array in the order of ``A.data``, or a matrix.
 

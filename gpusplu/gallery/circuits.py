@@ -1,17 +1,25 @@
-"""Linear circuits: modified nodal analysis (MNA) of meshes, one step of an implicit time integration each.
+"""Circuits: modified nodal analysis (MNA) of meshes, one step of an implicit time integration each.
 
 Unknowns are node voltages, then branch currents. A branch of resistance R and inductance L between nodes a and b has
 the row ``v_a - v_b - (R + L / step) i = history``; a capacitor to ground adds ``C / step`` to its node's diagonal.
+
+`Circuit` is nonlinear and has a fixed pattern: the systems of a circuit simulator's Newton steps. Its devices are
+smooth models of their kind, not of a process: a diode with its exponential continued as a straight line where it would
+overflow, and the symmetric transistor of Enz, Krummenacher and Vittoz (Analog Integrated Circuits and Signal
+Processing, 1995, eq. 9), ``i = 2 k [f(v_gate - v_t - v_source) - f(v_gate - v_t - v_drain)]`` with
+``f(v) = log(1 + exp(v / w))^2``.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
 Index = NDArray[np.int64]
-Stamp = tuple[Index, Index, NDArray[np.float64]]  # rows, columns, values: one part of a matrix in coordinate form
+Vector = NDArray[np.float64]
+Stamp = tuple[Index, Index, Vector]  # rows, columns, values: one part of a matrix in coordinate form
 
 
 def rlc_mesh(rows: int, cols: int, *, inductive: float = 0.5, step: float = 1e-10, seed: int = 0) -> csc_array:
@@ -50,7 +58,7 @@ def rlc_mesh(rows: int, cols: int, *, inductive: float = 0.5, step: float = 1e-1
     stamps = [
         grounded(np.arange(nodes), rng.uniform(0.5e-12, 2e-12, nodes) / step),
         conductance(a[~has_inductor], b[~has_inductor], 1 / rng.uniform(1, 10, a.size - current.size)),
-        series_branch(a[has_inductor], b[has_inductor], current, -impedance),
+        branch(a[has_inductor], b[has_inductor], current, -impedance),
         controlled_source(nearby_nodes(rng, rows, cols, nodes // 20), rng.uniform(0.01, 0.1, nodes // 20)),
     ]
     return assemble(stamps, nodes + current.size)
@@ -106,7 +114,7 @@ def rlc_lines(rows: int, cols: int, sections: int, *, step: float = 1e-11, seed:
     impedance = rng.uniform(1, 10, a.size) + rng.uniform(0.5e-9, 2e-9, a.size) / step
     stamps = [
         grounded(np.arange(nodes), rng.uniform(0.5e-12, 2e-12, nodes) / step),
-        solved_branch(a, b, current, 1 / impedance),
+        branch(a, b, current, 1.0, -1 / impedance),
         grounded_source(corner, source),
     ]
     return assemble(stamps, nodes + current.size + source.size)
@@ -162,7 +170,7 @@ def power_mesh(
     if not mna:
         return assemble([*stamps, grounded(pad, 1 / impedance)], nodes)
     supply, through, source = (nodes + k * pad.size + np.arange(pad.size) for k in range(3))
-    stamps += [series_branch(pad, supply, through, -impedance), grounded_source(supply, source)]
+    stamps += [branch(pad, supply, through, -impedance), grounded_source(supply, source)]
     return assemble(stamps, nodes + 3 * pad.size)
 
 
@@ -193,18 +201,11 @@ def grounded(node: Index, value: NDArray[np.float64]) -> Stamp:
     return node, node, value
 
 
-def series_branch(a: Index, b: Index, current: Index, diagonal: NDArray[np.float64]) -> Stamp:
-    """Branches from a to b with a current among the unknowns."""
-    one = np.ones(current.size)
+def branch(a: Index, b: Index, current: Index, diagonal: Any, coupling: Any = 1.0) -> Stamp:
+    """Branches from a to b with a current among the unknowns: ``coupling (v_a - v_b) + diagonal i = history``."""
     rows, cols = np.concatenate([a, b, current, current, current]), np.concatenate([current, current, a, b, current])
-    return rows, cols, np.concatenate([one, -one, one, -one, diagonal])
-
-
-def solved_branch(a: Index, b: Index, current: Index, value: NDArray[np.float64]) -> Stamp:
-    """Branches of the given conductance from a to b, their rows solved for the current."""
-    one = np.ones(current.size)
-    rows, cols = np.concatenate([a, b, current, current, current]), np.concatenate([current, current, a, b, current])
-    return rows, cols, np.concatenate([one, -one, -value, value, one])
+    values = [np.broadcast_to(value, current.size) for value in (1.0, -1.0, coupling, -coupling, diagonal)]
+    return rows, cols, np.concatenate(values)
 
 
 def grounded_source(node: Index, current: Index) -> Stamp:
@@ -230,8 +231,6 @@ def check_mesh(*sides: int) -> None:
     if any(side < 1 for side in sides):
         raise ValueError(f"shape={sides} must be positive integers")
 
-
-Vector = NDArray[np.float64]
 
 # Diode: saturation current [A], thermal voltage [V], and where the exponential ends [V]
 SATURATION, THERMAL, KNEE = 1e-14, 0.02585, 0.75
@@ -279,7 +278,7 @@ class Circuit:
         static: list[Stamp] = [
             grounded(np.arange(nodes), np.full(nodes, 1e-6)),
             conductance(a[~has_inductor], b[~has_inductor], 1 / rng.uniform(50, 500, a.size - inductors)),
-            series_branch(a[has_inductor], b[has_inductor], current, -rng.uniform(5, 50, inductors)),
+            branch(a[has_inductor], b[has_inductor], current, -rng.uniform(5, 50, inductors)),
             grounded_source(self.source_nodes, self.sources),
         ]
         dynamic = [

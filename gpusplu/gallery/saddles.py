@@ -1,5 +1,7 @@
 """Symmetric indefinite matrices: interior-point and saddle-point systems, Stokes flow, mixed elements, Helmholtz."""
 
+from functools import reduce
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import block_array, coo_array, csc_array, diags_array, eye_array, kron, sparray, triu
@@ -83,7 +85,7 @@ def stokes(*shape: int) -> csc_array:
         difference = coo_array(
             (np.repeat([1.0, -1.0], cells - 1), (np.r_[faces, faces + 1], np.r_[faces, faces])), (cells, cells - 1)
         )
-        divergence.append(product_of([difference if k == axis else eye_array(m) for k, m in enumerate(shape)]))
+        divergence.append(reduce(kron, [difference if k == axis else eye_array(m) for k, m in enumerate(shape)]))
     blocks: list[list[sparray | None]] = [[None] * (len(shape) + 1) for _ in range(len(shape) + 1)]
     for axis in range(len(shape)):
         pressures = csc_array(divergence[axis].tocsr()[:-1])
@@ -163,14 +165,6 @@ def near(rng: np.random.Generator, centres: NDArray[np.int64], count: int, n: in
     rows = np.repeat(np.arange(centres.size), count)
     columns = (centres[rows] + rng.integers(-20, 21, rows.size)) % n
     return coo_array((rng.uniform(-0.5, 0.5, rows.size), (rows, columns)), (centres.size, n))
-
-
-def product_of(factors: list[sparray]) -> sparray:
-    """Kronecker product of all."""
-    product = factors[0]
-    for factor in factors[1:]:
-        product = kron(product, factor)
-    return product
 
 
 def canonical(A: sparray) -> csc_array:

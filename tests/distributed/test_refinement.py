@@ -13,7 +13,7 @@ import gpusplu as gs
 from gpusplu.common.installed import install_hint
 from gpusplu.distributed import agreement, calls, factor, refinement, solvers
 from gpusplu.distributed.agreement import agreed, check_communicator
-from gpusplu.distributed.petsc import load
+from gpusplu.distributed.solvers import load_petsc
 from gpusplu.errors import (
     EngineUnavailableError,
     HostMemoryError,
@@ -186,7 +186,7 @@ def test_what_is_no_communicator(comm):
 def test_signs_of_pivots_need_real_numbers(monkeypatch):
     """MUMPS' complex factorizations count no negative pivots: a wrong inertia, and Cholesky of what is not definite."""
     library = SimpleNamespace(ScalarType=np.complex128, Sys=SimpleNamespace(hasExternalPackage=lambda name: True))
-    monkeypatch.setattr(calls.petsc, "load", lambda: library)
+    monkeypatch.setattr(calls, "load_petsc", lambda: library)
     with pytest.raises(EngineUnavailableError, match="cholesky: this PETSc is built for complex numbers"):
         calls.checked_library("cholesky", "mumps", None)
     assert calls.checked_library("ldlt", "mumps", None) is library
@@ -270,13 +270,13 @@ def test_mumps_gets_more_memory_than_it_estimated():
 
 def test_a_petsc_without_the_solver_is_refused(monkeypatch):
     library = SimpleNamespace(ScalarType=float, Sys=SimpleNamespace(hasExternalPackage=lambda name: False))
-    monkeypatch.setattr(calls.petsc, "load", lambda: library)
+    monkeypatch.setattr(calls, "load_petsc", lambda: library)
     with pytest.raises(EngineUnavailableError, match="this PETSc was built without superlu_dist"):
         calls.checked_library("lu", "superlu_dist", None)
 
 
 def test_without_petsc4py(monkeypatch):
-    load.cache_clear()
+    load_petsc.cache_clear()
     monkeypatch.setitem(sys.modules, "petsc4py", None)
     with pytest.raises(EngineUnavailableError, match=f"need petsc4py: {re.escape(install_hint('distributed'))}, or"):
         gs.distributed.splu(np.eye(3), Alone())

@@ -68,48 +68,26 @@ class Factor(PartsOfInverse):
         The engine's factor, its analysis and its dtype, from dispatch/pipeline.py.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_began_on_host",
-        "_core",
-        "_device_array",
-        "_dtype",
-        "_in_progress",
-        "_lower",
-        "_map",
-        "_migration",
-        "_order",
-        "_pair",
-        "_refactor",
-        "_refactor_solve",
-        "_size",
-        "_solve",
-        "_symbolic",
-        "_upper",
-        "_vector",
-        "version",
-    )
     _names = "L and U"  # the factors, for warnings
 
-    if TYPE_CHECKING:
-        version: int
-        _began_on_host: bool
-        _core: Any  # the engine's factor
-        _device_array: Any  # class of arrays that need no copy through the host
-        _dtype: np.dtype
-        _in_progress: list[None]  # one for each change of the values that threads wait for
-        _lower: Kept | None
-        _map: ndarray | None  # map by which the core gathers the caller's values
-        _migration: Migration | None
-        _order: tuple[ndarray, ndarray] | None  # permutations of the pivots of the kept triangles
-        _pair: Kept | None  # L and U made from LDL^T
-        _refactor: Any
-        _refactor_solve: Any
-        _size: tuple[int, ...]  # shape of the values that the fast path of refactor takes
-        _solve: Any
-        _symbolic: Analyzed
-        _upper: Kept | None
-        _vector: tuple[int]
+    version: int
+    _began_on_host: bool
+    _core: Any  # the engine's factor
+    _device_array: Any  # class of arrays that need no copy through the host
+    _dtype: np.dtype
+    _in_progress: list[None]  # one for each change of the values that threads wait for
+    _lower: Kept | None
+    _map: ndarray | None  # map by which the core gathers the caller's values
+    _migration: Migration | None
+    _order: tuple[ndarray, ndarray] | None  # permutations of the pivots of the kept triangles
+    _pair: Kept | None  # L and U made from LDL^T
+    _refactor: Any
+    _refactor_solve: Any
+    _size: tuple[int, ...]  # shape of the values that the fast path of refactor takes
+    _solve: Any
+    _symbolic: Analyzed
+    _upper: Kept | None
+    _vector: tuple[int]
 
     def __init__(self, made: Made):
         symbolic, numeric, self._dtype, self._began_on_host, _ = made

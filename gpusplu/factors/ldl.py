@@ -46,7 +46,6 @@ class LDLFactor(SymmetricFactor):
     np.True_
     """
 
-    __slots__ = ("_inertia_reason",)
     _names = "L and D"
 
     def __init__(self, made: Made):

@@ -14,7 +14,6 @@ from .factor import Factor, inverse, permuted
 class SymmetricFactor(Factor):
     """Factor of one triangle; parts of solves have scikit-sparse's names."""
 
-    __slots__ = ()
     hermitian = True
 
     if TYPE_CHECKING:  # attributes of factors

@@ -23,7 +23,7 @@ from gpusplu.cost.processor import predict
 from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.cuda.stream import Stream
-from gpusplu.dispatch.background import THREAD
+from gpusplu.dispatch.migration import THREAD
 from gpusplu.engines import registry
 from gpusplu.engines.crisscross import model
 from gpusplu.engines.crisscross.engine import CrisscrossEngine

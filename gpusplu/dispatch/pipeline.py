@@ -22,9 +22,8 @@ from ..engines import registry
 from ..engines.problem import Problem, Request
 from . import patterns, phases
 from .analyzed import Analyzed, analyze_problem
-from .background import start_background_analysis
 from .device_patterns import DeviceColumns
-from .migration import LEAST, resolved
+from .migration import LEAST, resolved, start_background_analysis
 from .request import AUTO, without_small
 from .selection import Choice
 

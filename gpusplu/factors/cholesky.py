@@ -25,11 +25,10 @@ from ..dispatch.analyzed import analyze_problem
 from ..dispatch.pipeline import Made
 from ..engines.problem import Problem, Request
 from ..errors import NonFiniteError, NotPositiveDefiniteError, require
-from .factor import Factor, restore_factor
+from .factor import Factor, SymmetricFactor, restore_factor
 from .inverse import columns as columns_of
 from .inverse import places
 from .symbolic import FACTORS
-from .symmetric import SymmetricFactor
 
 NEVER = (-1,)  # shape of no values
 MOST_ENTRIES = 2**27  # of C C^H, in addition to those of A; with more, callers should use `updated`

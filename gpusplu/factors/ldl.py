@@ -23,8 +23,8 @@ from ..dispatch.pipeline import Made, read
 from ..dispatch.request import read_request
 from ..errors import NoSymmetricFactorError
 from ..typing import ArrayT, Engine, Ordering, Precision, Progress, Refine, Verbose
+from .factor import SymmetricFactor
 from .symbolic import FACTORS
-from .symmetric import SymmetricFactor
 
 
 class LDLFactor(SymmetricFactor):

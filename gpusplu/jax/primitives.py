@@ -6,8 +6,8 @@ right-hand sides of one factor if the matrix is the same for all, else systems o
 
 Operands are those of `host`: ``first, *index, second``, where `index` is empty if the parameter `structure` has the
 pattern, which then costs nothing per call, and else the traced index arrays. Compiled programs call back through
-`foreign`: on a CPU to `host`, on a GPU to `device`, except product and pairs, which XLA executes there itself
-(`entries`).
+`foreign`: on a CPU to `host`, on a GPU to `device`, except product and pairs, which consist of JAX's own functions
+there: gathers and scatters that XLA fuses. Padding has row and column n, which these functions leave out.
 """
 
 from __future__ import annotations
@@ -26,8 +26,71 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ..common.arrays import Jax
-from . import device, entries, foreign, host
+from . import device, foreign, host
 from .store import ADJOINT, SINGLE_USE
+from .structure import COLUMN, ROW, Structure
+
+
+def by_xla(function: Callable[..., Any]) -> Any:
+    """The lowering rule of a primitive that a function of JAX's stands for."""
+    return mlir.lower_fun(function, multiple_results=True)
+
+
+def product(
+    values: Any, *others: Any, structure: Structure | None, n: int, layout: str, transpose: bool
+) -> tuple[Any, ...]:
+    """``op(A) x``, of vectors that are rows."""
+    *index, x = others
+
+    def one(values: Any, x: Any, *index: Any) -> Any:
+        to, source = coordinates(structure, n, layout, index, values.shape[0])
+        if transpose:
+            to, source = source, to
+        return jnp.zeros_like(x).at[:, to].add(values * taken(x, source), mode="drop")
+
+    return (each_system(one, (1, 2), (values, x), index, layout),)
+
+
+def pairs(left: Any, *others: Any, structure: Structure | None, n: int, layout: str) -> tuple[Any, ...]:
+    """Values ``sum_k left[k, row] * right[k, column]``."""
+    *index, right = others
+    size = index[0].shape[-1 if layout == "bcsr" else -2] if structure is None else structure.size
+
+    def one(left: Any, right: Any, *index: Any) -> Any:
+        rows, columns = coordinates(structure, n, layout, index, size)
+        return (taken(left, rows) * taken(right, columns)).sum(0)
+
+    return (each_system(one, (2, 2), (left, right), index, layout),)
+
+
+def taken(vectors: Any, where: Any) -> Any:
+    """Elements of rows; 0 where there are none."""
+    return vectors.at[:, where].get(mode="fill", fill_value=0)
+
+
+def coordinates(structure: Structure | None, n: int, layout: str, index: tuple[Any, ...], size: int) -> tuple[Any, Any]:
+    """Rows and columns of the stored values of one system."""
+    if structure is not None:
+        rows, columns = structure.coordinates
+        return structure.padded(rows, n), structure.padded(columns, n)
+    if layout == "bcoo":
+        rows, columns = index[0][:, ROW], index[0][:, COLUMN]
+    else:
+        columns, pointers = index
+        rows = jnp.searchsorted(pointers, jnp.arange(size), side="right") - 1
+    inside = (rows < n) & (columns < n)
+    return jnp.where(inside, rows, n), jnp.where(inside, columns, n)
+
+
+def each_system(
+    one: Callable[..., Any], axes: tuple[int, int], arrays: tuple[Any, Any], index: Any, layout: str
+) -> Any:
+    """``one(*arrays, *index)``, for every system of those that have a batch."""
+    own_axes = (*axes, *((1, 1) if layout == "bcsr" else (2,)))[: 2 + len(index)]
+    mapped = tuple(0 if a.ndim > axis else None for a, axis in zip((*arrays, *index), own_axes, strict=True))
+    function = one if all(axis is None for axis in mapped) else jax.vmap(one, in_axes=mapped)
+    return function(*arrays, *index)
+
 
 # Axes of an operand without a batch: of values, of vectors, and of the index arrays of each layout.
 VALUES, VECTORS = 1, 2
@@ -169,8 +232,8 @@ def spread(array: Any, mapped: bool, axes: int, size: int, inner: tuple[int, ...
 # ---- derivatives
 
 solve_p = make("solve", (VALUES, VECTORS), vectors_of, on_gpus("solve", device.lower_solve))
-product_p = make("product", (VALUES, VECTORS), vectors_of, entries.lower(entries.product))
-pairs_p = make("pairs", (VECTORS, VECTORS), values_of, entries.lower(entries.pairs))
+product_p = make("product", (VALUES, VECTORS), vectors_of, by_xla(product))
+pairs_p = make("pairs", (VECTORS, VECTORS), values_of, by_xla(pairs))
 slogdet_p = make("slogdet", (VALUES,), scalars_of, on_gpus("slogdet", device.lower_by_host(host.slogdet)))
 selected_p = make("selected", (VALUES,), same_shape, on_gpus("selected", device.lower_by_host(host.selected)))
 turned_p = make("turned", (VALUES, VALUES), same_shape, on_gpus("turned", device.lower_by_host(host.turned)))

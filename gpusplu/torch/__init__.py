@@ -11,7 +11,7 @@ torch.sparse_csr
 
 from __future__ import annotations
 
-from .determinants import SlogDet, slogdet
+from .functions import SlogDet, slogdet
 from .pattern import Pattern
 from .solve import Solver, factorized, spsolve
 

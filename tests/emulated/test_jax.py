@@ -130,7 +130,7 @@ def test_what_is_held():
         pass
 
     one, holder = System(n=12), Holder()
-    structure = gj.operands.read_matrix(one.A, "test").structure
+    structure = gj.solvers.read_matrix(one.A, "test").structure
     values = np.asarray(one.values).view(jax_checks.device.devices.open_device().array_class)
     on_device.STORE.hold(structure, values, holder)
     solve, solve_others = (jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b)) for _ in range(2))

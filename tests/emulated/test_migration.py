@@ -17,7 +17,7 @@ from gpusplu.common.timing import backward_error, other_values
 from gpusplu.cost import table
 from gpusplu.cost.model import Estimate
 from gpusplu.cuda import presence
-from gpusplu.dispatch import background, migration, request, selection
+from gpusplu.dispatch import migration, request, selection
 from gpusplu.engines.device.engine import DeviceEngine
 from gpusplu.engines.device.factor import DeviceFactor
 from gpusplu.engines.problem import Problem, Request
@@ -161,7 +161,7 @@ def tracked(make=gs.splu):
 
 def join_background():
     for thread in threading.enumerate():
-        if thread.name == background.THREAD:
+        if thread.name == migration.THREAD:
             thread.join()
 
 
@@ -378,7 +378,7 @@ print(found[0], threads(3))
 def large_host(monkeypatch):
     """One of processors enough, where no matrix is too small."""
     monkeypatch.setattr(presence, "is_loaded", lambda: True)
-    monkeypatch.setattr(background, "processors", lambda: 4)
+    monkeypatch.setattr(migration, "processors", lambda: 4)
     monkeypatch.setattr(request, "SMALLEST", 0)
 
 
@@ -386,21 +386,21 @@ def large_host(monkeypatch):
 def test_the_choice_uses_what_was_analysed_in_the_background(large_host, analysed, make):
     factor = make(A)
     join_background()
-    assert [thread for key, thread in analysed if key == "for_fronts"] == [background.THREAD]
+    assert [thread for key, thread in analysed if key == "for_fronts"] == [migration.THREAD]
     factor.symbolic.parts()[0].for_fronts()
     assert [key for key, _ in analysed].count("for_fronts") == 1 and right(factor)
 
 
 def test_the_background_reads_values_of_its_own(large_host, monkeypatch):
     """The caller may overwrite A.data once he has the factor."""
-    written, read, predicted = threading.Event(), [], background.predicted
+    written, read, predicted = threading.Event(), [], migration.predicted
 
     def late(problem, engines):
         assert written.wait(10)
         read.append(problem.values.copy())
         return predicted(problem, engines)
 
-    monkeypatch.setattr(background, "predicted", late)
+    monkeypatch.setattr(migration, "predicted", late)
     matrix = A.copy()
     gs.splu(matrix)
     matrix.data[:] = np.nan
@@ -410,7 +410,7 @@ def test_the_background_reads_values_of_its_own(large_host, monkeypatch):
 
 
 def test_errors_in_the_background_are_ignored(large_host, monkeypatch):
-    monkeypatch.setattr(background, "predicted", lambda *arguments: 1 / 0)
+    monkeypatch.setattr(migration, "predicted", lambda *arguments: 1 / 0)
     factor = gs.splu(A)
     join_background()
     assert right(factor)
@@ -418,11 +418,11 @@ def test_errors_in_the_background_are_ignored(large_host, monkeypatch):
 
 def test_background_analyses_are_for_factors_that_may_migrate(large_host, monkeypatch):
     begun = []
-    monkeypatch.setattr(background, "BackgroundAnalysis", begun.append)
+    monkeypatch.setattr(migration, "BackgroundAnalysis", begun.append)
     for options in ({"deterministic": True}, {"engine": "cpu"}, {"expected_refactors": 3}, {"precision": "mixed"}):
         gs.splu(A, **options)
     gs.explain(A)
-    for owner, name, value in ((presence, "is_loaded", False), (background, "processors", 3)):
+    for owner, name, value in ((presence, "is_loaded", False), (migration, "processors", 3)):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, lambda value=value: value)
             gs.splu(2 * A)

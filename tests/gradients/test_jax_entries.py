@@ -33,7 +33,7 @@ def both(name, layout, traced, first, second, batched_index=False, **options):
     }
     operands = (first, *(index if traced else ()), second)
     (expected,) = getattr(gj.host, name)(*operands, **given)
-    function = jax.jit(lambda *arrays: getattr(gj.entries, name)(*arrays, **given)[0])
+    function = jax.jit(lambda *arrays: getattr(gj.primitives, name)(*arrays, **given)[0])
     return function(*map(jnp.asarray, operands)), expected
 
 

@@ -6,13 +6,13 @@ from functools import partial
 from . import fake_cupy
 from .jaxes import gj, jax
 
-device, entries, foreign, host, primitives = gj.device, gj.entries, gj.foreign, gj.host, gj.primitives
+device, foreign, host, primitives = gj.device, gj.foreign, gj.host, gj.primitives
 register_lowering = jax.interpreters.mlir.register_lowering
 
 ON_DEVICE = {
     primitives.solve_p: device.lower_solve,
-    primitives.product_p: entries.lower(entries.product),
-    primitives.pairs_p: entries.lower(entries.pairs),
+    primitives.product_p: primitives.by_xla(primitives.product),
+    primitives.pairs_p: primitives.by_xla(primitives.pairs),
     primitives.slogdet_p: device.lower_by_host(host.slogdet),
     primitives.selected_p: device.lower_by_host(host.selected),
     primitives.turned_p: device.lower_by_host(host.turned),

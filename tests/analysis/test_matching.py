@@ -1,4 +1,4 @@
-"""Maximum product matching, its scaling, and maximum transversals, against SciPy's dense and sparse oracles."""
+"""Maximum product matching, and its scaling, against SciPy's dense and sparse oracles."""
 
 import numpy as np
 import pytest
@@ -225,24 +225,12 @@ def test_any_matrix(A):
 
 @given(square())
 @settings(max_examples=150, deadline=None)
-def test_transversal_of_any_pattern(A):
-    ptr, ind, _ = arrays(A)
-    row_of_col = _core_testing.maximum_transversal(ptr, ind)
-    pattern = sp.csc_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
-    rank = csgraph.structural_rank(sp.csr_array(pattern))
-    assert check_matching(pattern, row_of_col) == rank
+def test_any_pattern_of_ones(A):
+    A.data[:] = 1
+    match(A)
 
 
-def test_transversal_empty():
-    assert _core_testing.maximum_transversal(np.zeros(1, np.int64), np.zeros(0, np.int32)).size == 0
-
-
-def test_transversal_keeps_a_full_diagonal():
-    A = random_matrix(2, 30, 0.2, 1.0) + sp.eye_array(30)
-    assert np.array_equal(_core_testing.maximum_transversal(*arrays(A)[:2]), np.arange(30))
-
-
-def test_transversal_long_paths():
+def test_long_paths():
     """Every column but the last takes its diagonal, and the last one has to shift them all."""
     n = 3000
     A = sp.diags_array([np.ones(n), np.ones(n - 1)], offsets=[0, 1]).tolil()
@@ -250,8 +238,6 @@ def test_transversal_long_paths():
     A[0, n - 1] = 1
     A[n - 1, 0] = 1
     A = without_zeros(A.T.tocsc())
-    row_of_col = _core_testing.maximum_transversal(*arrays(A)[:2])
-    assert check_matching(A, row_of_col) == csgraph.structural_rank(sp.csr_array(A))
     assert check_matching(A, match(A)) == n
 
 

@@ -100,7 +100,6 @@ CORE_CALLS = {
     "max_product_matching": lambda: _core_testing.max_product_matching(PTR, IND[:1], SHORT),
     "amd": lambda: _core_testing.amd(PTR, IND[:1]),
     "nested_dissection": lambda: _core_testing.nested_dissection(PTR, IND[:1]),
-    "maximum_transversal": lambda: _core_testing.maximum_transversal(PTR, IND[:1]),
     "block_triangular": lambda: _core_testing.block_triangular(PTR, IND, PERM[:1]),
     "symmetrize": lambda: _core_testing.symmetrize(PTR, IND, PERM[:1]),
     "symmetrize_blocks": lambda: _core_testing.symmetrize_blocks(PTR, IND, PERM[:1], PERM, PERM),

@@ -8,7 +8,6 @@
 #include "analysis/block_triangular.hpp"
 #include "analysis/matching.hpp"
 #include "testing.hpp"
-#include "transversal.hpp"
 
 namespace gs {
 namespace {
@@ -32,12 +31,6 @@ nb::tuple blocks(In<off> ptr, In<idx> ind, std::optional<In<idx>> row_of_col) {
 }  // namespace
 
 void bind_matching(nb::module_& m) {
-  m.def(
-      "maximum_transversal",
-      [](In<off> ptr, In<idx> ind) {
-        return to_numpy(without_gil([&] { return maximum_transversal(pattern_view(ptr, ind)); }));
-      },
-      "ptr"_a, "ind"_a, "Row matched to each column by a matching of maximum cardinality, -1 where none.");
   const char* doc = "Maximum product matching: (structural rank, row of each column, row scale, column scale).";
   for_scalars([&]<class T>(const char*) {
     m.def("max_product_matching", &matching<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);

@@ -15,7 +15,7 @@
 #include "bind/factor_binding.hpp"
 #include "bind/factor_spec.hpp"
 #include "bind/patterns.hpp"
-#include "matrix/symmetric_pairs.hpp"
+#include "matrix/symmetry.hpp"
 #include "matrix/values.hpp"
 
 namespace gs {

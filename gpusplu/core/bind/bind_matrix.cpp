@@ -6,7 +6,6 @@
 #include "bind/checks.hpp"
 #include "matrix/canonical.hpp"
 #include "matrix/products.hpp"
-#include "matrix/symmetric_pairs.hpp"
 #include "matrix/symmetry.hpp"
 #include "matrix/triangle.hpp"
 #include "matrix/validate.hpp"
@@ -200,7 +199,7 @@ void bind_matrix(nb::module_& m) {
   bind_indices<std::int64_t>(m);
   nb::class_<PairsBinding> pairs(m, "SymmetricPairs",
                                  "Entries of a pattern that have to be conjugates, or equal; see "
-                                 "core/matrix/symmetric_pairs.hpp.");
+                                 "core/matrix/symmetry.hpp.");
   pairs
       .def(
           "__init__",

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <vector>
 
 #include "base/parallel.hpp"
 #include "base/scalars.hpp"
-#include "base/slices.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/visit_pairs.hpp"
+#include "shared/values.hpp"
 
 namespace gs {
 namespace {
@@ -86,12 +87,6 @@ idx first_column(PatternView A, idx begin, idx end) {
   return first;
 }
 
-off count_diagonal(PatternView A) {
-  off count = 0;
-  for (idx j = 0; j < A.n; j++) count += std::binary_search(A.ind + A.ptr[j], A.ind + A.ptr[j + 1], j);
-  return count;
-}
-
 // Visits all entries; `narrow`: assumes a symmetric pattern, which saves every thread most columns.
 template <class T> Partial visit_all(PatternView A, const T* values, bool narrow) {
   const int want = threads_for(A.nnz());
@@ -125,41 +120,36 @@ template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values
   return traits;
 }
 
-Mirror::Mirror(PatternView A) {
-  const off off_diagonal = A.nnz() - count_diagonal(A);
-  if (off_diagonal % 2 || A.nnz() > (off)std::numeric_limits<std::uint32_t>::max()) return;
-  above.reserve(off_diagonal / 2), below.reserve(off_diagonal / 2);
-  const auto keep = [&](off p, off q) {
-    above.push_back((std::uint32_t)p), below.push_back((std::uint32_t)q);
-    return true;
-  };
-  const bool met = visit_pairs(A, keep, [&](off p) { diagonal.push_back((std::uint32_t)p); });
-  whole = met && 2 * (off)above.size() == off_diagonal;
-}
-
 namespace {
+
+template <class T> constexpr double tolerance = gpu::SYMMETRY_UNITS* std::numeric_limits<real_t<T>>::epsilon();
+
+// Weight of a pair for the number of threads. A thread gets little work, some microseconds, but the factorization that
+// follows wakes the same threads anyway.
+constexpr off entries_per_pair = 16;
+
+// mirror_triangle marks entries that are the conjugate of another entry, or equal to it, like this.
+bool is_given_by_triangle(const Canonical& canonical) {
+  return std::any_of(canonical.source.begin(), canonical.source.end(), [](off source) { return source < 0; });
+}
 
 constexpr double alike = 8;  // units of the precision
 
 template <class T> bool are_alike(T one, T other) {
-  constexpr double tolerance = alike * std::numeric_limits<real_t<T>>::epsilon();
-  return one == other || modulus(one - other) <= tolerance * modulus(other);
+  constexpr double most = alike * std::numeric_limits<real_t<T>>::epsilon();
+  return one == other || modulus(one - other) <= most * modulus(other);
 }
 
-template <class T> bool is_mirrored(const Mirror& mirror, const T* values, bool hermitian) {
-  const std::size_t pairs = mirror.above.size();
-  std::atomic<bool> differs{false};
-  over_range(pairs, (off)pairs, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t k = begin; k < end; k++) {
-      if (!are_alike(values[mirror.above[k]], conj_if(values[mirror.below[k]], hermitian))) {
-        differs = true;
-        return;
-      }
-    }
+// Whether holds(first, second) for all pairs; false if they are not listed.
+template <class Holds> bool all_hold(const SymmetricPairs& pairs, Holds&& holds) {
+  std::atomic<bool> differ{!pairs.listed};
+  const std::size_t count = pairs.first.size();
+  over_range(count, entries_per_pair * (off)count, [&](std::size_t begin, std::size_t end) {
+    std::size_t k = begin;
+    while (k < end && holds(pairs.first[k], pairs.second[k])) k++;
+    if (k < end) differ = true;
   });
-  if (differs) return false;
-  const auto is_real = [&](std::uint32_t k) { return std::imag(values[k]) == 0; };
-  return !is_complex<T> || !hermitian || std::all_of(mirror.diagonal.begin(), mirror.diagonal.end(), is_real);
+  return !differ;
 }
 
 // Whether the first entries above the diagonal have counterparts below it: rejects most unsymmetric matrices early.
@@ -179,11 +169,69 @@ template <class T> bool seems_mirrored(PatternView A, const T* values) {
 
 }  // namespace
 
-template <class T> Symmetry symmetry_of(const Mirror& mirror, const T* values) {
-  if (!mirror.whole) return Symmetry::none;
-  if (is_mirrored(mirror, values, true)) return Symmetry::hermitian;
-  if (is_complex<T> && is_mirrored(mirror, values, false)) return Symmetry::complex_symmetric;
-  return Symmetry::none;
+SymmetricPairs::SymmetricPairs(const Canonical& canonical, bool hermitian, bool complex) : hermitian(hermitian) {
+  list(canonical.pattern.view(), !is_given_by_triangle(canonical), hermitian && complex);
+}
+
+void SymmetricPairs::list(PatternView A, bool off_diagonal, bool diagonal) {
+  listed = A.nnz() < (off)none;
+  if (!listed || !(off_diagonal || diagonal)) return;
+  const auto add = [&](off p, off q) { first.push_back((std::uint32_t)p), second.push_back((std::uint32_t)q); };
+  if (off_diagonal) first.reserve(A.nnz() / 2 + 1), second.reserve(A.nnz() / 2 + 1);
+  off above = 0, on_diagonal = 0;
+  const auto pair = [&](off p, off q) {
+    above++;
+    if (off_diagonal) add(p, q);
+    return true;
+  };
+  const auto own = [&](off p) {
+    on_diagonal++;
+    if (diagonal) add(p, p);
+  };
+  if (visit_pairs(A, pair, own) && 2 * above + on_diagonal == A.nnz()) return;
+  first.clear(), second.clear();
+  for (idx j = 0; j < A.n; j++)
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
+      const idx i = A.ind[p];
+      if (i == j) {
+        if (diagonal) add(p, p);
+        continue;
+      }
+      const off q = std::lower_bound(A.ind + A.ptr[i], A.ind + A.ptr[i + 1], j) - A.ind;
+      const bool has_other = q < A.ptr[i + 1] && A.ind[q] == j;
+      if (!has_other) add(p, none);
+      else if (i < j) add(p, q);
+    }
+}
+
+template <class T> bool are_symmetric(PatternView A, const T* values, bool hermitian) {
+  const SymmetryTraits traits = symmetry_traits(A, values);
+  return (hermitian ? traits.hermitian_error : traits.symmetric_error) <= tolerance<T>;
+}
+
+// The sum of the parts is an upper bound of the modulus, and the largest part a lower bound of the largest one; so
+// differences that this pass accepts are small enough.
+template <class T>
+bool are_symmetric(const SymmetricPairs& pairs, PatternView A, const T* values, double largest_part) {
+  constexpr double rounding = 1 - 1e-9;  // of this comparison and of the exact one
+  const real_t<T> bound = (real_t<T>)(tolerance<T> * rounding * largest_part);
+  const auto are_near = [&](std::uint32_t p, std::uint32_t q) {
+    const T other = q == SymmetricPairs::none ? T(0) : values[q];
+    const T difference = values[p] - conj_if(other, pairs.hermitian);
+    return std::abs(std::real(difference)) + std::abs(std::imag(difference)) <= bound;
+  };
+  return all_hold(pairs, are_near) || are_symmetric(A, values, pairs.hermitian);
+}
+
+template <class T> Symmetry symmetry_of(const SymmetricPairs& pairs, const T* values) {
+  const auto are_mirrored = [&](bool hermitian) {
+    return all_hold(pairs, [&](std::uint32_t p, std::uint32_t q) {
+      if (p == q) return !hermitian || std::imag(values[p]) == 0;
+      return q != SymmetricPairs::none && are_alike(values[p], conj_if(values[q], hermitian));
+    });
+  };
+  if (are_mirrored(true)) return Symmetry::hermitian;
+  return is_complex<T> && are_mirrored(false) ? Symmetry::complex_symmetric : Symmetry::none;
 }
 
 template <class T> Symmetry symmetry_of(PatternView A, const T* values) {
@@ -204,9 +252,11 @@ template <class T> Symmetry symmetry_of(PatternView A, const T* values) {
   return hermitian ? Symmetry::hermitian : symmetric ? Symmetry::complex_symmetric : Symmetry::none;
 }
 
-#define GS_INSTANTIATE(T)                                         \
-  template SymmetryTraits symmetry_traits(PatternView, const T*); \
-  template Symmetry symmetry_of(const Mirror&, const T*);         \
+#define GS_INSTANTIATE(T)                                                            \
+  template SymmetryTraits symmetry_traits(PatternView, const T*);                    \
+  template bool are_symmetric(PatternView, const T*, bool);                          \
+  template bool are_symmetric(const SymmetricPairs&, PatternView, const T*, double); \
+  template Symmetry symmetry_of(const SymmetricPairs&, const T*);                    \
   template Symmetry symmetry_of(PatternView, const T*);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "matrix/canonical.hpp"
 
 namespace gs {
 
@@ -21,20 +22,43 @@ template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values
 // How one triangle of a matrix determines the other. A real matrix has one kind of symmetry: the first.
 enum class Symmetry { none, hermitian, complex_symmetric };
 
-// Positions of the entries (i, j) and (j, i) of a canonical pattern. Cost: a pass over A up to an entry without
-// counterpart.
-struct Mirror {
-  explicit Mirror(PatternView A);
-  off bytes() const { return (off)sizeof(std::uint32_t) * (off)(above.size() + below.size() + diagonal.size()); }
+// Pairs of canonical entries, (i, j) above the diagonal and (j, i), that must be conjugates of each other (hermitian),
+// or equal. If one triangle was given, the other is built from it, so only the diagonal remains, which must be real.
+//
+// Cost: a walk through the columns; for an unsymmetric pattern a search for each entry.
+struct SymmetricPairs {
+  // `complex`: the values are complex; a real diagonal is no pair.
+  SymmetricPairs(const Canonical& canonical, bool hermitian, bool complex);
+  // All pairs of a pattern, with the diagonal, an entry with itself, where `diagonal`.
+  SymmetricPairs(PatternView A, bool diagonal) : hermitian(false) { list(A, true, diagonal); }
 
-  bool whole = false;  // the pattern is symmetric; otherwise the rest is invalid
-  std::vector<std::uint32_t> above, below, diagonal;
+  static constexpr std::uint32_t none = 0xffffffff;  // in place of the second: the first must be zero
+  off bytes() const { return (off)sizeof(std::uint32_t) * (off)(first.size() + second.size()); }
+
+  const bool hermitian;
+  bool listed = true;  // false: too many entries for 32-bit numbers
+  std::vector<std::uint32_t> first, second;
+
+ private:
+  void list(PatternView A, bool off_diagonal, bool diagonal);
 };
 
+// Whether new values of a pattern, with both triangles, form a Hermitian or symmetric matrix, which factorizations that
+// read one triangle would not notice: whether the largest difference of two such entries is at most gpu::SYMMETRY_UNITS
+// units of the precision, relative to the largest entry of the matrix by modulus: rounding when matrices are assembled.
+// Equivalent to `symmetry_traits` with that bound. `values` are canonical and finite; `largest_part` is that of
+// matrix/values.hpp.
+//
+// Cost: one pass over the pairs; another over all values if the largest difference is close to the bound.
+template <class T> bool are_symmetric(const SymmetricPairs& pairs, PatternView A, const T* values, double largest_part);
+
+// The same without a list of pairs.
+template <class T> bool are_symmetric(PatternView A, const T* values, bool hermitian);
+
 // Compares every pair of entries relative to its own size, up to the last few bits, so that replacing one by the other
-// changes the matrix no more than rounding does. Cost: a pass over the values; without a mirror as much as to make one,
-// but only up to the first pair that differs.
-template <class T> Symmetry symmetry_of(const Mirror& mirror, const T* values);
+// changes the matrix no more than rounding does. `pairs`: all, for complex values with the diagonal. Cost: a pass over
+// the values; without pairs as much as to make them, but only up to the first pair that differs.
+template <class T> Symmetry symmetry_of(const SymmetricPairs& pairs, const T* values);
 template <class T> Symmetry symmetry_of(PatternView A, const T* values);
 
 }  // namespace gs

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -16,25 +15,6 @@ namespace {
 template <class T> T value_of(const T* values, off source) {
   const T v = values[source ^ (source >> 63)];  // ~source when negative
   return conj_if(v, source < 0);
-}
-
-// Products of finite numbers with 0 add up to 0. Uses vector types, with several sums at a time.
-template <class R> bool all_finite_real(const R* values, off n) {
-  constexpr int lanes = 16 / sizeof(R), chains = 4;
-  typedef R Vector __attribute__((vector_size(16)));
-  Vector sum[chains] = {};
-  off k = 0;
-  for (; k + chains * lanes <= n; k += chains * lanes)
-    for (int c = 0; c < chains; c++) {
-      Vector part;
-      std::memcpy(&part, values + k + c * lanes, sizeof part);
-      sum[c] += part * R(0);
-    }
-  R all = 0;
-  for (int c = 0; c < chains; c++)
-    for (int lane = 0; lane < lanes; lane++) all += sum[c][lane];
-  for (; k < n; k++) all += values[k] * R(0);
-  return all == R(0);
 }
 
 // Largest part of values[0 .. n-1], infinity when any is not finite. prepare(begin, end) runs first for ranges that fit
@@ -76,16 +56,6 @@ template <class T> void gather_values(const Canonical& canonical, const T* value
   });
 }
 
-template <class T> bool all_finite(const T* values, off n) {
-  const off reals = is_complex<T> ? 2 * n : n;
-  const auto* first = reinterpret_cast<const real_t<T>*>(values);
-  std::atomic<bool> finite{true};
-  over_range(reals, reals / 4, [&](off begin, off end) {
-    if (!all_finite_real(first + begin, end - begin)) finite.store(false);
-  });
-  return finite.load();
-}
-
 template <class T> double largest_part(const T* values, off n) {
   return largest_after(values, n, n / (sizeof(T) == sizeof(real_t<T>) ? 4 : 2), [](off, off) {});
 }
@@ -100,7 +70,6 @@ template <class T> double copy_values(const T* values, const off* source, T* out
 
 #define GS_INSTANTIATE(T)                                      \
   template void gather_values(const Canonical&, const T*, T*); \
-  template bool all_finite(const T*, off);                     \
   template double largest_part(const T*, off);                 \
   template double copy_values(const T*, const off*, T*, off);
 GS_FOR_SCALARS(GS_INSTANTIATE)

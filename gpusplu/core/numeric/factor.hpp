@@ -21,7 +21,6 @@
 #include "base/fork.hpp"
 #include "certify/accuracy_policy.hpp"
 #include "certify/range.hpp"
-#include "matrix/symmetric_pairs.hpp"
 #include "matrix/symmetry.hpp"
 #include "numeric/numeric.hpp"
 
@@ -253,16 +252,16 @@ class Factor {
   // There is no factor: memory ran out, or the call was interrupted, before the factor of the current values was
   // restored.
   bool lost_ = false;
-  ColumnNumeric::Origin origin_;                 // of the numbers to restore
-  Trust trust_ = Trust::none;                    // in solves
-  ScaleRange scales_[2];                         // of rows, of columns
-  std::unique_ptr<const SymmetricPairs> pairs_;  // created when values are first compared
-  std::unique_ptr<const Mirror> mirror_;         // created when LDL^T first checks symmetry
-  int n_fallbacks_ = 0;                          // steps of use_partial_pivoting taken for these values
-  Factored wide_;                                // result of the last of them, kept for solves that need it
-  SolveHistory seen_[2];                         // of solves with A, with its transpose
-  mutable UseLock use_;                          // shared by solves; exclusive for refactor and the accuracy policy
-  FactorStats stats_;                            // concurrent solves write it, norms_ and seen_ under use_.counts
+  ColumnNumeric::Origin origin_;                  // of the numbers to restore
+  Trust trust_ = Trust::none;                     // in solves
+  ScaleRange scales_[2];                          // of rows, of columns
+  std::unique_ptr<const SymmetricPairs> pairs_;   // created when values are first compared
+  std::unique_ptr<const SymmetricPairs> mirror_;  // created when LDL^T first checks symmetry
+  int n_fallbacks_ = 0;                           // steps of use_partial_pivoting taken for these values
+  Factored wide_;                                 // result of the last of them, kept for solves that need it
+  SolveHistory seen_[2];                          // of solves with A, with its transpose
+  mutable UseLock use_;                           // shared by solves; exclusive for refactor and the accuracy policy
+  FactorStats stats_;                             // concurrent solves write it, norms_ and seen_ under use_.counts
 };
 
 }  // namespace gs

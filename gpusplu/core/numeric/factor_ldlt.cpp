@@ -16,7 +16,7 @@ constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round
 // Whether the values have the symmetry that LDL^T needs, which may differ from that of the previous values.
 bool Factor::is_compatible_with_ldlt() {
   if (!options_.any_values) return true;
-  if (!mirror_) mirror_ = std::make_unique<const Mirror>(A_);
+  if (!mirror_) mirror_ = std::make_unique<const SymmetricPairs>(A_, precision_.is_complex);
   const Symmetry symmetry = typed([&]<class T>(T) { return symmetry_of(*mirror_, values_as<T>()); });
   const bool hermitian = symmetry == Symmetry::hermitian;
   if (symmetry != Symmetry::none && hermitian != options_.hermitian) {

@@ -13,7 +13,7 @@
 #include "analysis/symbolic.hpp"
 #include "base/fork.hpp"
 #include "certify/accuracy_policy.hpp"
-#include "matrix/symmetric_pairs.hpp"
+#include "matrix/symmetry.hpp"
 #include "numeric/lockstep_sums.hpp"
 #include "plan/lockstep/plan.hpp"
 #include "simd/lockstep_kernels.hpp"

@@ -23,7 +23,7 @@ struct LockstepProgram {
   PatternView A;
   idx longest;        // most entries of a row or a column of A
   const idx* column;  // of each entry of A
-  // Pairs of entries that must be conjugates, or of which the first must be zero (matrix/symmetric_pairs.hpp).
+  // Pairs of entries that must be conjugates, or of which the first must be zero (matrix/symmetry.hpp).
   const std::uint32_t *first, *second;
   off n_pairs;
   const gpu::LockstepFront* fronts;

@@ -126,19 +126,9 @@ idx* write_union(List a, List b, idx without, idx* out) {
   return out;
 }
 
-// The same for lists in any order that together are not much shorter than `marks`, which are left false.
-template <class Marks> idx* write_marked(List a, List b, idx without, Marks& marks, idx* out) {
-  for (; a.begin < a.end; a.begin++) marks[*a.begin] = true;
-  for (; b.begin < b.end; b.begin++) marks[*b.begin] = true;
-  marks[without] = false;
-  for (idx i = 0; i < (idx)marks.size(); i++)
-    if (marks[i]) *out++ = i, marks[i] = false;
-  return out;
-}
-
-// By one thread and for permuted rows: nothing is sorted, and the permutations are read once. The rows come from
-// scattering the columns, the union of both in any order, and its transpose, which is the same pattern, is ascending.
-Pattern symmetrize_permuted(const Permuted& permuted) {
+// By one thread: nothing is sorted, and the permutations are read once. The rows come from scattering the columns, the
+// union of both in any order, and its transpose, which is the same pattern, is ascending.
+Pattern symmetrize_alone(const Permuted& permuted) {
   const idx n = permuted.size();
   const off most = permuted.entries(0, n);
   Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
@@ -188,11 +178,10 @@ bool equals_its_transpose(PatternView A) {
 // The rows come from scattering the columns. Several threads do that in no order and sort the rows afterwards; columns
 // are sorted where their rows are permuted.
 Pattern symmetrize(const Permuted& permuted) {
-  constexpr off sparse = 16;  // fewer than n / sparse neighbours are sorted, more are marked
   const idx n = permuted.size();
   const off nnz = permuted.entries(0, n);
   const int n_parts = threads_for(nnz);
-  if (n_parts == 1 && permuted.inverse_row_perm) return symmetrize_permuted(permuted);
+  if (n_parts == 1) return symmetrize_alone(permuted);
   std::vector<off> row_ptr((std::size_t)n + 1);
   run_pass(n_parts, [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
@@ -215,7 +204,6 @@ Pattern symmetrize(const Permuted& permuted) {
   share_out(n_parts, n_parts, [&](std::size_t k, int) {
     const auto [begin, end] = part(k);
     RawVector<idx> own(permuted.longest_column(begin, end));
-    std::vector<char> marks;
     parts[k].resize(row_ptr[end] - row_ptr[begin] + permuted.entries(begin, end));
     idx* next_out = parts[k].data();
     Pace pace;
@@ -223,24 +211,15 @@ Pattern symmetrize(const Permuted& permuted) {
       pace.go_on(4 * permuted.length(j));
       idx *row = row_ind.data() + row_ptr[j], *row_end = row_ind.data() + row_ptr[j + 1];
       const List column = permuted.column(j, own.data());
+      std::sort(row, row_end);
+      if (permuted.inverse_row_perm) std::sort(own.data(), own.data() + (column.end - column.begin));
       idx* const before = next_out;
-      if (sparse * ((column.end - column.begin) + (row_end - row)) > n) {
-        marks.resize(n);
-        next_out = write_marked({row, row_end}, column, j, marks, next_out);
-      } else {
-        if (n_parts > 1) std::sort(row, row_end);
-        if (permuted.inverse_row_perm) std::sort(own.data(), own.data() + (column.end - column.begin));
-        next_out = write_union({row, row_end}, column, j, next_out);
-      }
+      next_out = write_union({row, row_end}, column, j, next_out);
       out.ptr[j] = next_out - before;
     }
     parts[k].resize(next_out - parts[k].data());
   });
   prefix_sum(out.ptr);
-  if (n_parts == 1) {
-    out.ind = std::move(parts[0]);
-    return out;
-  }
   out.ind.resize(out.ptr[n]);
   share_out(n_parts, n_parts, [&](std::size_t k, int) {
     std::copy(parts[k].begin(), parts[k].end(), out.ind.begin() + out.ptr[part(k).begin]);

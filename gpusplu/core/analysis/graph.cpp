@@ -20,10 +20,6 @@ void prefix_sum(std::vector<off>& ptr) {
   }
 }
 
-struct List {
-  const idx *begin, *end;
-};
-
 // A permuted matrix, or a part of one, seen through its permutations; entries on its diagonal and outside of its blocks
 // are skipped.
 struct Permuted {
@@ -52,78 +48,28 @@ struct Permuted {
     for (idx j = from; j < to; j++) sum += length(j);
     return sum;
   }
-  off longest_column(idx from, idx to) const {
-    off longest = 0;
-    for (idx j = from; j < to; j++) longest = std::max(longest, length(j));
-    return longest;
-  }
-  // The rows of column j; the whole of A with its own rows includes the diagonal and is not copied, others are written
-  // to `own`.
-  List column(idx j, idx* own) const {
-    if (!inverse_row_perm) return {A.ind + A.ptr[j], A.ind + A.ptr[j + 1]};
-    idx* next = own;
-    for_column(j, [&](idx row) { *next++ = row; });
-    return {own, next};
-  }
 };
 
-// columns(j, visit) runs twice: to count and to fill.
-template <class F> Pattern build(idx n, off work, F&& columns) {
-  Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
-  over_range(n, work, [&](idx begin, idx end) {
-    for (idx j = begin; j < end; j++) {
-      off count = 0;
-      columns(j, [&](idx) { count++; });
-      out.ptr[j] = count;
-    }
-  });
-  prefix_sum(out.ptr);
-  out.ind.resize(out.ptr[n]);
-  prefer_huge_pages(out.ind);
-  over_range(n, work, [&](idx begin, idx end) {
-    for (idx j = begin; j < end; j++) {
-      idx* next = out.ind.data() + out.ptr[j];
-      columns(j, [&](idx row) { *next++ = row; });
-    }
-  });
-  return out;
-}
-
 Pattern without_diagonal(PatternView A) {
-  if (threads_for(A.nnz()) == 1) {
-    Pattern out{A.n, std::vector<off>((std::size_t)A.n + 1), RawVector<idx>(A.nnz())};
-    idx* next = out.ind.data();
-    Pace pace;
-    for (idx j = 0; j < A.n; j++) {
-      pace.go_on(A.ptr[j + 1] - A.ptr[j]);
-      for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) *next = A.ind[p], next += A.ind[p] != j;
-      out.ptr[j + 1] = next - out.ind.data();
-    }
-    out.ind.resize(out.ptr[A.n]);
-    return out;
-  }
-  return build(A.n, A.nnz(), [&](idx j, auto&& visit) {
-    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++)
-      if (A.ind[p] != j) visit(A.ind[p]);
-  });
+  Pattern out{A.n, std::vector<off>((std::size_t)A.n + 1), {}};
+  const auto over_columns = [&](auto&& visit) {
+    over_range(A.n, A.nnz(), [&](idx begin, idx end) {
+      for (idx j = begin; j < end; j++) visit(j, A.ind + A.ptr[j], A.ind + A.ptr[j + 1]);
+    });
+  };
+  over_columns(
+      [&](idx j, const idx* begin, const idx* end) { out.ptr[j] = end - begin - std::binary_search(begin, end, j); });
+  prefix_sum(out.ptr);
+  out.ind.resize(out.ptr[A.n]);
+  prefer_huge_pages(out.ind);
+  over_columns(
+      [&](idx j, const idx* begin, const idx* end) { std::remove_copy(begin, end, out.ind.data() + out.ptr[j], j); });
+  return out;
 }
 
 // counter++, atomic where other threads increment it at the same time.
 off raise(off& counter, const Team& team) {
   return team.size > 1 ? std::atomic_ref<off>(counter).fetch_add(1, std::memory_order_relaxed) : counter++;
-}
-
-// Writes the union of two ascending lists, except `without`. Returns the end.
-idx* write_union(List a, List b, idx without, idx* out) {
-  const auto write = [&](idx i) { *out = i, out += i != without; };
-  while (a.begin < a.end && b.begin < b.end) {
-    const idx from_a = *a.begin, from_b = *b.begin;
-    write(std::min(from_a, from_b));
-    a.begin += from_a <= from_b, b.begin += from_b <= from_a;
-  }
-  for (; a.begin < a.end; a.begin++) write(*a.begin);
-  for (; b.begin < b.end; b.begin++) write(*b.begin);
-  return out;
 }
 
 // By one thread: nothing is sorted, and the permutations are read once. The rows come from scattering the columns, the
@@ -203,18 +149,19 @@ Pattern symmetrize(const Permuted& permuted) {
   const auto part = [&](std::size_t k) { return slice(n, Team{(int)k, n_parts}); };
   share_out(n_parts, n_parts, [&](std::size_t k, int) {
     const auto [begin, end] = part(k);
-    RawVector<idx> own(permuted.longest_column(begin, end));
+    std::vector<idx> column;
     parts[k].resize(row_ptr[end] - row_ptr[begin] + permuted.entries(begin, end));
     idx* next_out = parts[k].data();
     Pace pace;
     for (idx j = begin; j < end; j++) {
       pace.go_on(4 * permuted.length(j));
+      column.clear();
+      permuted.for_column(j, [&](idx row) { column.push_back(row); });
+      if (permuted.inverse_row_perm) std::sort(column.begin(), column.end());
       idx *row = row_ind.data() + row_ptr[j], *row_end = row_ind.data() + row_ptr[j + 1];
-      const List column = permuted.column(j, own.data());
       std::sort(row, row_end);
-      if (permuted.inverse_row_perm) std::sort(own.data(), own.data() + (column.end - column.begin));
       idx* const before = next_out;
-      next_out = write_union({row, row_end}, column, j, next_out);
+      next_out = std::set_union(row, row_end, column.begin(), column.end(), next_out);
       out.ptr[j] = next_out - before;
     }
     parts[k].resize(next_out - parts[k].data());

@@ -1,32 +1,18 @@
 """Where the engines find a device: the emulated one, or the real one."""
 
 import sys
-import warnings
 
 import pytest
 
 import gpusplu
 from contract.cases import Case
-from gpusplu.cost.model import Estimate
-from gpusplu.cuda import devices, presence
+from gpusplu.cuda import devices
 from gpusplu.cuda.process import use_cuda
-from gpusplu.dispatch import migration as moving
 from gpusplu.engines import registry
-from gpusplu.engines.device.engine import DeviceEngine
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice
+from support.real_cupy import real_cupy
 from support.toy_engine import ToyEngine
-
-
-def real_cupy():
-    with warnings.catch_warnings():  # CuPy's own, about the machine it is on
-        warnings.simplefilter("ignore")
-        module = pytest.importorskip("cupy")
-    try:
-        count = module.cuda.runtime.getDeviceCount()
-    except module.cuda.runtime.CUDARuntimeError as error:
-        pytest.skip(f"no CUDA device: {error}")
-    return module if count else pytest.skip("no CUDA device")
 
 
 @pytest.fixture
@@ -52,27 +38,6 @@ def case(request, device):
     engine, kind, dtype, _ = request.param
     with registry.registered(ToyEngine()):
         yield Case(engine, kind, dtype, device)
-
-
-@pytest.fixture
-def fast_device(device, monkeypatch):
-    """An emulated device that costs nothing to look at and promises steps of no time, in the calling thread."""
-
-    def predicted(problem, engines):
-        return tuple(
-            Estimate(e.name, note="" if e.name == "supernodal" else "not here", refactor=0.0, factor=0.0)
-            for e in engines
-        )
-
-    monkeypatch.setattr(presence, "no_driver", lambda: "")
-    monkeypatch.setattr(presence, "no_device", lambda: "")
-    monkeypatch.setattr(moving, "predicted", predicted)
-    monkeypatch.setattr(moving, "FIRST", 0.0)
-    monkeypatch.setattr(moving, "has_idle_processor", lambda: False)
-    monkeypatch.setattr(DeviceEngine, "lower_bound", lambda self, problem: 0.0)
-    gpusplu.cache_clear()
-    yield device
-    gpusplu.cache_clear()
 
 
 @pytest.fixture

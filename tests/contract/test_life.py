@@ -1,4 +1,4 @@
-"""Copies, pickles, threads, remembered patterns, memory, and factors that move to a device."""
+"""Copies, pickles, threads, remembered patterns, memory, and the choice of a device."""
 
 import copy
 import gc
@@ -149,45 +149,6 @@ def test_progress_and_logging(case, caplog):
     caplog.clear()
     with pytest.raises(gs.NonFiniteError):
         factor.refactor(case.spoilt())
-
-
-@pytest.mark.parametrize("kind", ["lu", "cholesky"])
-def test_factors_move_to_a_device_that_pays(fast_device, kind):
-    """A factor that begins on the processor; its values, parts and copies go with it."""
-    A = gs.gallery.poisson(28, 28)
-    factor, b = MAKE[kind](A), np.ones(784)
-    assert factor.engine == "cpu" and backward_error(A, factor.solve(b), b) < 1e-13
-    for scale in (2, 3):
-        factor.refactor(scale * A.data)
-        assert backward_error(scale * A, factor.solve(b), b) < 1e-13
-    assert factor.engine == "supernodal" and "began with 'cpu'" in factor.explain() and factor.stats.seconds["move"] > 0
-    again = pickle.loads(pickle.dumps(factor))
-    assert again.engine == "supernodal" and backward_error(3 * A, again.solve(b), b) < 1e-13
-    spoilt = A.data.copy()
-    spoilt[3] = np.nan
-    with pytest.raises(gs.NonFiniteError):
-        factor.refactor(spoilt)
-    x = factor.refactor_solve(fast_device.asarray(2 * A.data), fast_device.asarray(b))
-    assert type(x) is fast_device.ndarray and backward_error(2 * A, x, b) < 1e-13
-
-
-def test_what_the_caller_decided_does_not_move(fast_device):
-    A, b = gs.gallery.poisson(28, 28), np.ones(784)
-    for options in ({"engine": "cpu"}, {"deterministic": True}, {"pivoting": "partial"}, {"device": "cpu"}):
-        factor = gs.splu(A, **options)
-        for scale in (2, 3):
-            factor.refactor(scale * A.data)
-            assert backward_error(scale * A, factor.solve(b), b) < 1e-13
-        assert factor.engine == "cpu", options
-
-
-def test_values_that_are_refused_do_not_move(fast_device):
-    A, b = gs.gallery.poisson(28, 28), np.ones(784)
-    factor = gs.splu(A)
-    factor.solve(b)
-    with pytest.raises(gs.NonFiniteError):
-        factor.refactor(np.full(A.nnz, np.nan))
-    assert backward_error(A, factor.solve(b), b) < 1e-13
 
 
 def test_matrices_and_values_of_a_device(device):

@@ -1,6 +1,7 @@
 """glu, sflu and crisscross from end to end on an emulated device: modes, tunings, divisions, pivots chosen again."""
 
 import pickle
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from gpusplu.cost.calibration import for_core
 from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.engines import registry
+from gpusplu.engines.columns import engine as column_engine
 from gpusplu.engines.crisscross.model import finishing_times, trailing_costs
 from gpusplu.engines.glu.program import KERNELS, MODES
 from gpusplu.engines.sflu import factorization
@@ -45,13 +47,15 @@ pytestmark = pytest.mark.usefixtures("cupy")
 MAKES = {"glu": glu, "sflu": sflu, "crisscross": lambda A: crisscross(A, max(A.shape[0] - 30, 0))}
 ENGINES = pytest.mark.parametrize("engine", MAKES)
 CIRCUIT = circuit("d")
+CASES = [(name, "d") for name in MATRICES] + [pytest.param("random", c, marks=pytest.mark.thorough) for c in "fFD"]
 ON_DEVICE = {"symbolic": "device"}
 
 
-@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize(("name", "dtype"), CASES)
 @ENGINES
-def test_factor_solve_refactor(device, engine, name):
-    A = MATRICES[name]("d")
+def test_factor_solve_refactor(device, engine, name, dtype):
+    device.seed = 7 * (name != "filled")  # whose threads the emulator would have to poll more often than it allows
+    A = MATRICES[name](dtype)
     factor = MAKES[engine](A)
     check_solves(A, factor, ((), (1,), (6,)))
     device.counts.clear()
@@ -78,6 +82,22 @@ def test_bad_pivots_are_chosen_again_and_the_device_goes_on(device, engine, put)
         factor.refactor(put(scale * B.data))
         check_solves(scale * B, factor)
         assert on_device(factor) and factor.stats.n_repivoted == 1
+
+
+@pytest.mark.parametrize("pivot", [0, 1e-6, np.inf], ids=["none", "small", "overflow"])
+@ENGINES
+def test_pivots_that_kernels_report(device, engine, pivot):
+    """One that has to be replaced, one with large multipliers, and one that is not finite."""
+    n = 30
+    A = canonical(sp.diags_array([np.full(n - 1, 0.1), np.full(n, 2.0), np.full(n - 1, 0.1)], offsets=[-1, 0, 1]))
+    factor, B = gs.splu(A, engine=engine, ordering="natural", pivoting="static"), A.toarray()
+    if pivot < np.inf:
+        B[4, 5], B[5, 4], B[5, 5] = 0, 0, pivot
+    else:
+        B[4, 5] = B[5, 4] = 1e160
+    factor.refactor(B[A.indices, np.repeat(np.arange(n), np.diff(A.indptr))])
+    assert factor.stats.n_repivoted == 1
+    check_solves(canonical(B), factor)
 
 
 def test_pivots_that_are_chosen_again_are_logged(device, caplog):
@@ -127,12 +147,24 @@ def test_pivots_are_those_of_the_factor_and_not_of_the_triangles(device):
 # ---- glu
 
 
+@pytest.mark.parametrize("name", ["one", "filled", "wide", "circuit"])
 @pytest.mark.parametrize("mode", MODES)
-def test_forced_modes(device, mode):
-    check_mode(CIRCUIT, mode, 0, [()])
+def test_forced_modes(device, mode, name):
+    device.seed = 1
+    check_mode(MATRICES[name]("d"), mode, 1, [()])
+    if name != "circuit":
+        return
     kernel = dict(zip(MODES, KERNELS, strict=True))[mode]
     assert {name for name in device.counts if name.startswith("update")} == {kernel}
-    assert device.counts[kernel] == 1 if mode == "batch" else device.counts[kernel] > 1
+    assert (device.counts[kernel] > 2) == (mode != "batch")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes_without_maps(device, monkeypatch, mode):
+    make = partial(column_engine.make_column_plan, most_mapped=0)
+    monkeypatch.setattr(column_engine, "make_column_plan", make)
+    factor = check_mode(CIRCUIT, mode, 1, [()])
+    assert not factor._core.commands.program.plan.has_maps
 
 
 def test_memory_is_known_before_it_is_taken(device):

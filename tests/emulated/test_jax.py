@@ -1,55 +1,234 @@
-"""Compiled programs of gpusplu.jax on a device: XLA's own on this processor, the factors in the emulator."""
+"""Compiled programs of gpusplu.jax on a device: XLA's own here, with factors in the emulator, or all on a GPU."""
 
 import gc
 import weakref
+from threading import Thread
 
 import numpy as np
 import pytest
 
 import gpusplu as gs
-from support import jax_checks
-from support.jax_checks import device as on_device
-from support.jax_checks import nothing_goes_to_the_host  # noqa: F401 (a fixture)
+from gpusplu.common.timing import backward_error
 from support.jax_on_device import programs_on_device
-from support.jaxes import System, gj, jax, jnp
+from support.jaxes import System, close, gj, jax, jnp
+from support.real_cupy import real_cupy
 from support.small_matrices import dtypes
+from support.staying import forbid
+
+on_device = gj.device
+TOLERANCE = 1e-9
+EMULATED = pytest.mark.parametrize("backend", ["emulated"], indirect=True)
+GPU = pytest.mark.parametrize("backend", [pytest.param("gpu", marks=pytest.mark.gpu)], indirect=True)
 
 
-@pytest.fixture(autouse=True)
-def compiled_for_the_device(device, cupy, monkeypatch):
-    with programs_on_device(monkeypatch):
-        yield
+@pytest.fixture(autouse=True, params=["emulated", pytest.param("gpu", marks=pytest.mark.gpu)])
+def backend(request, monkeypatch):
+    if request.param == "emulated":
+        request.getfixturevalue("device"), request.getfixturevalue("cupy")
+        with programs_on_device(monkeypatch):
+            yield request.param
+        return
+    real_cupy()
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX has no device")
+    yield request.param
+    jax.clear_caches()
+    on_device.STORE.clear()
 
 
 @pytest.fixture
-def begin(nothing_goes_to_the_host, cupy):  # noqa: F811
-    return lambda: nothing_goes_to_the_host((cupy.ndarray, "get"), (cupy.ndarray, "set"))
+def n(backend):
+    return 20 if backend == "emulated" else 50
 
 
-def test_steps_of_descent(begin):
-    jax_checks.steps_of_descent(System(n=20), begin)
+@pytest.fixture
+def begin(backend, monkeypatch, request):
+    """Call it, and whatever takes values or vectors of a device to the host, or from there, fails from then on."""
+    places = [(on_device.matrix, "to_host"), (on_device, "first_factored")]
+    if backend == "emulated":
+        places += [(request.getfixturevalue("cupy").ndarray, name) for name in ("get", "set")]
+    return lambda: forbid(monkeypatch, *places)
 
 
-def test_without_jit(monkeypatch):
+def factorizations(call):
+    """The result of a call, and how many matrices were factored in it."""
+    before = gs.factorization_count()
+    result = jax.block_until_ready(call())
+    return result, gs.factorization_count() - before
+
+
+def squares(solve):
+    return lambda values, b: (abs(solve(values, b)) ** 2).sum()
+
+
+def gradients_of(one):
+    """Of the sum of squares of solutions, with respect to values and b: ours, and JAX's of dense matrices."""
+    ours = jax.jit(jax.grad(squares(lambda values, b: gj.spsolve(one.matrix(values), b)), (0, 1)))
+    return ours, jax.jit(jax.grad(squares(lambda values, b: jnp.linalg.solve(one.full(values), b)), (0, 1)))
+
+
+def all_close(found, expected):
+    return all(close(a, b, TOLERANCE) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("dtype", dtypes("dD"))
+def test_steps_of_descent(begin, n, dtype):
+    """Each step factors once, and values stay on the device after the first."""
+    one = System(n=n, dtype=dtype)
+    ours, dense = gradients_of(one)
+    values = one.values
+    for step in range(6):
+        found, count = factorizations(lambda values=values: ours(values, one.b))
+        assert count == 1
+        assert all(array.devices() == one.b.devices() for array in found)
+        assert all_close(found, dense(values, one.b))
+        values = values * 1.01
+        if step == 0:
+            begin()
+    assert len(on_device.STORE.entries) == 1
+
+
+def test_one_matrix_in_a_scan(n):
+    one = System(n=n)
+    step = lambda x, _: (gj.spsolve(one.A, x / jnp.linalg.norm(x)), None)  # noqa: E731
+    x, count = factorizations(lambda: jax.jit(lambda b: jax.lax.scan(step, b, length=20))(one.b)[0])
+    assert count == 1
+    expected = np.asarray(one.b)
+    for _ in range(20):
+        expected = np.linalg.solve(one.dense, expected / np.linalg.norm(expected))
+    assert close(x, expected, TOLERANCE)
+
+
+def test_matrices_in_a_scan(begin, n):
+    """The adjoints find the factors of all steps. One that is not the first of its pattern begins with the first
+    values, and so has been factored twice."""
+    one = System(n=n)
+
+    def loss(solve, values):
+        step = lambda x, scale: (solve(values * scale, x), None)  # noqa: E731
+        return (jax.lax.scan(step, one.b, jnp.linspace(0.1, 0.3, 5))[0] ** 2).sum()
+
+    ours = jax.jit(jax.grad(lambda values: loss(lambda v, b: gj.spsolve(one.matrix(v), b), values)))
+    dense = jax.jit(jax.grad(lambda values: loss(lambda v, b: jnp.linalg.solve(one.full(v), b), values)))
+    found, count = factorizations(lambda: ours(one.values))
+    assert count == 1 + 2 * 4
+    assert close(found, dense(one.values), TOLERANCE)
+    begin()
+    found, count = factorizations(lambda: ours(1.1 * one.values))
+    assert count == 5
+    assert close(found, dense(1.1 * one.values), TOLERANCE)
+
+
+def test_wrong_guesses(begin, n):
+    """Whatever is expected, the answer is that of the values."""
+    one = System(n=n)
+    solve = jax.jit(lambda values, b: gj.spsolve(one.matrix(values), b))
+    two = [one.values, 2 * one.values]
+    solve(two[0], one.b)
+    begin()
+    for which in (0, 1, 1, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1):
+        expected = np.linalg.solve(np.asarray(one.full(two[which])), np.asarray(one.b))
+        assert close(solve(two[which], one.b), expected, TOLERANCE)
+
+
+def test_threads(n):
+    """Several run one program, each with values of its own."""
+    one = System(n=n)
+    solve = jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b))
+    values, right = one.several(4), []
+    expected = [np.asarray(jnp.linalg.solve(one.full(each), one.b)) for each in values]
+
+    def work(k):
+        right.extend(close(solve(values[k]), expected[k], TOLERANCE) for _ in range(30))
+
+    workers = [Thread(target=work, args=(k,)) for k in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(right) == 120
+    assert all(right)
+    assert all(entry.users == 0 for entry in on_device.STORE.entries.values())
+
+
+@pytest.mark.parametrize("dtype", dtypes("dD"))
+def test_several_right_hand_sides(n, dtype):
+    one = System(n=n, nrhs=3, dtype=dtype)
+    ours, dense = gradients_of(one)
+    for values in (one.values, 2 * one.values, 2 * one.values):
+        assert all_close(ours(values, one.b), dense(values, one.b))
+
+
+@pytest.mark.parametrize(
+    ("values_too", "b_too", "nrhs"), [(True, True, None), (True, True, 2), (True, False, 2), (False, True, None)]
+)
+def test_batches(values_too, b_too, nrhs):
+    """vmap of a gradient; each call has new values."""
+    one = System(n=12, nrhs=nrhs)
+    ours, dense = gradients_of(one)
+    axes = (0 if values_too else None, 0 if b_too else None)
+    count = 3
+    b = jnp.stack([one.b * (k + 1) for k in range(count)]) if b_too else one.b
+    for scale in (1.0, 1.1, 1.1, 1.2):
+        values = scale * (one.several(count) if values_too else one.values)
+        found = jax.jit(jax.vmap(ours, axes))(values, b)
+        assert all_close(found, jax.vmap(dense, axes)(values, b))
+
+
+def test_values_that_have_no_factor(n):
+    """Singular and not finite ones have NaN; what was factored before stays what it was."""
+    one = System(n=n)
+    solve = jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b))
+    for bad in (jnp.zeros_like(one.values), one.values.at[3].set(jnp.nan), one.values.at[2].set(jnp.inf)):
+        x = solve(one.values)
+        assert np.isnan(solve(bad)).all()
+        assert close(solve(one.values), x, TOLERANCE)
+    values = one.several(3).at[1].set(0)
+    x = jax.jit(jax.vmap(solve))(values)
+    assert np.isnan(x[1]).all()
+    expected = jnp.stack([jnp.linalg.solve(one.full(values[k]), one.b) for k in (0, 2)])
+    assert close(x[jnp.array([0, 2])], expected, TOLERANCE)
+
+
+@pytest.mark.parametrize("layout", ["bcsr", "bcoo"])
+def test_traced_patterns(n, layout):
+    """An A that is an argument of the function, whose indices are read on the host."""
+    one = System(n=n, layout=layout)
+    ours = jax.jit(jax.grad(lambda A, b: (gj.spsolve(A, b) ** 2).sum(), allow_int=True))
+    expected = gradients_of(one)[1](one.values, one.b)[0]
+    for _ in range(2):
+        assert close(ours(one.A, one.b).data, expected, TOLERANCE)
+
+
+def test_determinants():
+    one = System(n=12)
+    gradient = jax.jit(jax.grad(lambda values: gj.slogdet(one.matrix(values))[1]))
+    expected = jax.grad(lambda values: jnp.linalg.slogdet(one.full(values))[1])
+    assert close(gradient(one.values), expected(one.values), TOLERANCE)
+
+
+def test_without_jit(backend, n, monkeypatch):
     """Each primitive is a program of its own, compiled once."""
-    monkeypatch.setattr(gj.primitives.Jax, "is_on_device", lambda *_: True)
-    one = System(n=20)
-    gradient = jax.grad(jax_checks.squares(lambda values, b: gj.spsolve(one.matrix(values), b)), (0, 1))
-    expected = jax_checks.gradients_of(one)[1]
+    if backend == "emulated":
+        monkeypatch.setattr(gj.primitives.Jax, "is_on_device", lambda *_: True)
+    one = System(n=n)
+    gradient = jax.grad(squares(lambda values, b: gj.spsolve(one.matrix(values), b)), (0, 1))
+    expected = gradients_of(one)[1]
     for values in (one.values, 2 * one.values):
         sites = next(gj.foreign._numbers)
-        found, count = jax_checks.factorizations(lambda values=values: gradient(values, one.b))
+        found, count = factorizations(lambda values=values: gradient(values, one.b))
         assert count == 1
-        assert jax_checks.all_close(found, expected(values, one.b))
+        assert all_close(found, expected(values, one.b))
     assert next(gj.foreign._numbers) == sites + 1
     with jax.disable_jit():
-        assert jax_checks.all_close(gradient(one.values, one.b), expected(one.values, one.b))
+        assert all_close(gradient(one.values, one.b), expected(one.values, one.b))
 
 
+@EMULATED
 def test_a_step_waits_as_often_as_calls_of_factors(device):
     """One graph and one wait for refactoring and solving, and one for the adjoint."""
     one = System(n=20)
-    ours, _ = jax_checks.gradients_of(one)
+    ours, _ = gradients_of(one)
     values = [one.values * (1 + 0.01 * k) for k in range(4)]
     for each in values[:3]:
         jax.block_until_ready(ours(each, one.b))
@@ -58,43 +237,7 @@ def test_a_step_waits_as_often_as_calls_of_factors(device):
     assert (device.counts["replay"], device.counts["synchronize"]) == (2, 2)
 
 
-def test_one_matrix_in_a_scan():
-    jax_checks.one_matrix_in_a_scan(System(n=20))
-
-
-def test_matrices_in_a_scan(begin):
-    jax_checks.matrices_in_a_scan(System(n=20), begin)
-
-
-def test_wrong_guesses(begin):
-    jax_checks.wrong_guesses(System(n=20), begin)
-
-
-def test_threads():
-    jax_checks.threads(System(n=20))
-
-
-@pytest.mark.parametrize("dtype", dtypes("dD"))
-def test_several_right_hand_sides(dtype):
-    jax_checks.several_right_hand_sides(System(n=20, nrhs=3, dtype=dtype))
-
-
-@pytest.mark.parametrize(
-    ("values_too", "b_too", "nrhs"), [(True, True, None), (True, True, 2), (True, False, 2), (False, True, None)]
-)
-def test_batches(values_too, b_too, nrhs):
-    jax_checks.batches(System(n=12, nrhs=nrhs), values_too, b_too)
-
-
-def test_values_that_have_no_factor():
-    jax_checks.values_that_have_no_factor(System(n=20))
-
-
-@pytest.mark.parametrize("layout", ["bcsr", "bcoo"])
-def test_traced_patterns(layout):
-    jax_checks.traced_patterns(System(n=20, layout=layout))
-
-
+@EMULATED
 def test_padding():
     one = System(n=12, layout="bcoo")
     index = jnp.concatenate([one.A.indices, jnp.full((2, 2), 12, one.A.indices.dtype)])
@@ -103,10 +246,7 @@ def test_padding():
     np.testing.assert_allclose(x, np.linalg.solve(one.dense, one.b), rtol=1e-9)
 
 
-def test_determinants():
-    jax_checks.determinants(System(n=12))
-
-
+@EMULATED
 def test_what_is_forgotten():
     one = System(n=12, seed=3)
     solve = jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b))
@@ -123,6 +263,7 @@ def test_what_is_forgotten():
     assert structure() is None
 
 
+@EMULATED
 def test_what_is_held():
     """A holder keeps its factor from the values that come."""
 
@@ -131,12 +272,12 @@ def test_what_is_held():
 
     one, holder = System(n=12), Holder()
     structure = gj.solvers.read_matrix(one.A, "test").structure
-    values = np.asarray(one.values).view(jax_checks.device.devices.open_device().array_class)
+    values = np.asarray(one.values).view(on_device.devices.open_device().array_class)
     on_device.STORE.hold(structure, values, holder)
     solve, solve_others = (jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b)) for _ in range(2))
     for scale in (2.0, 3.0):
         solve_others(scale * one.values).block_until_ready()
-    _, count = jax_checks.factorizations(lambda: solve(one.values))
+    _, count = factorizations(lambda: solve(one.values))
     assert count == 0
     gs.cache_clear()
     assert len(on_device.STORE.entries) == 1
@@ -145,6 +286,7 @@ def test_what_is_held():
     assert not on_device.STORE.entries
 
 
+@EMULATED
 def test_errors_of_the_device_are_no_singular_matrices(monkeypatch):
     one = System(n=12)
 
@@ -156,6 +298,7 @@ def test_errors_of_the_device_are_no_singular_matrices(monkeypatch):
         jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b))(one.values).block_until_ready()
 
 
+@EMULATED
 def test_guesses():
     guess = on_device.Guess()
     held = []
@@ -163,3 +306,52 @@ def test_guesses():
         held.append(guess.held)
         guess.learn(bool(each))
     assert held == [True, True, True, True, True, False, False, False, False, False, False, True]
+
+
+# ---- on a GPU only
+
+
+@GPU
+def test_arrays_stay_on_the_device():
+    one = System(n=200)
+    lu = gs.splu(one.A, engine="supernodal")
+    x = lu.solve(one.b)
+    assert isinstance(x, jax.Array)
+    assert x.devices() == one.b.devices()
+    assert backward_error(one.dense, np.asarray(x), np.asarray(one.b)) < 1e-15
+    lu.refactor(2 * one.values)
+    assert abs(2 * np.asarray(lu.solve(one.b)) - np.asarray(x)).max() < 1e-12
+    assert gs.spsolve(one.A, one.b).devices() == one.b.devices()
+
+
+@GPU
+def test_factorized_keeps_its_factor(begin):
+    one = System(n=50)
+    solve = gj.factorized(one.A)
+    begin()
+    compiled = jax.jit(lambda solve, b: solve(b))
+    for scale in (1.0, 2.0):
+        x, count = factorizations(lambda scale=scale: compiled(solve, scale * one.b))
+        assert count == 0
+        assert x.devices() == one.b.devices()
+        assert close(x, np.linalg.solve(one.dense, scale * np.asarray(one.b)), 1e-9)
+
+
+@GPU
+def test_work_of_xla_before_and_after():
+    """All of it is in one stream: what XLA computes for a solve is there, and what it does with the solution waits."""
+    one = System(n=300)
+    turn = jnp.asarray(np.linalg.qr(one.draw(1500, 1500))[0])
+
+    def chain(solve, turn, b):
+        for _ in range(5):
+            for _ in range(3):
+                turn = turn @ turn
+            b = solve(one.values * (1 + turn[0, 0]), b + turn[:300, 0])
+        return b
+
+    ours = jax.jit(lambda turn: chain(lambda values, b: gj.spsolve(one.matrix(values), b), turn, one.b))
+    dense = jax.jit(lambda turn: chain(lambda values, b: jnp.linalg.solve(one.full(values), b), turn, one.b))
+    for k in range(10):
+        other = jnp.roll(turn, k, axis=1)
+        assert close(ours(other), dense(other), 1e-7)

@@ -1,16 +1,11 @@
-"""Columns that a block works on: what the plan lists of them, and the factorization by the emulator."""
+"""Columns that a block works on: what the plan lists of them."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu.engines.columns.groups import make_groups
-from gpusplu.engines.crisscross.plan import divide
-from support import emulated
 from support.analyses import choose_long_columns, long_columns
-from support.column_driver import Factorization, groups
-from support.column_reference import factor, make_columns, random_columns
-from support.small_matrices import EPS, dtypes
+from support.column_reference import make_columns, random_columns
 
 PARTS = ("target", "level", "depths", "huge_end", "deep_end", "rest", "rest_count", "shallow", "shallow_count")
 
@@ -95,79 +90,3 @@ def test_columns_are_chosen_by_work_and_by_what_comes_before():
 
 def choose(plan):
     return choose_long_columns(plan.col_ptr, plan.row, plan.diag, plan.level).tolist()
-
-
-def check(plan, values, lu):
-    expected = factor(plan, values)
-    error = np.abs(lu - expected).max() / np.abs(expected).max()
-    assert error < 50 * EPS[values.dtype.char]
-
-
-def run(A, plan, longs, dtype="d", capacity=1000):
-    here = groups(plan, 60, min(capacity, 200), 12, np.asarray(longs, np.int32))
-    return Factorization(plan, here, dtype, capacity=capacity, longs=longs), here
-
-
-@pytest.mark.parametrize("dtype", dtypes())
-@pytest.mark.parametrize("capacity", [60, 1000])
-def test_long_columns_among_others(dtype, capacity):
-    A, plan = branches(20, 8, 6, dtype)
-    longs = list(range(plan.n - 5, plan.n)) + [40]
-    factorization, _ = run(A, plan, sorted(longs), dtype, capacity)
-    lu, status = factorization.run(A.data)
-    check(plan, A.data, lu)
-    assert status["n_perturbed"] == 0
-
-
-def test_entries_with_most_terms_are_summed_by_all_warps():
-    A, plan = branches(560, 1, 3, density=1)
-    found, (part,) = listed(plan, [plan.n - 1])
-    huge = [i for i in range(part["target"], part["huge_end"]) if np.diff(found["term_ptr"])[i] > 512]
-    assert huge
-    factorization, _ = run(A, plan, [plan.n - 1])
-    check(plan, A.data, factorization.run(A.data)[0])
-
-
-def test_rows_of_a_trailing_block_come_along():
-    A, plan = branches(40, 3, 6)
-    p = plan.n - 3
-    expected = factor(plan, A.data, p)
-    plan.diag = divide(plan, p, "d").diag
-    longs = np.array([p - 2, p - 1], np.int32)
-    here = make_groups(plan, p, 60, 200, 12, single=longs)
-    lu, _ = Factorization(plan, here, "d", capacity=1000, division=p, longs=longs).run(A.data)
-    upto = plan.col_ptr[p]
-    assert np.abs(lu - expected)[:upto].max() < 50 * EPS["d"] * np.abs(expected).max()
-
-
-def test_bits_repeat_in_any_order_of_threads_and_by_levels():
-    A, plan = branches(40, 3, 6)
-    longs = list(range(plan.n - 4, plan.n))
-    factorization, _ = run(A, plan, longs)
-    lu, _ = factorization.run(A.data)
-    for seed, by_levels in ((1, False), (2, True), (3, False)):
-        again, _ = factorization.run(A.data, seed=seed, grid=seed, by_levels=by_levels)
-        assert again.tobytes() == lu.tobytes()
-
-
-def test_shallow_entries_are_waited_for():
-    A, plan = branches(40, 3, 1)
-    factorization, here = run(A, plan, [plan.n - 1])
-    factorization.run(A.data)
-    with pytest.raises(emulated.EmulationError, match="waited too long"):
-        factorization.run(A.data, level_ptr=here.level_ptr[[1, -1]])
-
-
-def test_small_and_bad_pivots_of_long_columns_are_reported_once():
-    A, plan = branches(40, 3, 1)
-    dense = A.toarray()
-    schur = dense[-1, :-1] @ np.linalg.solve(dense[:-1, :-1], dense[:-1, -1])
-    diagonal = A.indptr[-1] - 1
-    A.data[diagonal] = schur
-    factorization, _ = run(A, plan, [plan.n - 1])
-    lu, status = factorization.run(A.data, tiny=1e-8)
-    assert abs(lu[plan.diag[-1]]) == 1e-8
-    assert status["n_perturbed"] == 1
-    A.data[diagonal] = np.nan
-    _, status = factorization.run(A.data)
-    assert status["not_finite"] == 1

@@ -2,64 +2,17 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from gpusplu import _core, gallery
-from gpusplu.common.timing import backward_error
 from gpusplu.cost.calibration import for_core
 from gpusplu.engines.supernodal.plan import Limits, make_best_plan, make_plan, predict
-from support import plan_reference as reference
 from support.analyses import analyze, analyze_fronts
-from support.front_plans import PARAMETERS, Pattern, plan_of
-from support.small_matrices import EPS, canonical, dtypes, random_matrix, rhs, spd_matrix
-
-CASES = {
-    "poisson": lambda: gallery.poisson(13, 11),
-    "poisson3": lambda: gallery.poisson(6, 7, 5),
-    "circuit": lambda: gallery.named("circuit:12x12"),
-    "rlc": lambda: gallery.named("rlc:9x9"),
-    "random": random_matrix,
-    "arrow": lambda: canonical(sp.eye_array(70) * 9 + sp.coo_array(arrow(70))),
-    "diagonal": lambda: canonical(sp.eye_array(5) * 3),
-    "one": lambda: canonical(sp.csc_array([[2.0]])),
-}
-
-
-def arrow(n):
-    A = np.zeros((n, n))
-    A[-1] = A[:, -1] = 1
-    return A
-
-
-@pytest.mark.parametrize("dtype", dtypes("dD"))
-@pytest.mark.parametrize("parameters", PARAMETERS)
-@pytest.mark.parametrize("case", CASES)
-def test_lu(case, parameters, dtype):
-    A = CASES[case]().astype(dtype)
-    if dtype == "D":
-        A.data = A.data * np.exp(1j * np.arange(A.nnz) / A.nnz)
-    plan = plan_of(A, **PARAMETERS[parameters])
-    arena, _ = reference.factor(plan, A.data)
-    b = rhs(A.shape[0], dtype)
-    assert backward_error(A, reference.solve(plan, arena, b), b) < 1e3 * EPS[dtype]
-
-
-@pytest.mark.parametrize("dtype", dtypes("dD"))
-@pytest.mark.parametrize("parameters", PARAMETERS)
-@pytest.mark.parametrize("case", ["poisson", "poisson3", "random"])
-def test_cholesky(case, parameters, dtype):
-    A = spd_matrix(60, dtype) if case == "random" else CASES[case]().astype(dtype)
-    if dtype == "D" and case != "random":
-        turn = sp.diags_array(np.exp(1j * np.arange(A.shape[0])))
-        A = canonical(turn @ A @ turn.conj())
-    plan = plan_of(A, cholesky=True, **PARAMETERS[parameters])
-    arena, _ = reference.factor(plan, A.data)
-    b = rhs(A.shape[0], dtype)
-    assert backward_error(A, reference.solve(plan, arena, b), b) < 100 * EPS[dtype]
+from support.front_plans import Pattern, plan_of
+from support.small_matrices import dtypes, random_matrix
 
 
 def test_records():
-    plan = plan_of(CASES["poisson"]())
+    plan = plan_of(gallery.poisson(13, 11))
     records = plan.front_records
     assert len(records) == plan.nf
     for name in ("width", "rows", "first", "parent", "level"):

@@ -7,8 +7,7 @@ import scipy.sparse as sp
 from gpusplu import _core, gallery
 from gpusplu.cuda.layout import constants, struct
 from gpusplu.engines.supernodal.plan import SHARED
-from support.front_plans import PARAMETERS, plan_of
-from support.plan_reference import block_view, pieces
+from support.front_plans import PARAMETERS, block_view, pieces, plan_of
 from support.small_matrices import canonical
 
 GROUPS = constants(SHARED, "GROUPS")

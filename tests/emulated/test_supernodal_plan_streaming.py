@@ -5,8 +5,7 @@ import pytest
 
 from gpusplu import _core, gallery
 from gpusplu.cuda.layout import struct
-from support.front_plans import plan_of
-from support.plan_reference import block_view, pieces
+from support.front_plans import block_view, pieces, plan_of
 from support.small_matrices import canonical
 
 PARAMETERS = {"ordering": "nd", "warp_rows": 8, "block_rows": 16, "large_tile": 16}

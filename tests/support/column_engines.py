@@ -30,9 +30,21 @@ def circuit(dtype):
     return A.astype(dtype)
 
 
+def bordered(dtype):
+    """Most columns are short; the last rows and columns are sums of very many terms."""
+    rng, n = np.random.default_rng(0), 600
+    dense = np.diag(rng.uniform(3, 4, n))
+    dense[-5:] += rng.uniform(-1, 1, (5, n)) / n
+    dense[:, -5:] += rng.uniform(-1, 1, (n, 5)) / n
+    return canonical(sp.csc_array(dense)).astype(dtype)
+
+
 MATRICES = {
     "random": lambda dtype: random_matrix(60, dtype),
     "circuit": circuit,
+    "filled": lambda dtype: random_matrix(150, dtype, density=0.08),
+    "wide": lambda dtype: random_matrix(200, dtype, density=0.002),
+    "bordered": bordered,
     "one": lambda dtype: canonical(sp.csc_array([[2.0]])).astype(dtype),
     "diagonal": lambda dtype: canonical(sp.eye_array(5)).astype(dtype),
     "triangular": lambda dtype: canonical(sp.triu(np.ones((5, 5)))).astype(dtype),  # there are no places of updates
@@ -120,9 +132,10 @@ def check_bad_pivots(make, A, times):
 
 def check_tuned_alike(A, b, tunings):
     """sflu has the same bits however columns are grouped and launched."""
-    x = on_host(sflu(A).solve(b))
+    x = {trans: on_host(sflu(A).solve(b, trans)) for trans in "NT"}
     for tuning in tunings:
-        assert on_host(sflu(A, **tuning).solve(b)).tobytes() == x.tobytes(), tuning
+        for trans, expected in x.items():
+            assert on_host(sflu(A, **tuning).solve(b, trans)).tobytes() == expected.tobytes(), (tuning, trans)
 
 
 def check_trailing_block(cupy, A, order, columns):

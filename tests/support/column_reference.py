@@ -111,62 +111,6 @@ def add_pattern(plan, filled):
     plan.map_ptr, plan.map = update_maps(plan) if plan.has_maps else (np.zeros(1, np.int64), np.empty(0, np.uint16))
 
 
-def assemble(plan, values):
-    """B's entries at their places, zero where there is fill."""
-    lu = np.zeros(plan.nnz, values.dtype)
-    lu[plan.entry_place] = values[plan.entry_source] * plan.entry_scale.astype(values.real.dtype)
-    return lu
-
-
-def factor(plan, values, before=None):
-    """L + U in the order of the plan, column by column, updates by the maps in ascending order of the rows of U.
-
-    Only columns `before` a position are divided and update others, where one is given: what is behind is a Schur
-    complement then, below U's part.
-    """
-    lu, before = assemble(plan, values), plan.n if before is None else before
-    u = 0
-    for k in range(plan.n):
-        begin, end = plan.col_ptr[k], plan.col_ptr[k + 1]
-        for p in range(begin, plan.diag[k]):
-            j = plan.row[p]
-            if j < before:
-                at = begin + plan.map[plan.map_ptr[u] : plan.map_ptr[u + 1]].astype(int)
-                lu[at] -= lu[plan.diag[j] + 1 : plan.col_ptr[j + 1]] * lu[p]
-            u += 1
-        if k < before:
-            lu[plan.diag[k] + 1 : end] /= lu[plan.diag[k]]
-    return lu
-
-
-def factors(plan, lu):
-    """Dense L with its unit diagonal, and U."""
-    full = sp.csc_array((lu, plan.row, plan.col_ptr), shape=(plan.n, plan.n)).toarray()
-    return np.tril(full, -1) + np.eye(plan.n, dtype=lu.dtype), np.triu(full)
-
-
-def permuted(plan, A):
-    """Dense B."""
-    scaled = plan.row_scale[:, None] * A.toarray() * plan.col_scale
-    return scaled[plan.row_perm][:, plan.col_perm].astype(A.dtype)
-
-
-def solve(plan, lu, b, trans="N"):
-    """op(A) x = b by dense triangles."""
-    L, U = factors(plan, lu)
-    if trans == "N":
-        y = np.linalg.solve(U, np.linalg.solve(L, (b.T * plan.row_scale).T[plan.row_perm]))
-        x = np.empty_like(y)
-        x[plan.col_perm] = y
-        return (x.T * plan.col_scale).T
-    if trans == "H":
-        return solve(plan, lu, b.conj(), "T").conj()
-    y = np.linalg.solve(L.T, np.linalg.solve(U.T, (b.T * plan.col_scale).T[plan.col_perm]))
-    x = np.empty_like(y)
-    x[plan.row_perm] = y
-    return (x.T * plan.row_scale).T
-
-
 def random_columns(n, density=0.1, dtype="d", seed=0, symmetric=False, shuffled=True):
     """A random matrix whose diagonal dominates in B, and its plan: unsymmetric unless asked, permuted and scaled."""
     rng = np.random.default_rng(seed)

@@ -319,7 +319,9 @@ class EmulatedDevice(HostCopies):
         key = file, scalar, kind_of(file, scalar, kind)
         if key not in self.loaded:
             self.must_not_capture()
-        return Kernel(emulated.compile(*key), name, arguments(file)[name])
+        kilobytes = min(self.shared_memory_bytes >> 10, 227)
+        defines = (f"LARGE_SHARED_KB={kilobytes}",) if kilobytes < 227 and file == "fronts/large_fronts.cu" else ()
+        return Kernel(emulated.compile(*key, defines), name, arguments(file)[name])
 
     def prepare(self, files: Iterable[str], scalar: str, kind: int) -> None:
         self.prepared.update((file, scalar, kind_of(file, scalar, kind)) for file in files)

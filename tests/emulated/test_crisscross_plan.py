@@ -1,25 +1,14 @@
-"""Crisscross LU by its parts on the emulator: sparse columns, the trailing block they leave, the front it becomes."""
+"""The division of crisscross LU, and the terms and steps of its trailing columns."""
 
 from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from gpusplu import _core
-from gpusplu.engines.columns.groups import make_groups
 from gpusplu.engines.crisscross.plan import dense_seconds, divide
-from support.column_driver import Factorization, Groups
-from support.column_reference import factor, make_columns, random_columns
-from support.small_matrices import EPS
-
-
-def divided(plan, p, dtype="d", leaf=40, capacity=200):
-    """The groups of the sparse kernel; the plan becomes what it sees."""
-    plan.diag, diag = divide(plan, p, dtype).diag, plan.diag
-    groups = make_groups(SimpleNamespace(**{**vars(plan), "diag": diag}), p, leaf, capacity, 12)
-    return Groups(groups.range, groups.level_ptr)
+from support.column_reference import random_columns
 
 
 @pytest.mark.parametrize("p", [0, 1, 30, 59, 60])
@@ -57,32 +46,6 @@ def test_larger_trailing_blocks_take_longer():
     seconds = [dense_seconds(m, "d") for m in (0, 50, 200, 800)]
     assert seconds[0] == (0, 0)
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(seconds))
-
-
-@pytest.mark.parametrize("p", [0, 40, 69, 70])
-@pytest.mark.parametrize(
-    ("dtype", "capacity", "trailing_bytes", "kept"),
-    [("d", 300, 1600, 60), ("d", 10, 16, 0), ("d", 300, 60000, 70)]
-    + [pytest.param(dtype, 300, 1600, 60, marks=pytest.mark.thorough) for dtype in "fFD"],
-)
-def test_sparse_part(dtype, capacity, trailing_bytes, kept, p):
-    A, plan = random_columns(70, 0.04, dtype, seed=7)
-    expected = factor(plan, A.data, p)
-    groups = divided(plan, p)
-    run = Factorization(plan, groups, dtype, capacity=capacity, division=p, trailing_bytes=trailing_bytes, kept=kept)
-    lu, status = run.run(A.data, seed=5)
-    assert np.abs(lu - expected).max() < 50 * EPS[dtype] * np.abs(expected).max()
-    assert status["n_perturbed"] == status["not_finite"] == 0
-    again, _ = run.run(A.data, seed=2, grid=1)
-    assert again.tobytes() == lu.tobytes()
-
-
-def test_sparse_part_without_maps():
-    A, plan = random_columns(70, 0.05, seed=8)
-    expected = factor(plan, A.data, 45)
-    groups = divided(plan, 45)
-    lu, _ = Factorization(plan, groups, "d", maps=False, capacity=300, division=45).run(A.data)
-    assert np.abs(lu - expected).max() < 50 * EPS["d"] * np.abs(expected).max()
 
 
 def trailing_terms(plan, p, capacity=1200, kept=60, overlapped=10):
@@ -154,26 +117,3 @@ def test_steps_of_u12_wait_for_each_other(capacity):
         steps.append(len(step) - 1)
     assert min(max(steps[:10]), max(steps[10:])) > 16
     assert [max(batches[:10]), max(batches[10:])] == [2, 1] if capacity == 100000 else max(batches) > 3
-
-
-def bordered(n, width, seed=0):
-    """A diagonal with dense rows and columns at its end, and its plan."""
-    rng = np.random.default_rng(seed)
-    dense = np.diag(rng.uniform(3, 4, n))
-    dense[n - width :] += rng.uniform(-1, 1, (width, n)) / n
-    dense[:, n - width :] += rng.uniform(-1, 1, (n, width)) / n
-    A = sp.csc_array(dense)
-    return A, make_columns(A, np.arange(n), np.arange(n), np.ones(n), np.ones(n))
-
-
-@pytest.mark.parametrize(("trailing_bytes", "kept"), [(2000, 10), (50000, 10), (50000, 600)])
-def test_entries_of_very_many_terms(trailing_bytes, kept):
-    A, plan = bordered(600, 5)
-    p = 597
-    terms = trailing_terms(plan, p, trailing_bytes, kept)
-    assert terms.huge.tolist() == [3, 3, 3]
-    assert (np.diff(terms.term_ptr) > 64).reshape(3, -1).sum(axis=1).tolist() == [5, 5, 5]
-    expected = factor(plan, A.data, p)
-    run = Factorization(plan, divided(plan, p), "d", division=p, trailing_bytes=trailing_bytes, kept=kept)
-    lu, _ = run.run(A.data, seed=5)
-    assert np.abs(lu - expected).max() < 50 * EPS["d"] * np.abs(expected).max()

@@ -16,6 +16,7 @@ from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.engines import registry
 from gpusplu.engines.columns import engine as column_engine
+from gpusplu.engines.crisscross import trailing
 from gpusplu.engines.crisscross.model import finishing_times, trailing_costs
 from gpusplu.engines.glu.program import KERNELS, MODES
 from gpusplu.engines.sflu import factorization
@@ -25,6 +26,7 @@ from gpusplu.errors import EngineUnavailableError
 from support import fake_cupy
 from support.column_engines import (
     MATRICES,
+    bordered,
     check_bad_pivots,
     check_lu_pattern,
     check_mode,
@@ -195,7 +197,9 @@ def test_by_levels_and_ungrouped_are_the_same(device):
     assert levels > launches["factor_sflu"] == 1 and device.counts["solve_columns_1"] == 2 * levels
 
 
-def test_a_block_works_on_a_long_column(device):
+@pytest.mark.parametrize("shared_memory_bytes", [232448, 6200])
+def test_a_block_works_on_a_long_column(device, shared_memory_bytes):
+    device.shared_memory_bytes = shared_memory_bytes
     A = gallery.named("rlc:14x14")
     n = A.shape[0]
     border = sp.csc_array(1e-3 * np.cos(np.arange(n)[:, None]))
@@ -212,12 +216,14 @@ def test_a_block_works_on_a_long_column(device):
     check_solves(A, factor, [()])
 
 
-@pytest.mark.parametrize("shared_memory_bytes", [232448, 6200])
-def test_without_maps(device, monkeypatch, shared_memory_bytes):
+@pytest.mark.parametrize("name", ["circuit", "dense"])
+@pytest.mark.parametrize(("engine", "shared_memory_bytes"), [("sflu", 232448), ("sflu", 6200), ("crisscross", 232448)])
+def test_without_maps(device, monkeypatch, engine, shared_memory_bytes, name):
     monkeypatch.setattr(factorization, "is_mapped", lambda plan: False)
     device.shared_memory_bytes = shared_memory_bytes
-    check_solves(CIRCUIT, sflu(CIRCUIT))
-    assert device.counts["factor_sflu_search"] == 1
+    A = MATRICES["circuit"]("d") if name == "circuit" else random_matrix(150, density=0.5)
+    check_solves(A, MAKES[engine](A))
+    assert device.counts[f"factor_{engine}_search"] == 1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -283,10 +289,17 @@ def test_pickled_symbolic_phase(device, monkeypatch):
 # ---- crisscross
 
 
-@pytest.mark.parametrize("trailing", [1, 17, 60])
-def test_trailing_blocks_of_any_size(device, cupy, trailing):
+@pytest.mark.parametrize("order", [1, 17, 60])
+def test_trailing_blocks_of_any_size(device, cupy, order):
     device.multiprocessors, A = 2, random_matrix(60, "d")
-    check_solves(A, check_trailing_block(cupy, A, trailing, [(), (5,)]), ((), (5,)))
+    check_solves(A, check_trailing_block(cupy, A, order, [(), (5,)]), ((), (5,)))
+
+
+@pytest.mark.parametrize("most_batch", [trailing.MOST_BATCH, 64])
+def test_trailing_columns_of_many_terms(device, monkeypatch, most_batch):
+    monkeypatch.setattr(trailing, "MOST_BATCH", most_batch)
+    for A, order in ((bordered("d"), 3), (bordered("d", 50), 3), (random_matrix(150, density=0.5), 60)):
+        check_solves(A, crisscross(A, A.shape[0] - order))
 
 
 def test_crisscross_by_levels_and_without_a_trailing_block(device):

@@ -15,5 +15,3 @@ def real_cupy():
     except module.cuda.runtime.CUDARuntimeError as error:
         pytest.skip(f"no CUDA device: {error}")
     return module if count else pytest.skip("no CUDA device")
-
-

@@ -11,17 +11,6 @@ from .. import _core
 from ..common.matrix import Pattern
 from ..common.options import Options, may_reuse_analysis, options_of_analysis
 from ..cost.model import REFACTORIZATIONS
-from ..errors import NotPositiveDefiniteError
-
-
-class indefinite_by_name:
-    """Convert the core's exception to the public one."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, _core.NotPositiveDefinite):
-            raise NotPositiveDefiniteError(error.column, error.pivot) from None
 
 
 def cpu_factor(
@@ -38,8 +27,7 @@ def cpu_factor(
     NotPositiveDefiniteError
     """
     spec = spec_of(kind, "csc", options)
-    with indefinite_by_name():
-        return _core.factor(spec, pattern.core, symbolic, delays or _core.Delays(), canonical)
+    return _core.factor(spec, pattern.core, symbolic, delays or _core.Delays(), canonical)
 
 
 def spec_of(kind: str, format: str, options: Options, refactorizations: float = REFACTORIZATIONS) -> Any:
@@ -66,10 +54,3 @@ def _spec(kind: str, format: str, options: Options, refactorizations: float) -> 
         refine=options.refine,
         hermitian=options.hermitian,
     )
-
-
-def cpu_refactor(factor: Any, canonical: np.ndarray) -> None:
-    """Factor other canonical values, symmetric where required, with a factor of the core; raises the same errors as
-    `cpu_factor`."""
-    with indefinite_by_name():
-        factor.refactor(canonical, None, True)

@@ -359,7 +359,7 @@ class RepairedBatch:
                 self._single_factors[system].refactor(canonical, None, *[True] * cholesky)
             else:
                 self._single_factors[system] = self._ordinary(canonical)
-        except (NotPositiveDefiniteError, _core.NotPositiveDefinite):
+        except NotPositiveDefiniteError:
             return BatchStatus.NOT_DEFINITE
         except RuntimeError as error:
             if not is_singular(error):

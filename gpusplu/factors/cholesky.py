@@ -24,7 +24,7 @@ from ..dispatch import pipeline
 from ..dispatch.analyzed import analyze_problem
 from ..dispatch.pipeline import Made
 from ..engines.problem import Problem, Request
-from ..errors import NonFiniteError, NotPositiveDefiniteError, require
+from ..errors import NonFiniteError, require
 from .factor import Factor, SymmetricFactor, restore_factor
 from .inverse import columns as columns_of
 from .inverse import places
@@ -199,8 +199,6 @@ class CholeskyFactor(SymmetricFactor):
             self._factor_again(0)
             if update is None or not update(*columns, subtract):
                 self._factor_changed(columns, subtract)
-        except _core.NotPositiveDefinite as error:
-            raise NotPositiveDefiniteError(error.column, error.pivot) from None
         except OverflowError as error:
             raise NonFiniteError(f"{'downdate' if subtract else 'update'}: {error}") from None
         finally:

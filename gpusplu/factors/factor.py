@@ -29,7 +29,7 @@ from ..dispatch.analyzed import Analyzed
 from ..dispatch.migration import Migration, tracked
 from ..dispatch.pipeline import Made, factor_values
 from ..dispatch.report import analysis_text, explain_factor, stored_text
-from ..errors import NotPositiveDefiniteError, require
+from ..errors import require
 from ..typing import ArrayT, Check, Later, Now, Trans
 from . import deferred as later
 from .inverse import PartsOfInverse
@@ -413,7 +413,7 @@ class Factor(PartsOfInverse):
             raise matrix.non_finite(pattern, bad, pattern.gather(values))
 
     def _refactor_core(self, values: ndarray, source: ndarray | None, checked: bool = False) -> int:
-        """`Numeric.refactor` with gpusplu's errors for matrices that are not positive definite or not symmetric.
+        """`Numeric.refactor` with gpusplu's error for matrices that are not symmetric.
 
         `checked`: the caller has checked that the values are symmetric.
         """
@@ -421,8 +421,6 @@ class Factor(PartsOfInverse):
             self._factor_again()
             bad: int = self._refactor(values, source, True) if checked else self._refactor(values, source)
             return bad
-        except _core.NotPositiveDefinite as error:
-            raise NotPositiveDefiniteError(error.column, error.pivot) from None
         except _core.NotSymmetric:
             problem = self._symbolic.parts()[0]
             canonical = values if source is None else values[source]

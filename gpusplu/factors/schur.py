@@ -36,7 +36,6 @@ from ..common.traits import structure_of
 from ..cost.calibration import costs_of, for_core
 from ..cost.processor import predict
 from ..engines import registry
-from ..engines.processor import indefinite_by_name
 from ..typing import ArrayT, FactorT
 from .symbolic import Symbolic
 
@@ -451,8 +450,7 @@ class SchurFactor(Generic[FactorT]):
         """By fronts as long as their pivots are suitable, else by solves."""
         if self._has_halves:
             FACTORIZATIONS.add()
-            with indefinite_by_name():
-                complement = self._partial.factor(canonical)
+            complement = self._partial.factor(canonical)
             if complement is not None:
                 return Eliminated(self._partial, complement, self.symbolic.indices.size)
         values = canonical[self.symbolic.blocks[0][0].entries]

@@ -207,19 +207,12 @@ void bind_factor_class(nb::module_& m) {
 void bind_factor(nb::module_& m) {
   nb::exception<SingularError>(m, "SingularError", PyExc_RuntimeError);
   nb::exception<NotSymmetric>(m, "NotSymmetric", PyExc_ValueError);
-  nb::dict attributes;  // of a raised error: the column and the pivot
-  attributes["column"] = -1, attributes["pivot"] = 0.0;
-  const nb::str name = nb::str("{}.NotPositiveDefinite").format(m.attr("__name__"));
-  static PyObject* not_positive_definite = PyErr_NewException(name.c_str(), PyExc_ArithmeticError, attributes.ptr());
-  m.attr("NotPositiveDefinite") = nb::handle(not_positive_definite);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
     } catch (const NotPositiveDefinite& e) {
-      nb::object error = nb::handle(not_positive_definite)(e.what());
-      error.attr("column") = e.column;
-      error.attr("pivot") = e.pivot;
-      PyErr_SetObject(not_positive_definite, error.ptr());
+      const nb::object type = nb::module_::import_("gpusplu.errors").attr("NotPositiveDefiniteError");
+      PyErr_SetObject(type.ptr(), type(e.column, e.pivot).ptr());
     }
   });
   bind_factor_class(m);

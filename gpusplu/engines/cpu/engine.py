@@ -15,7 +15,6 @@ from ...cost.calibration import costs_of, for_core
 from ...cost.model import REFACTORIZATIONS, Costs, Estimate, fastest
 from ...cost.observation import Observations
 from ...cost.processor import predict
-from ...errors import NotPositiveDefiniteError
 from ..interface import KINDS, Analysis, Batch, Capabilities, Engine, Made, Measure
 from ..problem import Problem, Request
 from ..processor import cpu_factor, spec_of
@@ -65,10 +64,7 @@ class CpuEngine(Engine):
         spec = spec_of(kind, A.format, options, max(request.refactorizations, REFACTORIZATIONS))
         first, second = INDEX_ARRAYS[A.format]
         arrays = A.shape[0], getattr(A, first), getattr(A, second), A.data
-        try:
-            made = _core.factor_matrix(cache if request.remembered else None, spec, *arrays, for_core(), borrow)
-        except _core.NotPositiveDefinite as error:
-            raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        made = _core.factor_matrix(cache if request.remembered else None, spec, *arrays, for_core(), borrow)
         if made is None:
             return None
         canonical, symbolic, delays, factor, canonicalized, analyzed, known, dropped = made

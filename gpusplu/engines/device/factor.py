@@ -53,7 +53,7 @@ from ...common.scipy_names import warn
 from ...cuda.graphs import Graph
 from ...cuda.stream import Stream
 from ...errors import AccuracyError, DeviceMemoryError
-from ..processor import cpu_factor, cpu_refactor
+from ..processor import cpu_factor
 from .accuracy import inertia_of, refine, report_of
 from .buffers import STAGED, AccumulatedStatus, Status, is_asymmetric
 from .call import IN_BUFFERS, Addresses, Call, CommandGraphs
@@ -793,7 +793,7 @@ class DeviceFactor:
             if is_new:
                 self._cpu = cpu_factor(self._symbolic, self._pattern, values, self._options)
             else:
-                cpu_refactor(self._cpu, values)
+                self._cpu.refactor(values, None, True)
             self._host = CURRENT
         return self._cpu
 

@@ -35,7 +35,7 @@ LEAST, LARGEST = 1e-30, 1e30
 MOST_SHIFT = 1000
 RHS_PER_SOLVE = 8  # right-hand sides: each needs some ten vectors in double precision
 #: Exceptions of factorizations in single precision of matrices that double precision may factor.
-FAILURES = (RuntimeError, NotPositiveDefiniteError, NonFiniteError, _core.NotPositiveDefinite)
+FAILURES = (RuntimeError, NotPositiveDefiniteError, NonFiniteError)
 OUT_OF_RANGE = "values are out of the range of single precision"
 LATER = "check='later' cannot refine solutions of mixed precision; pass check='now', or precision='double'"
 

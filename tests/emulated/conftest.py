@@ -10,6 +10,7 @@ from gpusplu.engines.supernodal import memory, shared_plan
 from gpusplu.engines.supernodal.plan import make_plan
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice
+from support.real_cupy import real_cupy
 
 
 @pytest.fixture
@@ -30,6 +31,15 @@ def cupy(monkeypatch):
     """Arrays as CuPy would hand them over."""
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
     return fake_cupy
+
+
+@pytest.fixture(params=["emulated", pytest.param("gpu", marks=pytest.mark.gpu)])
+def backend(request):
+    """CuPy beside the emulated device, or the real one."""
+    if request.param == "gpu":
+        return real_cupy()
+    request.getfixturevalue("device")
+    return request.getfixturevalue("cupy")
 
 
 @pytest.fixture

@@ -1,15 +1,18 @@
-"""Batches in lockstep on an emulated device: everything but the hardware."""
+"""Batches in lockstep, on an emulated device with fronts of every kind, and on a real one."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
 from gpusplu.engines.supernodal import lanes, lockstep
-from support import lockstep as checks
-from support.lockstep import EVERY, KINDS, LU, make_batch, right_hand_sides, systems
-from support.small_matrices import dtypes
+from support.lockstep import CHOLESKY, EVERY, KINDS, LU, make_batch, right_hand_sides, systems, transposed
+from support.real_cupy import real_cupy
+from support.small_matrices import EPS, canonical, dtypes
+from support.solves import on_host
 
 
 def cut(monkeypatch, grain, team_rows, wide_rows, alone_rows):
@@ -22,21 +25,80 @@ def cut(monkeypatch, grain, team_rows, wide_rows, alone_rows):
 
 
 @pytest.fixture(autouse=True)
-def small_subtrees(monkeypatch, device):
-    """So that small matrices have subtrees, and fronts of every kind above."""
-    cut(monkeypatch, 200.0, 9, 14, 12)
-    device.seed = 3
+def small_subtrees(request, monkeypatch):
+    """So that small matrices have subtrees, and fronts of every kind above, in the emulator."""
+    if not request.node.get_closest_marker("gpu"):
+        cut(monkeypatch, 200.0, 9, 14, 12)
+        request.getfixturevalue("device").seed = 3
+
+
+def made(A, values, definite=False):
+    return (gs.cholesky_batch if definite else gs.splu_batch)(A, values, engine="supernodal")
+
+
+def check_results(A, definite, put, count=3, sound=True):
+    """As accurate as ordinary factors, for all three ways to solve; `sound`: without refinement."""
+    matrices, values = systems(A, count)
+    batch, eps = made(A, put(values), definite), EPS[A.dtype.char]
+    assert batch.stats.side_by_side
+    b = right_hand_sides(A, count, (2,))
+    for trans in range(3):
+        several = on_host(batch.solve(put(b), "NTH"[trans]))
+        for column in range(2):
+            given = put(np.ascontiguousarray(b[:, :, column]))
+            x = batch.solve(given, "NTH"[trans])
+            assert type(x) is type(given) and np.array_equal(on_host(x), several[:, :, column])
+        errors = batch.backward_error
+        for k, B in enumerate(matrices):
+            op, alone = transposed(B, trans), (gs.cholesky if definite else gs.splu)(B, engine="cpu")
+            error = backward_error(op, on_host(x)[k], b[k, :, 1])
+            bound = backward_error(op, alone.solve(b[k, :, 1], "NTH"[trans]), b[k, :, 1])
+            assert errors[k] <= 8 * eps and error < min(2 * errors[k] + eps, max(20 * eps, 10 * bound))
+    assert not sound or not batch.status.any()
+    if A.shape[0] > 200:
+        return
+    dense = np.array([B.toarray() for B in matrices]).astype(np.result_type(A.dtype, "d"))
+    sign, logs = np.linalg.slogdet(dense)
+    assert (abs(batch.slogdet().sign - sign) < 1e3 * eps).all()
+    assert (abs(batch.slogdet().logabsdet - logs) < 1e3 * eps * abs(logs)).all()
+    inverses = np.linalg.inv(dense)[:, np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.indices]
+    assert abs(batch.inverse_on_pattern() - inverses).max() < 1e3 * eps * abs(inverses).max()
 
 
 @pytest.mark.parametrize("dtype", dtypes())
 @EVERY
-def test_solutions(cupy, definite, name, matrix, dtype):
-    checks.check_solutions(matrix(dtype), definite, cupy.asarray)
+def test_results(backend, definite, name, matrix, dtype):
+    check_results(matrix(dtype), definite, backend.asarray)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["add20", "memplus", "case3375wp_nrjac", "ibmpg1t_mna_tran"])
+def test_circuits(real_matrix, name):
+    check_results(canonical(real_matrix(name)), False, real_cupy().asarray, 40, sound=False)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("definite", [False, True])
+@pytest.mark.parametrize("name", ["elast:5x5x5", "poisson:12x12x12"])
+def test_large_fronts(name, definite):
+    check_results(canonical(gallery.named(name)), definite, real_cupy().asarray, 33)
+
+
+@pytest.mark.parametrize("dtype", dtypes())
 @KINDS
-def test_bits(cupy, definite, matrix):
-    checks.check_bits(matrix("d"), definite, cupy.asarray)
+def test_bits(backend, definite, matrix, dtype):
+    """Neither the number of systems nor their order changes a bit."""
+    A, put, most = matrix(dtype), backend.asarray, 70
+    _, values = systems(A, most)
+    b = right_hand_sides(A, most)
+
+    def solved(some):
+        return on_host(made(A, put(values[some]), definite).solve(put(b[some]), "T"))
+
+    x = solved(np.arange(most))
+    order = np.random.default_rng(1).permutation(most)
+    for some in [np.arange(count) for count in (1, 31, 32, 33)] + [order, order[:33]]:
+        assert np.array_equal(solved(some), x[some])
 
 
 @pytest.mark.parametrize("dtype", dtypes("dF"))
@@ -63,35 +125,45 @@ def test_bits_do_not_depend_on_the_cut(cupy, device, monkeypatch, definite, matr
 
 
 @pytest.mark.parametrize("dtype", dtypes("dF"))
-def test_failures(cupy, dtype):
-    checks.check_failures(cupy.asarray, dtype)
+@pytest.mark.parametrize("definite", [False, True])
+def test_failures(backend, definite, dtype):
+    """Systems that are singular, indefinite or not finite are flagged, and do not affect others."""
+    A, put, status = CHOLESKY["poisson"](dtype), backend.asarray, gs.BatchStatus
+    _, values = systems(A, 40)
+    b, batch = right_hand_sides(A, 40), made(A, put(values), definite)
+    x = on_host(batch.solve(put(b)))
+    zero, negative, bad, infinite = 3, 20, 35, 38
+    diagonal = np.flatnonzero(A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)))
+    worse = values.copy()
+    worse[zero, A.indptr[7] : A.indptr[8]] = 0  # a column
+    if definite:
+        worse[zero, A.indices == 7] = 0
+        worse[negative, diagonal] *= -1
+    worse[bad, 11], worse[infinite, 0] = np.nan, np.inf
+    batch.refactor(put(worse))
+    y = on_host(batch.solve(put(b)))
+    expected = np.zeros(40, int)
+    expected[zero] = status.NOT_DEFINITE if definite else status.SINGULAR
+    expected[negative], expected[[bad, infinite]] = definite * status.NOT_DEFINITE, status.NOT_FINITE
+    assert batch.status.tolist() == expected.tolist()
+    assert np.array_equal(y[expected == 0], x[expected == 0]) and np.isnan(y[expected > 0]).all()
 
 
 @pytest.mark.parametrize("dtype", dtypes())
-def test_refinement(cupy, dtype):
-    checks.check_refinement(cupy.asarray, dtype)
-
-
-@pytest.mark.parametrize("dtype", dtypes("dF"))
-def test_several_right_hand_sides(cupy, dtype):
-    checks.check_columns(cupy.asarray, dtype)
-
-
-@pytest.mark.parametrize("dtype", dtypes("dF"))
-def test_source(cupy, dtype):
-    checks.check_source(cupy.asarray, dtype)
-
-
-@pytest.mark.parametrize("dtype", dtypes())
-@KINDS
-def test_determinants(cupy, definite, matrix, dtype):
-    checks.check_determinants(matrix(dtype), definite, cupy.asarray)
-
-
-@pytest.mark.parametrize("dtype", dtypes("dF"))
-@KINDS
-def test_inverses(cupy, definite, matrix, dtype):
-    checks.check_inverses(matrix(dtype), definite, cupy.asarray)
+def test_refinement(backend, dtype):
+    """Only systems with bad pivots are refined, or pivoted again in single precision, and are accurate afterwards."""
+    A, put, weak = LU["poisson"](dtype), backend.asarray, [5, 33]
+    _, values = systems(A, 40)
+    diagonal = np.flatnonzero(A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)))
+    values[np.ix_(weak, diagonal[::3])] *= 1e-5 if dtype in "dD" else 1e-4
+    b, batch = right_hand_sides(A, 40), made(A, put(values))
+    x = on_host(batch.solve(put(b)))
+    assert np.flatnonzero(batch.status).tolist() == weak
+    made_good = gs.BatchStatus.REFINED if dtype in "dD" else gs.BatchStatus.REPIVOTED
+    assert (batch.status[weak] == made_good).all() and (batch.backward_error <= 8 * EPS[dtype]).all()
+    for k in (0, *weak):
+        B = sp.csc_array((values[k], A.indices, A.indptr), A.shape)
+        assert backward_error(B, x[k], b[k]) <= 10 * EPS[dtype]
 
 
 def test_nothing_waits_or_allocates(cupy, device):

@@ -10,6 +10,8 @@ import gpusplu as gs
 from contract.cases import EVERY, backward_error, canonical, on_host, only, operators, with_values
 from support.halves import KINDS
 from support.mixed import conditioned
+from support.symmetric_values import spoilt as spoil
+from support.symmetric_values import ways_to_spoil
 
 ENOUGH = 2e-15
 
@@ -86,6 +88,9 @@ def test_schur_complements(case):
         spoilt[5] = np.nan
         with pytest.raises(gs.NonFiniteError):
             factor.refactor(put(spoilt))
+        for how in ways_to_spoil(case.dtype) if case.kind != "lu" else ():
+            with pytest.raises(gs.NotHermitianError):
+                factor.refactor(put(spoil(A, how)))
         np.testing.assert_allclose(on_host(factor.schur), expected, atol=1e4 * case.eps * abs(expected).max())
     again = pickle.loads(pickle.dumps(factor))
     np.testing.assert_allclose(on_host(again.schur), expected, atol=1e4 * case.eps * abs(expected).max())

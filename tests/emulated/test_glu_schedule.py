@@ -121,17 +121,6 @@ def test_chains_share_nothing_but_what_they_add_atomically(n, density, symmetric
         assert run["widest"] in (64, 128, 256, 512, 1024)
 
 
-def test_where_tasks_land():
-    for options in ({}, {"most_mapped": 0}):
-        s = Schedule(100, 0.04, "batch", **options)
-        column = s.column[s.tasks["upper"]]
-        number = s.plan.u_ptr[column] + s.tasks["offset"]
-        wanted = s.plan.map_ptr[number] if s.plan.has_maps else s.plan.col_ptr[column + 1]
-        np.testing.assert_array_equal(s.tasks["map"], wanted)
-        np.testing.assert_array_equal(s.tasks["upper"] - s.plan.col_ptr[column], s.tasks["offset"])
-        np.testing.assert_array_equal(s.below[s.plan.row[s.tasks["upper"]]], s.tasks["count"])
-
-
 def test_batches_wait_for_the_level_before():
     s = Schedule(200, 0.01, "batch")
     assert len(s.runs) == 1

@@ -9,7 +9,6 @@ import gpusplu as gs
 from faults.forking import child
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from gpusplu.cuda import devices
 from gpusplu.cuda.collection import no_collection
 from gpusplu.engines.device import buffers
 from gpusplu.engines.device.call import DIRECT_GRAPHS, SIGHTINGS
@@ -128,18 +127,6 @@ def test_nothing_is_collected_and_afterwards_all_is_as_before():
     assert not gc.isenabled()  # a thread that began later is still inside
     first.__exit__(None, None, None)
     assert gc.isenabled()
-
-
-def test_kernel_files_are_hashed_once(monkeypatch, tmp_path):
-    """By one device: to ask whether they are compiled is part of every first factorization."""
-    hashed, place = [], tmp_path / "code"
-    monkeypatch.setattr(devices.compiled, "place", lambda *what: hashed.append(what) or place)
-    device = object.__new__(devices.Device)
-    device._modules, device._prepared, device._places, device.arch = {}, set(), {}, 90
-    assert not device.compiled(COMMON, "d", 0)
-    place.touch()
-    assert device.compiled(COMMON, "d", 0) and device.compiled(COMMON, "d", 0)
-    assert len(hashed) == len(set(hashed)) == len(COMMON)
 
 
 @ENGINES

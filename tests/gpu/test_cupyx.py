@@ -256,22 +256,6 @@ def test_the_callers_stream_and_device_stay(cupy, theirs, engine):
                 assert backward_error(host, x.get() / 2, expected) < 1e-12
 
 
-def test_a_program_that_goes_on(cupy, theirs):
-    """Large enough for "auto" to look at the device: whichever engine it is, and when a factor moves."""
-    host = gallery.rlc_mesh(120, 120)
-    A, b = on_device(host), rhs(host.shape[0])
-    there = cupy.asarray(b)
-    gs.install()
-    lu = theirs.splu(A)
-    for _ in range(200):
-        x = lu.solve(there)
-    assert backward_error(host, x.get(), b) < 1e-14
-    for scale in (1.0, 2.0, 3.0):
-        again = theirs.spsolve(A * scale, there)
-        assert backward_error(host * scale, again.get(), b) < 1e-14
-    assert gs.cache_info().hits > 0
-
-
 @pytest.fixture(params=["gpusplu", "installed"])
 def spsolve(cupy, theirs, monkeypatch, request):
     """Ours, or cupyx's under install(), by an engine on the device."""
@@ -350,27 +334,6 @@ def test_arrays_that_a_kernel_has_edited(cupy, spsolve, name):
     edited = A.get()
     assert abs(edited - before).max() > 0
     assert backward_error(edited, x.get(), b) < 50 * EPS["d"]
-
-
-def test_singular_and_not_finite_values_there(cupy, theirs):
-    """gs.spsolve has SciPy's answer for the former, and an error for the latter; the next values are solved with."""
-    host, b = random_matrix(N), rhs(N)
-    A, there = on_device(host), cupy.asarray(b)
-    gs.cache_clear()
-    for bad, scale in ((None, 1), (0.0, 2), (None, 3), (np.nan, 4), (None, 5)):
-        A.data[...] = cupy.asarray(sp.csr_matrix(host).data * scale)
-        if bad is not None:
-            A.data[int(A.indptr[4]) : int(A.indptr[5])] = bad
-        if bad is None:
-            for _ in range(3):
-                assert backward_error(A.get(), gs.spsolve(A, there).get(), b) < 50 * EPS["d"]
-        elif bad == 0:
-            with pytest.warns(spla.MatrixRankWarning, match="Matrix is exactly singular"):
-                x = gs.spsolve(A, there)
-            assert type(x) is cupy.ndarray and bool(cupy.isnan(x).all())
-        else:
-            with pytest.raises(gs.NonFiniteError):
-                gs.spsolve(A, there)
 
 
 def test_a_program_of_spsolves_ends_on_the_device(cupy, theirs, monkeypatch):

@@ -25,7 +25,7 @@ from support.column_engines import (
     sflu,
 )
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs
-from support.solves import check_against_cpu, check_bits_repeat, check_same_answers
+from support.solves import check_against_cpu, check_same_answers
 from support.streaming import limit_between
 
 pytestmark = pytest.mark.gpu
@@ -139,11 +139,6 @@ def test_values_that_the_callers_stream_is_still_writing(cupy, name, factorize):
         doubled = 2 * factor.solve(cupy.asarray(b))
     stream.synchronize()
     assert backward_error(3 * A, doubled.get() / 2, b) < 1e-14
-
-
-@pytest.mark.parametrize("engine", MAKERS)
-def test_bits_repeat(cupy, engine):
-    check_bits_repeat(cupy, MAKERS[engine], gallery.named("rlc:60x60"), 20)
 
 
 @pytest.mark.parametrize("engine", MAKERS)
@@ -294,14 +289,6 @@ def test_symbolic_phase(device, real_matrix, name):
     arrays = A.indptr.astype(np.int64), A.indices.astype(np.int32)
     for core in analyze_columns(*arrays, A.data):
         check_lu_pattern(device, *arrays, np.asarray(core.row_perm), np.asarray(core.col_perm))
-
-
-def test_symbolic_phase_of_an_engine(device):
-    A = gallery.named("rlc:60x60")
-    b = rhs(A.shape[0])
-    factor = gs.splu(A, engine="sflu", options={"symbolic": "device"})
-    assert factor.stats.symbolic == "device"
-    assert factor.solve(b).tobytes() == gs.splu(A, engine="sflu").solve(b).tobytes()
 
 
 @pytest.mark.parametrize("order", [0, 1, 30, 150, 400, 1600])

@@ -43,6 +43,40 @@ def backend(request):
 
 
 @pytest.fixture
+def captured(request, backend):
+    """Called with `body`, which takes kernels of the caller by `call`: replays of a graph that the caller captures."""
+    if not request.node.get_closest_marker("gpu"):
+        device = request.getfixturevalue("device")
+
+        def capture(body):
+            with device.capture() as graph:
+                body(graph.call)
+            return lambda times=1: [graph.launch() for _ in range(times)]
+
+        return capture
+    stream = backend.cuda.Stream(non_blocking=True)
+
+    def capture(body):
+        backend.cuda.Device().synchronize()
+        with stream:
+            stream.begin_capture()
+            try:
+                body(lambda kernel: kernel())
+            finally:
+                graph = stream.end_capture()
+
+        def launch(times=1):
+            backend.cuda.Device().synchronize()  # other streams have written to its arrays
+            for _ in range(times):
+                graph.launch(stream)
+            stream.synchronize()
+
+        return launch
+
+    return capture
+
+
+@pytest.fixture
 def plan_with(monkeypatch):
     """Called with parameters of the planner, it has engines make their plans with them; the list of these plans."""
 

@@ -1,4 +1,4 @@
-"""Calls of batches with check="later", captured and not, on an emulated device: no host, and nothing forgotten."""
+"""Calls of batches with check="later", captured and not, on a device, emulated or not: no host, nothing forgotten."""
 
 import numpy as np
 import pytest
@@ -7,130 +7,176 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from support import batch_newton, fake_cupy
-from support.batch_newton import BatchNewton
+from support import fake_cupy
 from support.emulated_device import memory_at
 from support.lockstep import CHOLESKY, LU, right_hand_sides, systems, transposed
-from support.small_matrices import EPS, canonical, random_matrix
-
-pytestmark = pytest.mark.usefixtures("cupy")
+from support.small_matrices import EPS, canonical, random_matrix, rhs
+from support.solves import on_host
 
 KINDS = pytest.mark.parametrize("make", [gs.splu_batch, gs.cholesky_batch])
 STATUS = gs.BatchStatus
 
 
-class Newton(BatchNewton):
-    def __init__(self, count=3, make=gs.splu_batch, spoilt=None, **options):
-        A = canonical(gallery.poisson(3, 3) + 0.1 * sp.eye_array(9))
-        super().__init__(fake_cupy.asarray, A, count, make, **options)
-        self.time, self.spoilt = 0, spoilt or {}
+@pytest.fixture
+def device(device, cupy):
+    return device
+
+
+class Newton:
+    """Steps (A_s + 3 diag(x_s)^2) x_s' = x_s + sin(t) b_s, s < count, A_s = (1 + s / 10) A, as in support/newton.py."""
+
+    def __init__(self, put, count=3, make=gs.splu_batch):
+        self.A, self.count = canonical(gallery.poisson(3, 3) + 0.1 * sp.eye_array(9)), count
+        columns = np.repeat(np.arange(9), np.diff(self.A.indptr))
+        given = np.multiply.outer(1 + np.arange(count) / 10, self.A.data)
+        self.b = np.array([rhs(9, seed=s) for s in range(count)])
+        self.arrays = tuple(map(put, (given, columns, 3.0 * (self.A.indices == columns), self.b)))
+        self.values, self.x, self.residual = put(given), put(np.zeros((count, 9))), put(np.zeros((count, 9)))
+        self.time, self.sine, self.spoilt = put(np.zeros(1)), put(np.zeros(1)), put(np.ones((count, 1)))
+        self.batch = make(self.A, self.values, engine="supernodal")
 
     def assemble(self):
-        self.time += 1
-        x = np.asarray(self.x)
-        self.values[...] = self.given
-        self.values[:, self.diagonal] += 3 * x**2
-        self.values[self.spoilt.get(self.time, [])] = np.nan
-        self.residual[...] = [np.sin(self.time / 50) * self.b[s] - self.matrix(s) @ x[s] for s in range(self.count)]
-        self.residual -= x**3
+        given, columns, three, b = self.arrays
+        np.take(self.x, columns, axis=1, out=self.values)
+        np.multiply(self.values, self.values, out=self.values)
+        np.multiply(self.values, three, out=self.values)
+        np.add(self.values, given, out=self.values)
+        np.multiply(self.values, self.spoilt, out=self.values)
+        np.add(self.time, 0.02, out=self.time)
+        np.sin(self.time, out=self.sine)
+        np.multiply(b, self.sine, out=self.residual)
+        np.add(self.residual, self.x, out=self.residual)
 
-    def update(self):
-        self.x += self.step
+    def solve(self):
+        self.batch.refactor_solve(self.values, self.residual, check="later", out=self.x)
 
-    def capture(self, device):
+    def capture(self, captured):
         """Replays of a step, after one that was not captured."""
+        self.assemble()
         self.solve()
+        self.x[...], self.time[...] = 0, 0
         self.batch.check()
 
         def body(call):
             call(self.assemble)
             self.solve()
-            call(self.update)
 
-        return captured(device, body)
+        return captured(body)
 
-
-def captured(device, body):
-    """Replays of what `body`, which takes kernels of the caller's, asks of the device."""
-    with device.capture() as graph:
-        body(graph.call)
-
-    def launch(times=1):
-        for _ in range(times):
-            graph.launch()
-
-    return launch
+    def waited_for(self, steps):
+        """The solutions after so many steps by calls that wait."""
+        for _ in range(steps):
+            self.assemble()
+            self.x[...] = self.batch.refactor_solve(self.values, self.residual)
+        return on_host(self.x)
 
 
-@pytest.mark.parametrize(("make", "steps"), [(gs.splu_batch, 100), (gs.cholesky_batch, 100)])
-def test_newton_with_no_host_in_it(device, make, steps):
-    newton = Newton(make=make)
-    launch, expected = newton.capture(device), Newton(make=make).waited_for(steps)
-    device.counts.clear()
-    launch()
-    assert not device.counts  # nothing was copied, allocated or waited for
-    batch_newton.check_steps(newton, lambda steps: launch(steps - 1), expected, steps)
+@KINDS
+def test_newton_with_no_host_in_it(backend, captured, make):
+    newton, expected = Newton(backend.asarray, 40, make), Newton(backend.asarray, 40, make).waited_for(100)
+    launch, before = newton.capture(captured), gs.factorization_count()
+    launch(100)
+    assert on_host(newton.x).tobytes() == expected.tobytes()
+    error = newton.batch.check()
+    assert error.shape == (40,) and (error > 0).all() and (error < 100 * EPS["d"]).all()
+    assert not newton.batch.status.any() and gs.factorization_count() == before
+    assert np.isnan(newton.batch.check()).all()
 
 
-def test_nothing_is_copied_or_waited_for(device):
+def test_nothing_is_copied_or_waited_for(device, cupy, captured):
     """Captured or not."""
-    newton = Newton()
-    newton.capture(device)
-    for ask in (newton.solve, lambda: captured(device, lambda call: newton.solve())):
+    newton = Newton(cupy.asarray)
+    launch = newton.capture(captured)
+    for ask in (newton.solve, lambda: captured(lambda call: newton.solve())):
         device.counts.clear()
         ask()
         assert not {"copy", "synchronize", "allocate", "replay"} & set(device.counts)
         assert device.counts["gather_lanes"] == 2 and device.counts["accumulate_lanes"] == 1
+    device.counts.clear()
+    launch(2)
+    assert not device.counts
 
 
-def test_systems_that_were_spoilt_in_between(device):
-    newton, steps = Newton(spoilt={5: [1]}), 8
-    expected = Newton().waited_for(steps)
-    batch_newton.check_spoilt_systems(newton, newton.capture(device), expected, 5, [1], steps)
+def test_systems_that_were_spoilt_in_between(backend, captured):
+    """Programs that continue with the results get a status."""
+    newton, expected, others = Newton(backend.asarray), Newton(backend.asarray).waited_for(8), [0, 2]
+    launch = newton.capture(captured)
+    launch(4)
+    newton.spoilt[1] = np.nan
+    launch()
+    x = on_host(newton.x)
+    assert np.isnan(x[1]).all() and np.isfinite(x[others]).all()
+    newton.spoilt[1], newton.x[1] = 1, 0
+    launch(3)
+    assert on_host(newton.x)[others].tobytes() == expected[others].tobytes()
+    error, status = newton.batch.check(), newton.batch.status
+    assert np.isinf(error[1]) and (error[others] < 100 * EPS["d"]).all()
+    assert status.tolist() == [0, STATUS.UNTRUSTED, 0]
+    launch()
+    assert (newton.batch.check() < 100 * EPS["d"]).all() and not newton.batch.status.any()
 
 
-def test_calls_that_wait_are_refused_and_the_capture_goes_on(device):
-    newton = Newton()
+def test_calls_that_wait_are_refused_and_the_capture_goes_on(backend, captured):
+    newton = Newton(backend.asarray)
     newton.solve()
-    batch_newton.check_calls_that_wait(newton, lambda step: captured(device, lambda call: step()))
+    before = newton.batch.status, gs.factorization_count()
+
+    def body(kernels):
+        for call in (
+            lambda: newton.batch.solve(newton.residual),
+            lambda: newton.batch.refactor(newton.values),
+            lambda: newton.batch.refactor_solve(newton.values, newton.residual),
+            newton.batch.check,
+            newton.batch.slogdet,
+            lambda: newton.batch.status,
+        ):
+            with pytest.raises(RuntimeError, match="the current stream is captured"):
+                call()
+        newton.solve()
+
+    launch = captured(body)
+    assert gs.factorization_count() == before[1] + newton.count  # of the call that was captured
+    launch(2)
+    assert (newton.batch.check() < 100 * EPS["d"]).all()
+    assert np.array_equal(newton.batch.status, before[0])
 
 
 @pytest.mark.parametrize(
     ("make", "dtype"),
     [(gs.splu_batch, "d"), (gs.splu_batch, "F"), (gs.cholesky_batch, "f"), (gs.cholesky_batch, "D")],
 )
-def test_solves_and_refactorizations_of_their_own(device, make, dtype):
+def test_solves_and_refactorizations_of_their_own(backend, captured, make, dtype):
     A = (LU if make is gs.splu_batch else CHOLESKY)["poisson"](dtype)
     made, given = systems(A, 3)
-    values, b = fake_cupy.asarray(given), fake_cupy.asarray(right_hand_sides(A, 3))
+    values, b = backend.asarray(given), backend.asarray(right_hand_sides(A, 3))
     batch, plain = (make(A, values, engine="supernodal") for _ in range(2))
-    x = fake_cupy.empty(b.shape, dtype)
+    x = backend.asarray(np.zeros(b.shape, dtype))
     batch.refactor(values, check="later")
     batch.solve(b, check="later", out=x)
-    refactor = captured(device, lambda call: batch.refactor(values, check="later"))
-    solves = [captured(device, lambda call, t=trans: batch.solve(b, t, check="later", out=x)) for trans in "NTH"]
+    refactor = captured(lambda call: batch.refactor(values, check="later"))
+    solves = [captured(lambda call, t=trans: batch.solve(b, t, check="later", out=x)) for trans in "NTH"]
     values *= 2
     refactor()
     plain.refactor(values)
     for trans, solve in enumerate(solves):
         solve()
-        assert x.tobytes() == plain.solve(b, "NTH"[trans]).tobytes()
+        assert on_host(x).tobytes() == on_host(plain.solve(b, "NTH"[trans])).tobytes()
         for k, M in enumerate(made):
-            assert backward_error(2 * transposed(M, trans), np.asarray(x[k]), np.asarray(b[k])) < 100 * EPS[dtype]
+            assert backward_error(2 * transposed(M, trans), on_host(x)[k], on_host(b)[k]) < 100 * EPS[dtype]
     assert (batch.check() < 100 * EPS[dtype]).all()
     np.testing.assert_allclose(batch.slogdet()[1], plain.slogdet()[1])
     assert np.array_equal(batch.canonical(1), given[1] * 2)
 
 
 @pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
-def test_values_in_the_order_of_the_caller(device):
+def test_values_in_the_order_of_the_caller(device, captured):
     A = sp.csr_array(random_matrix(30, "D"))
     values, b = fake_cupy.asarray(np.array([A.data, 2 * A.data])), fake_cupy.asarray(right_hand_sides(A, 2))
     batch = gs.splu_batch(A, values, engine="supernodal")
     expected = np.asarray(batch.solve(b))
     x = batch.refactor_solve(values, b, check="later")
     assert type(x) is fake_cupy.ndarray and x.tobytes() == expected.tobytes()
-    launch = captured(device, lambda call: batch.refactor_solve(values, b, check="later", out=x))
+    launch = captured(lambda call: batch.refactor_solve(values, b, check="later", out=x))
     values *= 4
     launch()
     np.testing.assert_allclose(x, expected / 4, rtol=1e-10)
@@ -152,13 +198,13 @@ def failing(make):
 
 
 @KINDS
-def test_systems_that_fail_are_flagged_and_the_others_untouched(device, make):
+def test_systems_that_fail_are_flagged_and_the_others_untouched(device, captured, make):
     A, good, spoilt, status = failing(make)
     values, b = fake_cupy.asarray(good), fake_cupy.asarray(right_hand_sides(A, 6))
     batch = make(A, values, engine="supernodal")
     expected, others = np.asarray(batch.solve(b)), [0, 1, 3, 5]
     x = batch.refactor_solve(values, b, check="later")
-    launch = captured(device, lambda call: batch.refactor_solve(values, b, check="later", out=x))
+    launch = captured(lambda call: batch.refactor_solve(values, b, check="later", out=x))
     values[...] = spoilt
     launch()
     assert np.isnan(x).all(axis=1).tolist() == [kind > 0 for kind in status]
@@ -207,14 +253,14 @@ def test_systems_that_need_other_pivots(device):
     assert batch.status.tolist() == [0, 0, STATUS.UNTRUSTED, 0]
 
 
-def test_an_inaccurate_solution_in_between_is_found(device):
-    newton = Newton(count=3)
-    launch, held = newton.capture(device), newton.batch._numeric._batch._memory["values"]
+def test_an_inaccurate_solution_in_between_is_found(device, captured):
+    newton = Newton(fake_cupy.asarray)
+    launch, held = newton.capture(captured), newton.batch._numeric._batch._memory["values"]
     x = fake_cupy.asarray(newton.b)
     newton.batch.solve(fake_cupy.asarray(newton.b), check="later", out=x)
     newton.batch.check()
     b = fake_cupy.asarray(newton.b)
-    solve = captured(device, lambda call: newton.batch.solve(b, check="later", out=x))
+    solve = captured(lambda call: newton.batch.solve(b, check="later", out=x))
     launch(3)
     memory_at(held.pointer, held.nbytes).view("d")[1::32] *= 1 + 1e-2 * np.sin(np.arange(held.nbytes // 256))
     memory_at(newton.batch._numeric._batch._memory["factor"].pointer, 256).view("d")[1] *= 3
@@ -229,18 +275,18 @@ def test_an_inaccurate_solution_in_between_is_found(device):
 
 
 @pytest.mark.parametrize("kind", ["refactor", "solve", "refactor_solve"])
-def test_a_first_call_cannot_be_captured(device, kind):
-    newton = Newton()
+def test_a_first_call_cannot_be_captured(device, captured, kind):
+    newton, step = Newton(fake_cupy.asarray), fake_cupy.asarray(np.zeros((3, 9)))
     call = {
         "refactor": lambda: newton.batch.refactor(newton.values, check="later"),
-        "solve": lambda: newton.batch.solve(newton.residual, check="later", out=newton.step),
+        "solve": lambda: newton.batch.solve(newton.residual, check="later", out=step),
         "refactor_solve": newton.solve,
     }[kind]
     with device.capture(), pytest.raises(RuntimeError, match="make the same call once before"):
         call()
     assert not newton.batch.status.any()
     call()
-    captured(device, lambda kernels: call())()
+    captured(lambda kernels: call())()
     newton.batch.check()
     assert not newton.batch.status.any()
 

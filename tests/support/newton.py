@@ -1,51 +1,63 @@
-"""Newton's method in a graph: kernels of the caller's, and calls of a factor with check="later"."""
+"""A program of the caller's in a graph: kernels of his own, and calls of a factor with check="later"."""
 
 import numpy as np
 import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
-from support import fake_cupy
 from support.small_matrices import canonical, rhs
+from support.solves import on_host
 
 
 class Newton:
-    """One step of Newton's method a time step for A x + x^3 = sin(t / 50) b: kernels of the caller's, and a factor."""
+    """A time step: (A + 3 s diag(x)^2) x' = x + sin(t) b. NumPy's functions act on arrays of the host and of CuPy.
 
-    def __init__(self, engine, make=gs.splu):
-        self.A = canonical(gallery.poisson(4, 4) + 0.1 * sp.eye_array(16))
+    They write to arrays that exist, so that they can be captured. `scale`, s, may be set between two steps.
+    """
+
+    def __init__(self, put, engine, make=gs.splu, A=None):
+        self.A = canonical(gallery.poisson(4, 4) + 0.1 * sp.eye_array(16)) if A is None else A
         n = self.A.shape[0]
-        self.factor = make(self.A, engine=engine)
-        self.diagonal = np.flatnonzero(self.A.indices == np.repeat(np.arange(n), np.diff(self.A.indptr)))
-        self.values, self.b = fake_cupy.asarray(self.A.data), rhs(n)
-        self.x, self.residual, self.step = (fake_cupy.asarray(np.zeros(n)) for _ in range(3))
-        self.time, self.spoilt = 0, {}
+        columns = np.repeat(np.arange(n), np.diff(self.A.indptr))
+        self.factor, self.diagonal = make(self.A, engine=engine), (self.A.indices == columns)
+        self.arrays = tuple(map(put, (self.A.data, columns, 3.0 * self.diagonal, rhs(n))))
+        self.values, self.x, self.residual = put(self.A.data), put(np.zeros(n)), put(np.zeros(n))
+        self.time, self.sine, self.scale = (put(np.full(1, value)) for value in (0.0, 0.0, 1.0))
+        self.spoilt = put(np.ones(1))
 
     def assemble(self):
-        self.time += 1
-        self.values[...] = self.A.data
-        self.values[self.diagonal] += 3 * self.x**2
-        self.values *= self.spoilt.get(self.time, 1.0)
-        self.residual[...] = np.sin(self.time / 50) * self.b - self.A @ np.asarray(self.x) - self.x**3
+        data, columns, three, b = self.arrays
+        values, residual = self.values, self.residual
+        np.take(self.x, columns, out=values)
+        np.multiply(values, values, out=values)
+        np.multiply(values, three, out=values)
+        np.multiply(values, self.scale, out=values)
+        np.add(values, data, out=values)
+        np.multiply(values, self.spoilt, out=values)
+        np.add(self.time, 0.02, out=self.time)
+        np.sin(self.time, out=self.sine)
+        np.multiply(b, self.sine, out=residual)
+        np.add(residual, self.x, out=residual)
 
-    def update(self):
-        self.x += self.step
+    def solve(self):
+        self.factor.refactor_solve(self.values, self.residual, check="later", out=self.x)
 
-    def capture(self, device):
-        """One step."""
-        self.factor.refactor_solve(self.values, self.residual, check="later", out=self.step)
-        with device.capture() as graph:
-            graph.call(self.assemble)
-            self.factor.refactor_solve(self.values, self.residual, check="later", out=self.step)
-            graph.call(self.update)
-        return graph
+    def body(self, call):
+        call(self.assemble)
+        self.solve()
+
+    def capture(self, captured):
+        """Replays of a step, after one that was not captured."""
+        self.assemble()
+        self.solve()
+        self.x[...], self.time[...] = 0, 0
+        return captured(self.body)
 
     def run(self, steps):
         """The same by calls that wait; the solution after every step."""
         found = []
         for _ in range(steps):
             self.assemble()
-            self.step[...] = self.factor.refactor_solve(self.values, self.residual)
-            self.update()
-            found.append(np.array(self.x))
+            self.x[...] = self.factor.refactor_solve(self.values, self.residual)
+            found.append(on_host(self.x).copy())
         return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..common import matrix
-from .interface import Batch, HostWork
+from .interface import Batch, Given
 
 if TYPE_CHECKING:
     from .interface import Analysis, Engine
@@ -73,9 +73,9 @@ class ChunkedBatch(Batch):
             report[which] = part
         return report
 
-    def solve(
-        self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True, host_work: HostWork | None = None
-    ) -> Any:
+    def solve(self, b: Any, trans: int = 0, given: Given | None = None, **options: Any) -> Any:
+        if given is not None:
+            self.refactor(*given)
         x = None
         for start in self._starts:
             which = self._load(start)

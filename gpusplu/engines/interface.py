@@ -163,6 +163,10 @@ class Accumulated(NamedTuple):
     n_solved: int
 
 
+#: Values of a refactorization, and their source or None.
+Given = tuple[Any, "np.ndarray | None"]
+
+
 class HostWork(NamedTuple):
     """Work of the host for some systems of a batch while a device solves for all.
 
@@ -210,24 +214,18 @@ class Batch(ABC):
 
     @abstractmethod
     def solve(
-        self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True, host_work: HostWork | None = None
-    ) -> Any:
-        """op(A_i) x_i = b_i, shape (nbatch, n) or (nbatch, n, k); measured, and refined by the accuracy policy."""
-
-    def refactor_solve(
         self,
-        values: Any,
         b: Any,
         trans: int = 0,
-        source: np.ndarray | None = None,
-        out: Any = None,
+        given: Given | None = None,
         *,
+        out: Any = None,
         wait: bool = True,
         host_work: HostWork | None = None,
     ) -> Any:
-        """`refactor`, then `solve`."""
-        self.refactor(values, source)
-        return self.solve(b, trans)
+        """op(A_i) x_i = b_i, shape (nbatch, n) or (nbatch, n, k); measured, and refined by the accuracy policy. With
+        `given`, the arguments of `refactor`, that comes first. `out`: where the solutions go with ``wait=False``; may
+        be `b`."""
 
     @abstractmethod
     def report(self) -> np.ndarray:

@@ -157,10 +157,7 @@ class RepairedBatch:
         solved: dict[int, Any] = {}
         host_work = self._host_work(trans, solved) if self._batch.overlaps and self._single_factors else None
         waiting, self._waiting = self._waiting, None
-        if waiting is None:
-            x = self._batch.solve(b, trans, host_work=host_work)
-        else:
-            x = self._batch.refactor_solve(waiting[0], b, trans, waiting[1], host_work=host_work)
+        x = self._batch.solve(b, trans, waiting, host_work=host_work)
         self._resolve()
         self._error[...] = self._batch.errors()
         refined = (self._batch.steps > 0) & (self._factored == BatchStatus.RIGHT)
@@ -171,10 +168,9 @@ class RepairedBatch:
 
     def solve_deferred(self, values: Any, b: Any, trans: int, out: Any) -> Any:
         """Solve without waiting, after a refactorization if there are values."""
-        if values is None:
-            return self._side_by_side.solve(b, trans, out, wait=False)
-        FACTORIZATIONS.add(self.count)
-        return self._side_by_side.refactor_solve(values, b, trans, self._map[1], out, wait=False)
+        given = None if values is None else (values, self._map[1])
+        FACTORIZATIONS.add(0 if given is None else self.count)
+        return self._side_by_side.solve(b, trans, given, out=out, wait=False)
 
     # ---- results; each waits
 

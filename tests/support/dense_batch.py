@@ -56,7 +56,9 @@ class DenseBatch(Batch):
     def report(self):
         return self.found
 
-    def solve(self, b, trans=0, out=None, *, wait=True, host_work=None):
+    def solve(self, b, trans=0, given=None, **options):
+        if given is not None:
+            self.refactor(*given)
         x, self.measured = np.full(b.shape, np.nan, b.dtype), np.full(self.count, np.nan)
         for k in range(self.count):
             if self.found[k]["failed"] < 0 and not self.found[k]["not_finite"]:

@@ -9,7 +9,7 @@ import numpy as np
 from ... import _core
 from ...cost.calibration import for_core
 from ...cuda.layout import struct
-from ..interface import Analysis, Batch, HostWork
+from ..interface import Analysis, Batch, Given
 
 if TYPE_CHECKING:
     from ..problem import Problem
@@ -20,7 +20,7 @@ REPORT = struct("shared/lockstep.hpp", "LockstepReport")
 
 
 class CpuBatch(Batch):
-    """A batch of the core; `refactor_solve` solves while a group's factor is in the cache.
+    """A batch of the core; `solve` with values solves while a group's factor is in the cache.
 
     Parameters
     ----------
@@ -36,17 +36,8 @@ class CpuBatch(Batch):
     def refactor(self, values: np.ndarray, source: np.ndarray | None = None, *, wait: bool = True) -> None:
         self._core.refactor(values, source)
 
-    def solve(
-        self, b: np.ndarray, trans: int = 0, out: Any = None, *, wait: bool = True, host_work: HostWork | None = None
-    ) -> Any:
-        return self._solved(self._core.solve(b, trans))
-
-    def refactor_solve(
-        self, values: Any, b: Any, trans: int = 0, source: np.ndarray | None = None, out: Any = None, **options: Any
-    ) -> Any:
-        return self._solved(self._core.refactor_solve(values, b, trans, source))
-
-    def _solved(self, x: Any) -> Any:
+    def solve(self, b: Any, trans: int = 0, given: Given | None = None, **options: Any) -> Any:
+        x = self._core.solve(b, trans) if given is None else self._core.refactor_solve(given[0], b, trans, given[1])
         self.steps, self.nbytes = self._core.steps(), self._core.nbytes
         return x
 

@@ -510,6 +510,7 @@ class DeviceFactor:
         """Accept a refactorization, or go back to the previous values and raise or return the place of a NaN."""
         self._host_is_stale()
         self._found = found or self._commands.status()
+        self._pivots = self._report(self._found, self._commands.program)
         if self._found.not_finite:  # values, or pivots that overflowed
             finite = np.isfinite(self._commands.values())
             if not finite.all():
@@ -729,24 +730,15 @@ class DeviceFactor:
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
 
     def _take_values(self, accumulated: AccumulatedStatus) -> None:
-        """`_resolve_host` for values of deferred calls: the previous ones are lost."""
-        self._host_is_stale()
-        self._found = accumulated.last
+        """`_resolve_device` for values of deferred calls: the previous ones are lost."""
         self._n_deferred += accumulated.n_factored
-        self._pivots = self._report(accumulated.last, self._commands.program)
+        self._before = LOST
         try:
-            if accumulated.last.not_finite:  # values, or pivots that overflowed
-                values = self._commands.values()
-                finite = np.isfinite(values)
-                if not finite.all():
-                    raise matrix.non_finite(self._pattern, int(finite.argmin()), values)
-            self._must_be_symmetric()
-            self._accept()
+            self._resolve_device(accumulated.last)
         except Exception as error:
             error.add_note(VALUES_GONE)
             raise
-        self._state = HELD
-        self._events["n_refactor"] += accumulated.n_factored
+        self._events["n_refactor"] += accumulated.n_factored - 1
 
     def _suspect_reason(self, accumulated: AccumulatedStatus, pivots: list[Any]) -> str:
         """Why solutions for which a call that waits would have chosen other pivots, or refined more, cannot be trusted;
@@ -821,24 +813,12 @@ class DeviceFactor:
     row_perm = property(lambda self: self.host_factor().row_perm)
     col_perm = property(lambda self: self.host_factor().col_perm)
     has_accurate_triangles = property(lambda self: self.host_factor().has_accurate_triangles)
-
-    def lower(self) -> Any:
-        return self.host_factor().lower()
-
-    def upper(self) -> Any:
-        return self.host_factor().upper()
-
-    def inverse_on_pattern(self) -> Any:
-        return self.host_factor().inverse_on_pattern()
-
-    def inverse_on_factors(self) -> Any:
-        return self.host_factor().inverse_on_factors()
-
-    def inverse_at(self, rows: np.ndarray, columns: np.ndarray) -> Any:
-        return self.host_factor().inverse_at(rows, columns)
-
-    def pivots(self) -> Any:
-        return self.host_factor().pivots()
+    lower = property(lambda self: self.host_factor().lower)
+    upper = property(lambda self: self.host_factor().upper)
+    pivots = property(lambda self: self.host_factor().pivots)
+    inverse_on_pattern = property(lambda self: self.host_factor().inverse_on_pattern)
+    inverse_on_factors = property(lambda self: self.host_factor().inverse_on_factors)
+    inverse_at = property(lambda self: self.host_factor().inverse_at)
 
     # ---- what is known about the factor
 

@@ -27,7 +27,7 @@ from ...errors import NonFiniteError, NoSymmetricFactorError, NotPositiveDefinit
 from ..interface import Analysis, Engine
 from ..problem import Problem
 from .matrices import DoubleMatrix, HostMatrix, largest_of_columns
-from .refinement import Refined, Rows, refine
+from .refinement import Rows, refine
 
 #: Matrices converted to single precision without scaling: sums of moduli of all rows and columns are in this range.
 LEAST, LARGEST = 1e-30, 1e30
@@ -78,9 +78,7 @@ class MixedFactor:
         self._device = self._open_device() if engine.capabilities.on_device else nullcontext()
         self.device_array = getattr(self._device, "array_class", None)
         with self._device:
-            self._hold(
-                self._matrix_of(values if engine.capabilities.on_device else values.copy())
-            )  # it may be the caller's A.data
+            self._hold(self._matrix_of(values if engine.capabilities.on_device else values.copy()))  # may be A.data
             if why := self._make_single(values):
                 self._go_over(why)
         self._seconds["factor_seconds"] = perf_counter() - start
@@ -296,21 +294,14 @@ class MixedFactor:
         x, worst = self._A.full(columns.shape, np.nan), 0.0  # a right-hand side that is not finite has no solution
         for first, end in runs(np.isfinite(largest_of_columns(columns))):
             refined = refine(self._A, self._rows_of(trans), self._correct, columns[:, first:end], trans)
-            self._count(refined)
+            self._counts["n_refinement"] += refined.steps
+            self._counts["n_gmres"] += refined.iterations
             if not refined.accurate:
-                self._leave_single(refined.error)
+                self._go_over(f"refinement from single precision reached a backward error of {refined.error:.1e}")
                 return None
             x[:, first:end], worst = refined.x, max(worst, refined.error)
         self._error = worst
         return (x.get(order="F") if from_host else x).reshape(b.shape, order="F")
-
-    def _count(self, refined: Refined) -> None:
-        self._counts["n_refinement"] += refined.steps
-        self._counts["n_gmres"] += refined.iterations
-
-    def _leave_single(self, error: float) -> None:
-        """Switch to double precision after a solve that did not converge."""
-        self._go_over(f"refinement from single precision reached a backward error of {error:.1e}")
 
     def _correct(self, r: Any, trans: int, size: np.ndarray | None = None) -> Any:
         """op(A)^-1 r by the factor in single precision, with columns scaled to one to stay within its range."""
@@ -338,37 +329,20 @@ class MixedFactor:
     col_perm = property(lambda self: self._exact_of_kind().col_perm)
     has_accurate_triangles = property(lambda self: self._exact_of_kind().has_accurate_triangles)
     hermitian = property(lambda self: self._exact_of_kind().hermitian)  # of LDL^T
+    lower = property(lambda self: self._exact_of_kind().lower)
+    upper = property(lambda self: self._exact_of_kind().upper)
+    pivots = property(lambda self: self._exact_of_kind().pivots)
+    inertia = property(lambda self: self._exact().inertia)
+    inverse_on_pattern = property(lambda self: self._exact().inverse_on_pattern)
+    inverse_on_factors = property(lambda self: self._exact().inverse_on_factors)
+    inverse_at = property(lambda self: self._exact().inverse_at)
+    slogdet = property(lambda self: self._exact().slogdet)
     symbolic_of_triangles = property(lambda self: self._exact().symbolic)  # by other pivots it may be LU, or LDL^T
 
     def values(self) -> np.ndarray:
         with self._device, self._lock:
             values: np.ndarray = self._double.values() if self._gone_over else self._A.canonical().copy()
         return values
-
-    def lower(self) -> Any:
-        return self._exact_of_kind().lower()
-
-    def upper(self) -> Any:
-        return self._exact_of_kind().upper()
-
-    def pivots(self) -> Any:
-        return self._exact_of_kind().pivots()
-
-    def inertia(self) -> Any:
-        return self._exact().inertia()
-
-    def inverse_on_pattern(self) -> np.ndarray:
-        entries: np.ndarray = self._exact().inverse_on_pattern()
-        return entries
-
-    def inverse_on_factors(self) -> Any:
-        return self._exact().inverse_on_factors()
-
-    def inverse_at(self, rows: np.ndarray, columns: np.ndarray) -> Any:
-        return self._exact().inverse_at(rows, columns)
-
-    def slogdet(self) -> Any:
-        return self._exact().slogdet()
 
     def rcond(self) -> float:
         """Estimated by refined solves."""

@@ -18,7 +18,7 @@ from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
 from ..device.interrupted import Interrupted, outliving
 from ..device.program import outer_determinant
-from ..interface import Accumulated, Batch, HostWork
+from ..interface import Accumulated, Batch, Given, HostWork
 from .lockstep import ACCUMULATED, DETERMINANTS, LANES, OUTCOME, REPORT, THREADS, LaneCommands, LockstepProgram
 
 if TYPE_CHECKING:
@@ -108,10 +108,8 @@ class LockstepBatch(Batch):
             self._leave(stream, held)
             self._half = False
 
-    def _solve_overlapped(
-        self, given: tuple[Any, np.ndarray | None] | None, b: Any, trans: int, host_work: HostWork
-    ) -> Any:
-        """`refactor` if values and source are given, then `solve`, while the host works on some of the systems.
+    def _solve_overlapped(self, given: Given | None, b: Any, trans: int, host_work: HostWork) -> Any:
+        """`solve` while the host works on some of the systems.
 
         Systems with replaced pivots are not refined: they need other pivots.
         """
@@ -133,30 +131,23 @@ class LockstepBatch(Batch):
             return self._solve(b, trans, None, work)
 
     def solve(
-        self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True, host_work: HostWork | None = None
-    ) -> Any:
-        """Solve op(A) X = B, measured and refined; `out`: where the result goes, if b is on the host or with
-        ``wait=False``; may be `b`."""
-        if not wait:
-            return self._enqueue(None, None, b, trans, out)
-        return self._solve_overlapped(None, b, trans, host_work) if host_work else self._solve(b, trans, out)
-
-    def refactor_solve(
         self,
-        values: Any,
         b: Any,
         trans: int = 0,
-        source: np.ndarray | None = None,
-        out: Any = None,
+        given: Given | None = None,
         *,
+        out: Any = None,
         wait: bool = True,
         host_work: HostWork | None = None,
     ) -> Any:
+        """As `Batch.solve`; `out`: also where the solutions go if `b` is on the host."""
         if not wait:
+            values, source = given or (None, None)
             return self._enqueue(values, source, b, trans, out)
         if host_work:
-            return self._solve_overlapped((values, source), b, trans, host_work)
-        self._refactor(values, source)
+            return self._solve_overlapped(given, b, trans, host_work)
+        if given is not None:
+            self._refactor(*given)
         return self._solve(b, trans, out)
 
     def _solve(self, b: Any, trans: int, out: np.ndarray | None, host_work: Callable[[], None] | None = None) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...cuda.several import failures
-from ..interface import Batch, HostWork
+from ..interface import Batch, Given
 from .batch import LockstepBatch
 from .lockstep import LANES
 
@@ -58,12 +58,12 @@ class DistributedBatch(Batch):
             for batch, part in zip(self._batches, parts, strict=True):
                 batch.refactor(part, source)
 
-    def solve(
-        self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True, host_work: HostWork | None = None
-    ) -> Any:
+    def solve(self, b: Any, trans: int = 0, given: Given | None = None, **options: Any) -> Any:
+        if given is not None:
+            self.refactor(*given)
         if type(b) is not self._lead.array_class:
             x, ranges = np.empty(b.shape, self._dtype), self._ranges
-            self._together(lambda k: self._batches[k].solve(b[ranges[k]], trans, x[ranges[k]]))
+            self._together(lambda k: self._batches[k].solve(b[ranges[k]], trans, out=x[ranges[k]]))
             return x
         with self._spread(b) as parts:
             found = [batch.solve(part, trans) for batch, part in zip(self._batches, parts, strict=True)]

@@ -78,47 +78,17 @@ class Plan(View):
         self._core = core
         self.limits = limits
 
-    @cached_property
-    def is_large(self) -> np.ndarray:
-        """Which fronts are large."""
-        large: np.ndarray = np.asarray(self.phase) == LARGE
-        return large
-
-    @cached_property
-    def factor_entries(self) -> np.ndarray:
-        """Factor entries of each front [scalars]."""
-        entries: np.ndarray = self._core.factor_entries()
-        return entries
-
-    @cached_property
-    def block_ld(self) -> np.ndarray:
-        """Leading dimension of each front's contribution block."""
-        ld: np.ndarray = self._core.block_ld()
-        return ld
-
-    @cached_property
-    def block_entries(self) -> np.ndarray:
-        """Entries of each front's contribution block [scalars]."""
-        entries: np.ndarray = self._core.block_entries()
-        return entries
-
-    @cached_property
-    def front_records(self) -> np.ndarray:
-        """Type FRONT."""
-        records: np.ndarray = self._core.front_bytes.view(FRONT)
-        return records
-
-    @cached_property
-    def launches(self) -> np.ndarray:
-        """Type LAUNCH, in the order in which they run."""
-        records: np.ndarray = self._core.launch_bytes.view(LAUNCH)
-        return records
-
-    @cached_property
-    def items(self) -> np.ndarray:
-        """int32, shape (., 4)."""
-        items: np.ndarray = self._core.item_bytes.view(np.int32).reshape(-1, 4)
-        return items
+    #: Which fronts are large.
+    is_large = cached_property(lambda self: self.phase == LARGE)
+    #: Factor entries of each front, and entries of each front's contribution block [scalars].
+    factor_entries = cached_property(lambda self: self._core.factor_entries())
+    block_entries = cached_property(lambda self: self._core.block_entries())
+    #: Leading dimension of each front's contribution block.
+    block_ld = cached_property(lambda self: self._core.block_ld())
+    #: Types FRONT; LAUNCH, in the order in which they run; int32, shape (., 4).
+    front_records = cached_property(lambda self: self._core.front_bytes.view(FRONT))
+    launches = cached_property(lambda self: self._core.launch_bytes.view(LAUNCH))
+    items = cached_property(lambda self: self._core.item_bytes.view(np.int32).reshape(-1, 4))
 
     @cached_property
     def solve_schedule(self) -> Any:
@@ -206,11 +176,5 @@ def predict(symbolic: Any, dtype: Any, limits: Limits | None = None, **parameter
 
 
 def _named(dtype: Any, limits: Limits) -> dict[str, Any]:
-    return {
-        "scalar": np.dtype(dtype).char,
-        "shared_memory_bytes": limits.shared_memory_bytes,
-        "multiprocessors": limits.multiprocessors,
-        "arch": limits.arch,
-        "block_bytes": limits.block_bytes,
-        "memory_bytes": limits.memory_bytes,
-    }
+    of_device = {name: value for name, value in vars(limits).items() if name != "costs"}
+    return {"scalar": np.dtype(dtype).char, **of_device}

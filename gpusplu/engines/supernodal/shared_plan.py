@@ -59,17 +59,15 @@ class LocalPlan(View):
             aligned(int(plan.block_entries[f])) for f in self._foreign_blocks
         )
 
-    @cached_property
-    def own(self) -> np.ndarray:
-        """Which fronts are this device's."""
-        found: np.ndarray = self._plan.front_device == self._device
-        return found
+    #: Which fronts are this device's.
+    own = cached_property(lambda self: self._plan.front_device == self._device)
 
     @cached_property
     def front_records(self) -> np.ndarray:
         """Type FRONT: foreign blocks are at the place where they arrive, factors of foreign fronts at their temporary
         place."""
-        records, plan = self._plan.front_records, self._plan
+        plan = self._plan
+        records: np.ndarray = plan.front_records
         edges = [edge.child for edge in plan.edges if plan.device_of[edge.target] == self._device]
         if not (edges or self._others or self._foreign_blocks):
             return records
@@ -244,17 +242,9 @@ class SharedPlan(Plan):
             "seconds_on_one": self.mapping.single_seconds,
         }
 
-    @cached_property
-    def front_segment(self) -> np.ndarray:
-        """Segment of every front."""
-        counts = np.diff(self.segment_ptr)
-        return np.repeat(np.arange(len(counts)), counts)
-
-    @cached_property
-    def front_device(self) -> np.ndarray:
-        """Device of every front."""
-        found: np.ndarray = np.array(self.device_of)[self.front_segment]
-        return found
+    #: Segment and device of every front.
+    front_segment = cached_property(lambda self: np.repeat(np.arange(len(self.device_of)), np.diff(self.segment_ptr)))
+    front_device = cached_property(lambda self: np.array(self.device_of)[self.front_segment])
 
     @cached_property
     def links(self) -> set[tuple[int, int]]:

@@ -189,8 +189,10 @@ def canonical_values(problem: Problem, A: Any) -> np.ndarray:
 
 def read(A: Any, request: Request) -> tuple[Any, Request]:
     """The matrix on the host, square and in a format with indices."""
-    if type(A) in COLUMNS and A.dtype in matrix.FLOATS and A.shape[0] == A.shape[1]:
-        return A, request
+    if type(A) in COLUMNS and A.dtype in matrix.FLOATS:
+        n_rows, n_columns = A.shape
+        if n_rows == n_columns:
+            return A, request
     if matrix.is_on_device(A):
         request = request._replace(on_device=True)
     return matrix.read_matrix(matrix.to_host(A)), request

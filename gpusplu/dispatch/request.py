@@ -97,21 +97,20 @@ def automatic() -> Request:
 
 @cache
 def _automatic(missing: str, hosts: tuple[str, ...]) -> Request:
-    return resolved(Request(reason=missing, may_migrate=not missing))
+    return without_device(Request(may_migrate=not missing), missing) if missing else Request(may_migrate=True)
 
 
 def without_small(request: Request, nnz: int) -> Request:
     """Resolve "auto" for matrices that are too small for a GPU."""
     often = max(request.refactorizations, REFACTORIZATIONS)
     if request.device is None and not request.reason and nnz * often < SMALLEST * REFACTORIZATIONS:
-        request = request._replace(reason=f"{nnz:,} entries are too few for a GPU to be faster")
-        return resolved(request)
+        return without_device(request, f"{nnz:,} entries are too few for a GPU to be faster")
     return request
 
 
-def resolved(request: Request) -> Request:
-    """Name the engine if "auto" has one choice left: devices are ruled out and the processor has a single engine."""
+def without_device(request: Request, reason: str) -> Request:
+    """A request for "auto" without devices, which names the engine if the processor has a single one."""
     hosts = registry.hosts()
-    if request.engine == AUTO and request.reason and len(hosts) == 1:
-        return request._replace(engine=hosts[0], reason=f"engine='auto' and {request.reason}")
-    return request
+    if len(hosts) > 1:
+        return request._replace(reason=reason)
+    return request._replace(engine=hosts[0], reason=f"engine='auto' and {reason}")

@@ -54,15 +54,11 @@ class CpuEngine(Engine):
     def factor_matrix(
         self, A: Any, kind: str, options: Options, request: Request, cache: Any, borrow: bool
     ) -> Made | None:
-        if (
-            A.format not in INDEX_ARRAYS
-            or options.precision == "mixed"
-            or options.symbolic != "host"
-            or request.devices
-        ):
+        format = A.format
+        if format not in INDEX_ARRAYS or options.precision == "mixed" or options.symbolic != "host" or request.devices:
             return None
-        spec = spec_of(kind, A.format, options, max(request.refactorizations, REFACTORIZATIONS))
-        first, second = INDEX_ARRAYS[A.format]
+        spec = spec_of(kind, format, options, max(request.refactorizations, REFACTORIZATIONS))
+        first, second = INDEX_ARRAYS[format]
         arrays = A.shape[0], getattr(A, first), getattr(A, second), A.data
         made = _core.factor_matrix(cache if request.remembered else None, spec, *arrays, for_core(), borrow)
         if made is None:

@@ -163,8 +163,7 @@ def give(known: Any, factor: Any) -> None:
 def drop() -> bool:
     """Free the memory of all patterns and the core's pool of freed arrays; returns whether there were patterns."""
     held = len(STORE) > 0
-    for forget in (STORE.clear, *FORGET_ALSO):
-        forget()
+    cache_clear()
     _core.drop_kept_memory()
     return held
 

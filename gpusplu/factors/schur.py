@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import cached_property
 from math import prod
 from threading import local
-from typing import Any, Generic, NamedTuple, Protocol, overload
+from typing import Any, Generic, NamedTuple, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -102,25 +102,14 @@ COLUMNS_PER_SOLVE = 64  # columns of the interface per solve
 MOST_STEPS = 10  # of refinement
 
 
-class Method(Protocol):
-    """A Schur complement and the two halves of solves with it.
+class Eliminated:
+    """Schur complement by a partial factorization with fronts (core/numeric/partial_factor.hpp).
 
-    Right-hand sides are (n, k) and Fortran-contiguous, of the dtype of the factor.
+    `condense` gives an intermediate result for `expand`, and the right-hand sides of the interface. All right-hand
+    sides are (n, k) and Fortran-contiguous, of the dtype of the factor.
     """
 
-    schur: np.ndarray
-    eliminated: bool  # computed by fronts
-
-    def condense(self, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Intermediate result for `expand`, and the right-hand sides of the interface."""
-
-    def expand(self, b: np.ndarray, halfway: np.ndarray, y: np.ndarray) -> np.ndarray: ...
-
-
-class Eliminated:
-    """Schur complement by a partial factorization with fronts (core/numeric/partial_factor.hpp)."""
-
-    eliminated = True
+    eliminated = True  # by fronts
 
     def __init__(self, core: Any, complement: np.ndarray, m: int):
         self.schur, self._core, self._m = complement.reshape((m, m), order="F"), core, m
@@ -446,7 +435,7 @@ class SchurFactor(Generic[FactorT]):
         canonical = canonical.copy()  # it may be the caller's A.data
         self._hold(self._made(canonical), canonical, values)
 
-    def _made(self, canonical: np.ndarray) -> Method:
+    def _made(self, canonical: np.ndarray) -> Eliminated | Solved:
         """By fronts as long as their pivots are suitable, else by solves."""
         if self._has_halves:
             FACTORIZATIONS.add()
@@ -468,7 +457,7 @@ class SchurFactor(Generic[FactorT]):
         values: np.ndarray = matrix.to_host(self._canonical)[self.symbolic.blocks[0][0].entries]
         return values
 
-    def _made_on_device(self, values: Any) -> tuple[Method, Any] | None:
+    def _made_on_device(self, values: Any) -> tuple[Eliminated | Solved, Any] | None:
         """The same for values on the device of the factor, with canonical values there; None where that is
         impossible."""
         symbolic, interior = self.symbolic, self._interior
@@ -489,7 +478,7 @@ class SchurFactor(Generic[FactorT]):
         """An unshared copy of the canonical values on the host."""
         return self.symbolic.canonical(values).astype(self.dtype, casting="safe", copy=True)
 
-    def _hold(self, method: Method, canonical: Any, values: Any) -> None:
+    def _hold(self, method: Eliminated | Solved, canonical: Any, values: Any) -> None:
         self._method, self._last, self._lost = method, local(), False
         self._canonical = canonical
         self._on_device = matrix.is_cupy(values)

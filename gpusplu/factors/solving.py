@@ -186,8 +186,10 @@ def solve_dense(A: Any, b: Any, permc_spec: Any) -> Any:
     except RuntimeError as error:
         if not is_singular(error):
             raise
+    from scipy.sparse.linalg import MatrixRankWarning
+
     check_rhs(b, A.shape[0])
-    warn("Matrix is exactly singular", matrix_rank_warning())
+    warn("Matrix is exactly singular", MatrixRankWarning)
     x = np.full(b.shape, np.nan, dtype=b.dtype, order="F")
     return matrix.to_device(x) if matrix.is_cupy(b) else x
 
@@ -217,15 +219,11 @@ def solve_stored(A: Any, b: Any, permc_spec: Any, request: Request) -> Any:
         columns = matrix.Columns(A.shape[0], A.data, A.indices, A.indptr)
     else:
         columns = A.tocsc()
-    return solve_single_use(columns, (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
-
-
-def solve_single_use(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
-    """``solve(splu(A))`` with a hidden factor, which the next matrix of the pattern may borrow."""
-    return solve_borrowed(in_columns(A), arguments, request, solve)
+    return solve_borrowed(in_columns(columns), (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
 
 
 def solve_borrowed(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
+    """``solve(splu(A))`` with a hidden factor, which the next matrix of the pattern may borrow."""
     lu, known = None, None
     try:
         made = made_lu(A, arguments, request, borrow=True)
@@ -267,17 +265,10 @@ def solve_sparse(A: Any, b: Any) -> Any:
             blocks.append(sp.csc_array(x))
         return sp.hstack(blocks, format="csc") if blocks else sp.csc_array(b.shape, dtype=A.dtype)
 
-    return type(A)(solve_single_use(A, DEFAULTS, for_one_use(automatic()), solve))
+    return type(A)(solve_borrowed(in_columns(A), DEFAULTS, for_one_use(automatic()), solve))
 
 
 @cache
 def for_one_use(request: Request) -> Request:
     """``engine="auto"`` for a factor that is used once."""
     return request._replace(refactorizations=1) if request.engine == AUTO else request
-
-
-def matrix_rank_warning() -> type[Warning]:
-    from scipy.sparse.linalg import MatrixRankWarning
-
-    category: type[Warning] = MatrixRankWarning
-    return category

@@ -28,11 +28,11 @@ from ..dispatch import patterns
 from ..dispatch.pipeline import within_memory
 from ..dispatch.request import AUTO, read_request
 from ..errors import NonFiniteError, is_singular
-from ..factors.batch import BatchedFactor, splu_batch
+from ..factors.batch import splu_batch
 from ..factors.gradients import TRANSPOSE, Factored
 from ..factors.lu import LUFactor, made_lu
 from .foreign import DeviceSite, lower
-from .host import INDEX_ARRAYS, each_structure
+from .host import INDEX_ARRAYS, columns_of, each_structure, rows_of, solved
 from .store import SINGLE_USE, Entry, Store
 from .structure import Structure
 
@@ -241,26 +241,6 @@ def factored_again(factored: Factored, values: Any, b: Any, op: str) -> Any:
         return factored.factor.check()
     trans = TRANSPOSE[op] if factored.transposed else op
     return rows_of(factored.factor.refactor_solve(values, columns_of(factored, b), trans), b)
-
-
-def solved(factored: Factored, b: Any, op: str) -> Any:
-    """Solutions as rows."""
-    return rows_of(factored.solve(columns_of(factored, b), op), b)
-
-
-def columns_of(factored: Factored, b: Any) -> Any:
-    """Right-hand sides in a factor's layout: one vector, or columns, for a system or for each system of a batch."""
-    if b.shape[-2] == 1:
-        return b[..., 0, :]
-    if not isinstance(factored.factor, BatchedFactor):
-        return b.T
-    b = b if b.ndim == 3 else b[None].repeat(len(factored.factor), axis=0)
-    return b.swapaxes(-1, -2).copy()
-
-
-def rows_of(x: Any, b: Any) -> Any:
-    """Their solutions as rows."""
-    return x[..., None, :] if b.shape[-2] == 1 else x.swapaxes(-1, -2)
 
 
 def entries_of(structure: Structure, values: Any) -> Any:

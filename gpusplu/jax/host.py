@@ -14,6 +14,7 @@ import numpy as np
 
 from ..common.rhs import UNITS_PER_SOLVE
 from ..errors import NonFiniteError
+from ..factors.batch import BatchedFactor
 from ..factors.gradients import Factored, conjugate
 from .store import STORE
 from .structure import Structure, seen
@@ -51,20 +52,29 @@ def solve(
 ) -> Sequence[np.ndarray]:
     try:
         with STORE.factor(structure, values, transpose, kept) as factored:
-            return (solved(factored, b, "T" if transpose else "N", values.shape[:-1]),)
+            return (solved(factored, b, "T" if transpose else "N"),)
     except RuntimeError:
         return (np.full((*values.shape[:-1], *b.shape[-2:]), np.nan, b.dtype),)
 
 
-def solved(factored: Factored, b: np.ndarray, op: str, batch: tuple[int, ...]) -> np.ndarray:
+def solved(factored: Factored, b: Any, op: str) -> Any:
     """Solutions as rows."""
+    return rows_of(factored.solve(columns_of(factored, b), op), b)
+
+
+def columns_of(factored: Factored, b: Any) -> Any:
+    """Right-hand sides in a factor's layout: one vector, or columns, for a system or for each system of a batch."""
     if b.shape[-2] == 1:
-        x: np.ndarray = factored.solve(np.ascontiguousarray(b[..., 0, :]), op)
-        return x[..., None, :]
-    if not batch:
-        return np.ascontiguousarray(factored.solve(b.T, op).T)
-    b = np.ascontiguousarray(np.broadcast_to(b.swapaxes(-1, -2), (*batch, b.shape[-1], b.shape[-2])))
-    return np.ascontiguousarray(factored.solve(b, op).swapaxes(-1, -2))
+        return b[..., 0, :]
+    if not isinstance(factored.factor, BatchedFactor):
+        return b.T
+    b = b if b.ndim == 3 else b[None].repeat(len(factored.factor), axis=0)
+    return b.swapaxes(-1, -2).copy()
+
+
+def rows_of(x: Any, b: Any) -> Any:
+    """Their solutions as rows."""
+    return x[..., None, :] if b.shape[-2] == 1 else x.swapaxes(-1, -2)
 
 
 @each_structure
@@ -116,14 +126,13 @@ def selected(structure: Structure, values: np.ndarray) -> Sequence[np.ndarray]:
 def turned(structure: Structure, values: np.ndarray, tangent: np.ndarray) -> Sequence[np.ndarray]:
     """The derivative of `selected`: entries (column, row) of ``-A^-1 dA A^-1``, by 2 n solves."""
     rows, columns = structure.coordinates
-    batch = values.shape[:-1]
-    entries, order = np.empty((*batch, rows.size), values.dtype), np.argsort(rows, kind="stable")
+    entries, order = np.empty((*values.shape[:-1], rows.size), values.dtype), np.argsort(rows, kind="stable")
     try:
         with STORE.factor(structure, values) as factored:
             for first in range(0, structure.n, UNITS_PER_SOLVE):
                 units = np.arange(first, min(first + UNITS_PER_SOLVE, structure.n))
-                inverse = solved(factored, np.eye(units.size, structure.n, first, dtype=values.dtype), "N", batch)
-                x = solved(factored, products(structure, tangent, inverse, False), "N", batch)
+                inverse = solved(factored, np.eye(units.size, structure.n, first, dtype=values.dtype), "N")
+                x = solved(factored, products(structure, tangent, inverse, False), "N")
                 requested = order[slice(*np.searchsorted(rows[order], (units[0], units[-1] + 1)))]
                 entries[..., requested] = -x[..., rows[requested] - first, columns[requested]]
     except RuntimeError:

@@ -136,9 +136,9 @@ class Pattern:
                 [2., 3.]])
         """
         batch = values.shape[:-1]
-        make = torch.sparse_csr_tensor if self.by_rows else torch.sparse_csc_tensor
+        layout = torch.sparse_csr if self.by_rows else torch.sparse_csc
         pointers, indices = (array.expand(*batch, -1) for array in (self.pointers, self.indices))
-        return make(pointers, indices, values, (*batch, self.n, self.n))
+        return torch.sparse_compressed_tensor(pointers, indices, values, (*batch, self.n, self.n), layout=layout)
 
     def __repr__(self) -> str:
         return f"<Pattern of {self.n} x {self.n}, {self.indices.shape[0]} entries, {self.indices.device}>"
@@ -213,9 +213,7 @@ class Assembled(torch.autograd.Function):
         A = A.detach()
         if A.layout is torch.sparse_coo:
             return torch.sparse_coo_tensor(A.indices(), values.reshape(-1), A.shape, is_coalesced=True)
-        if A.layout is torch.sparse_csr:
-            return torch.sparse_csr_tensor(A.crow_indices(), A.col_indices(), values, A.shape)
-        return torch.sparse_csc_tensor(A.ccol_indices(), A.row_indices(), values, A.shape)
+        return torch.sparse_compressed_tensor(*compressed(A)[:2], values, A.shape, layout=A.layout)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:

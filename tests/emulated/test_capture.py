@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu.common.timing import backward_error
 from support import fake_cupy
-from support.column_engines import harder
+from support.column_engines import bordered, harder
 from support.emulated_device import memory_at
 from support.fake_cupy import aligned
 from support.newton import Newton
@@ -342,13 +342,14 @@ def test_a_graph_of_other_pivots_is_not_taken_for_the_factor(device):
     assert step.factor.check() < 100 * EPS["d"] and step.error(2 * bad) < 100 * EPS["d"]
 
 
+@pytest.mark.parametrize("long_rows", [False, True])
 @ENGINES
-def test_an_inaccurate_solve_in_between_is_found(device, engine):
-    step = Step(random_matrix(), engine)
+def test_an_inaccurate_solve_in_between_is_found(device, engine, long_rows):
+    step = Step(bordered("d", 200) if long_rows else random_matrix(), engine)
     graph = step.captured(device)
     step.factor.check()
     held = step.factor._core.commands.buffers.values
-    b, x = fake_cupy.asarray(rhs(60)), fake_cupy.asarray(rhs(60))
+    b, x = fake_cupy.asarray(step.b), fake_cupy.asarray(step.b)
     step.factor.solve(b, check="later", out=x)
     with device.capture() as solve:
         step.factor.solve(b, check="later", out=x)

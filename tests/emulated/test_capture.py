@@ -342,10 +342,11 @@ def test_a_graph_of_other_pivots_is_not_taken_for_the_factor(device):
     assert step.factor.check() < 100 * EPS["d"] and step.error(2 * bad) < 100 * EPS["d"]
 
 
-@pytest.mark.parametrize("long_rows", [False, True])
-@ENGINES
+@pytest.mark.parametrize(
+    ("engine", "long_rows"), [*((engine, False) for engine in ("supernodal", "glu", "crisscross")), ("sflu", True)]
+)
 def test_an_inaccurate_solve_in_between_is_found(device, engine, long_rows):
-    step = Step(bordered("d", 200) if long_rows else random_matrix(), engine)
+    step = Step(bordered("d", 600) if long_rows else random_matrix(), engine)
     graph = step.captured(device)
     step.factor.check()
     held = step.factor._core.commands.buffers.values

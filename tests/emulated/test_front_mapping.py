@@ -118,36 +118,6 @@ def test_what_is_no_segment():
         _core.plan_with_segments(plan._core, ptr[[0, 2]], two[:1], two[1:], 1)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_parts_of_shared_fronts_come_from_who_has_them(plan, seed):
-    dealt = random_deal(plan, 3, 14, seed, shared=0.7)
-    shared = check(plan, dealt, 3)
-    assert shared.tiles
-    for child, parts in shared.transfers.items():
-        tiles, above = shared.tiles.get(child), shared.tiles.get(int(plan.parent[child]))
-        height = int(plan.rows[child] - plan.width[child])
-        place = plan.place[plan.below_ptr[child] :][:height].astype(int)
-        has, wanted = np.zeros((3, height, height), bool), np.zeros((3, height, height), bool)
-        for device, begin, end in tiles.below if tiles else [(shared.front_device[child], 0, height)]:
-            has[device, :, begin:end] = True
-        tile_of = np.empty(plan.rows.max(), int)
-        if above:
-            pivots = np.arange(above.width) // above.tile
-            tile_of = np.concatenate([pivots, above.pivots + np.arange(above.rows - above.width) // above.tile])
-            row, col = np.meshgrid(tile_of[place], tile_of[place], indexing="ij")
-            owner = above.stages(row.ravel(), col.ravel())[1].reshape(height, height)
-        else:
-            owner = np.full((height, height), shared.front_device[plan.parent[child]])
-        exists = np.tril(np.ones((height, height), bool)) if plan.one_triangle else np.ones((height, height), bool)
-        for device in range(3):
-            wanted[device] = exists & (owner == device)
-        for source, target, rows, columns in parts:
-            assert has[source][:, slice(*columns)].all()
-            wanted[target][slice(*rows), slice(*columns)] = False
-        assert not (wanted & ~has).any()
-        assert sum(part.entries for part in parts) <= 2 * height * height
-
-
 def test_tiles_have_all_rows_once():
     for width, rows, chunk, speeds in (
         (1000, 1000, 3, [1.0, 1.0]),

@@ -1,4 +1,4 @@
-"""Tasks of large fronts: every tile once, nobody waits for a later one; entries and pieces by tile."""
+"""Tasks of large fronts: every tile once, and no task waits for a later one."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from gpusplu.cuda.layout import struct
 from support.front_plans import plan_of
 
 FILE = "shared/large_fronts.hpp"
-TASK, PIECE = struct(FILE, "LargeTask"), struct(FILE, "LargeChunk")
+TASK = struct(FILE, "LargeTask")
 CASES = {
     "poisson": lambda: gallery.poisson(90, 80),
     "poisson3": lambda: gallery.poisson(12, 11, 10),
@@ -82,40 +82,6 @@ def test_every_tile_once_and_in_order(case, cholesky):
     for f in last:
         parent = int(plan.parent[f])
         assert parent < 0 or last[f] < min(k for (g, _, _), k in place.items() if g == parent)
-
-
-@kinds
-def test_entries_lie_in_their_tiles(case, cholesky):
-    plan, tasks = plan_with_large(case, cholesky)
-    covered = 0
-    for t in tasks:
-        tiles, begin = Tiles(plan, t["front"]), plan.entry_ptr[t["front"]] + t["entry_begin"]
-        entries = plan.entry_place[begin : begin + t["entry_count"]]
-        assert (tiles.of(entries & 0xFFFF) == t["row"]).all()
-        assert (tiles.of(entries >> 16) == t["col"]).all()
-        covered += len(entries)
-        assert t["tiles"] == 1 or not len(entries)
-    assert covered == np.diff(plan.entry_ptr)[plan.phase == 3].sum()
-
-
-@kinds
-def test_pieces_lie_in_their_tiles(case, cholesky):
-    plan, tasks = plan_with_large(case, cholesky)
-    pieces, ptr = plan.large_chunk_bytes.view(PIECE), plan.large_chunk_ptr
-    covered = 0
-    for t in tasks[(tasks["row"] <= tasks["col"]) & (tasks["col"] < tasks["row"] + tasks["tiles"])]:
-        own = t["row_chunks"] + t["col"] - t["row"]  # of the diagonal tile
-        mine = pieces[ptr[own] : ptr[own + 1]]
-        assert own == t["col_chunks"]
-        assert (np.diff(mine["child"]) > 0).all()
-        for piece in mine:
-            assert plan.parent[piece["child"]] == t["front"]
-            assert (piece["large"] >= 0) == (plan.phase[piece["child"]] == 3)
-            below = plan.below_ptr[piece["child"]] + np.arange(piece["begin"], piece["end"])
-            assert (Tiles(plan, t["front"]).of(plan.place[below]) == t["col"]).all()
-            covered += len(below)
-    children = [c for c in range(plan.nf) if plan.parent[c] >= 0 and plan.phase[plan.parent[c]] == 3]
-    assert covered == sum(int(plan.rows[c] - plan.width[c]) for c in children)
 
 
 def test_threads_do_not_matter():

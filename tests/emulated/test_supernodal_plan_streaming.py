@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from gpusplu import _core, gallery
-from gpusplu.cuda.layout import struct
+from gpusplu import gallery
 from support.front_plans import block_view, pieces, plan_of
 from support.small_matrices import canonical
 
@@ -112,42 +111,6 @@ def test_blocks_live_until_their_parent_has_them(plan):
         assert blocks.max(initial=0) <= 1
         for f in np.flatnonzero(last_use == s):
             block_view(plan, blocks, f)[:] = 0
-
-
-def test_launches_of_a_segment(plan):
-    segment, tasks = (
-        segment_of(plan),
-        plan.large_task_bytes.view(struct("shared/large_fronts.hpp", "LargeTask"))["front"],
-    )
-    assert plan.launch_ptr[-1] == len(plan.launches)
-    for s, (begin, end) in enumerate(zip(plan.launch_ptr[:-1], plan.launch_ptr[1:], strict=True)):
-        for launch in plan.launches[begin:end]:
-            work = slice(launch["begin"], launch["begin"] + launch["count"])
-            assert set(segment[tasks[work] if launch["phase"] == 3 else plan.start[work]]) == {s}
-
-
-def test_parts_of_a_solve(plan, whole):
-    """Every part solves the fronts of its segments, in the same order as without parts."""
-    parts, one = _core.make_solve_schedule(plan._core), _core.make_solve_schedule(whole._core)
-    part = np.minimum(segment_of(plan), plan.streamed)
-    assert len(parts.ticket_ptr) == plan.streamed + 1 + (plan.streamed < len(plan.segment_size))
-    assert list(one.ticket_ptr) == [0, one.tickets]
-    slots, all_slots = (s.slot_bytes.view(np.int32).reshape(-1, 12) for s in (parts, one))
-    kinds = {f: kind for kind, f in all_slots[all_slots[:, 2] >= 0][:, [2, 4]]}
-    large = np.flatnonzero(plan.phase == 3)
-    seen = []
-    for k in range(len(parts.ticket_ptr) - 1):
-        mine = slots[8 * parts.ticket_ptr[k] : 8 * parts.ticket_ptr[k + 1]]
-        mine = mine[mine[:, 2] >= 0]
-        assert set(part[mine[:, 4]]) <= {k}
-        assert all(kinds[f] == kind for kind, f in mine[:, [2, 4]])
-        seen += list(np.unique(mine[:, 4]))
-        for name in ("forward", "backward"):
-            ptr = getattr(parts, f"{name}_ptr")
-            tasks, all_tasks = (getattr(s, f"large_{name}_bytes").view(np.int32).reshape(-1, 2) for s in (parts, one))
-            expected = all_tasks[part[large[all_tasks[:, 0]]] == k]
-            np.testing.assert_array_equal(tasks[ptr[k] : ptr[k + 1]], expected)
-    np.testing.assert_array_equal(np.sort(seen), np.flatnonzero(plan.phase < 3))
 
 
 def test_time_and_host_memory_are_predicted(plan_with, whole):

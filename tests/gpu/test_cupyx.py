@@ -3,7 +3,6 @@
 import inspect
 import pickle
 import subprocess
-import time
 import warnings
 from functools import partial
 
@@ -334,30 +333,6 @@ def test_arrays_that_a_kernel_has_edited(cupy, spsolve, name):
     edited = A.get()
     assert abs(edited - before).max() > 0
     assert backward_error(edited, x.get(), b) < 50 * EPS["d"]
-
-
-def test_a_program_of_spsolves_ends_on_the_device(cupy, theirs, monkeypatch):
-    """By itself, as its use pays for the move."""
-    host = gallery.named("rlc:100x100")
-    A, values = on_device(host, "csc"), cupy.asarray(host.data)
-    b = rhs(host.shape[0])
-    there, end, steps = cupy.asarray(b), time.perf_counter() + 20, 0
-    gs.cache_clear()
-    while not device_patterns_cache._device_patterns and time.perf_counter() < end:
-        steps += 1
-        A.data[...] = values * (1 + steps % 7)
-        x = gs.spsolve(A, there)
-        assert backward_error(A.get(), x.get(), b) < 1e-14
-    assert device_patterns_cache._device_patterns and steps > 1
-    for _ in range(2):  # until a factor is left there
-        gs.spsolve(A, there)
-    monkeypatch.setattr(
-        device_patterns_cache.DeviceColumns, "data", property(lambda self: pytest.fail("values are fetched"))
-    )
-    for scale in (1.0, 2.0, 3.0):
-        A.data[...] = values * scale
-        x = gs.spsolve(A, there)
-        assert backward_error(A.get(), x.get(), b) < 1e-14
 
 
 def test_cupys_interpolation_goes_through_us(cupy, theirs, monkeypatch):

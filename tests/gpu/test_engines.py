@@ -183,12 +183,6 @@ def test_no_garbage_collection_while_the_caller_captures(cupy):
     assert not enabled and gc.isenabled()
 
 
-@pytest.mark.parametrize("kind", halves.KINDS)
-def test_schur_complements_of_large_fronts_and_several_roots(cupy, kind):
-    A, indices = halves.two_grids(kind)
-    halves.check_schur(cupy, A, indices, kind)
-
-
 @pytest.mark.parametrize("dtype", "fdFD")
 def test_values_of_a_widened_factor(cupy, dtype):
     C = np.zeros((400, 1), dtype)

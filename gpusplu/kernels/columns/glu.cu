@@ -123,19 +123,18 @@ GPUSPLU_KERNEL(update_pipeline, GluPipeline, MOST_PIPELINE_THREADS, 1) {
   if (last < chain.x) return;
   int4 step = __ldg(steps + chain.x), next = __ldg(steps + min(chain.x + 1, last));
   int2 ahead[AHEAD];
-#pragma unroll
-  for (int r = 0; r < AHEAD; r++)
+  for_all<AHEAD>([&](int r) {
     if (step.y + thread + r * threads < step.w) ahead[r] = __ldg(updates + step.y + thread + r * threads);
+  });
   for (int k = thread; k < slots; k += threads) values[k] = load_l2(args.factor + __ldg(args.places + chain.z + k));
   // The updates from `group` on, in exchange for those that follow: the next step's first where the step ends before.
   const auto fetch = [&](int group, int2(&now)[AHEAD]) {
     const bool ends = group + AHEAD * threads >= step.w;
     const int from = (ends ? next.y : group + AHEAD * threads) + thread, end = ends ? next.w : step.w;
-#pragma unroll
-    for (int r = 0; r < AHEAD; r++) {
+    for_all<AHEAD>([&](int r) {
       now[r] = ahead[r];
       if (from + r * threads < end) ahead[r] = __ldg(updates + from + r * threads);
-    }
+    });
   };
   const auto apply = [&](int group, const int2(&now)[AHEAD], Scalar inverse) {
     int at = group + thread;

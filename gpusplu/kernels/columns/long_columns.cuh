@@ -39,26 +39,23 @@ struct LongSums {
     s.count = i < r.end ? __ldg(arrays.term_ptr + safe + 1) - s.begin : 0;
   }
   DEVICE void load_terms(Sum& s) const {
-#pragma unroll
-    for (int r = 0; r < TOGETHER; r++)
-      s.term[r] = __ldg((const int2*)arrays.term + s.begin + max(min(r, s.count - 1), 0));
+    for_all<TOGETHER>(
+        [&](int r) { s.term[r] = __ldg((const int2*)arrays.term + s.begin + max(min(r, s.count - 1), 0)); });
   }
   DEVICE void load_values(Sum& s) const {
-#pragma unroll
-    for (int r = 0; r < TOGETHER; r++) s.value[r] = factor[s.term[r].x];
+    for_all<TOGETHER>([&](int r) { s.value[r] = factor[s.term[r].x]; });
   }
   DEVICE void add(Sum& s) const {
     if (!s.count) return;
     Scalar sum = work[s.target];
     for (int q = 0;;) {
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++)
+      for_all<TOGETHER>([&](int r) {
         if (q + r < s.count) sum = mul_sub(s.value[r], work[s.term[r].y], sum);
+      });
       q += TOGETHER;
       if (q >= s.count) break;
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++)
-        s.term[r] = __ldg((const int2*)arrays.term + s.begin + min(q + r, s.count - 1));
+      for_all<TOGETHER>(
+          [&](int r) { s.term[r] = __ldg((const int2*)arrays.term + s.begin + min(q + r, s.count - 1)); });
       load_values(s);
     }
     work[s.target] = sum;
@@ -88,23 +85,19 @@ struct LongSums {
     }
   }
 
-  // minus the sum of every `stride`-th term of a target from the `from`-th on
+  // minus the sum of every `stride`-th term of a target from the `from`-th on, of this thread
   DEVICE Scalar sum_terms(int i, int from, int stride) const {
     const int begin = __ldg(arrays.term_ptr + i), end = __ldg(arrays.term_ptr + i + 1);
     Scalar sum(0);
     for (int q = begin + from; q < end; q += stride * TOGETHER) {
       Scalar value[TOGETHER];
       int2 term[TOGETHER];
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++) term[r] = __ldg((const int2*)arrays.term + min(q + stride * r, end - 1));
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++) value[r] = factor[term[r].x];
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++)
+      for_all<TOGETHER>([&](int r) { term[r] = __ldg((const int2*)arrays.term + min(q + stride * r, end - 1)); });
+      for_all<TOGETHER>([&](int r) { value[r] = factor[term[r].x]; });
+      for_all<TOGETHER>([&](int r) {
         if (q + stride * r < end) sum = mul_sub(value[r], work[term[r].y], sum);
+      });
     }
-#pragma unroll
-    for (int step = 16; step; step /= 2) sum += shuffle_xor(sum, step);
     return sum;
   }
 
@@ -114,17 +107,10 @@ struct LongSums {
     int i = part.depths ? depth_end(part.depths - 1) : part.target;
     for (; i < part.huge_end; i++) {
       const Scalar sum = sum_terms(i, threadIdx.x, blockDim.x);
-      if (lane == 0) partial[warp] = sum;
-      __syncthreads();
-      if (threadIdx.x == 0) {
-        Scalar total = work[__ldg(arrays.target + i)];
-        for (int w = 0; w < COLUMN_WARPS; w++) total += partial[w];
-        work[__ldg(arrays.target + i)] = total;
-      }
-      __syncthreads();
+      add_block_sum(work + __ldg(arrays.target + i), sum, partial);
     }
     for (i += warp; i < part.deep_end; i += COLUMN_WARPS) {
-      const Scalar sum = sum_terms(i, lane, 32);
+      const Scalar sum = warp_sum(sum_terms(i, lane, 32));
       if (lane == 0) work[__ldg(arrays.target + i)] += sum;
     }
     __syncthreads();

@@ -93,16 +93,14 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
       int source[IN_FLIGHT];
       Scalar value[IN_FLIGHT];
       Real scale[IN_FLIGHT];
-#pragma unroll
-      for (int r = 0; r < IN_FLIGHT; r++) source[r] = __ldg(args.source + group.base + min(p0 + threads * r, end - 1));
-#pragma unroll
-      for (int r = 0; r < IN_FLIGHT; r++) {
+      for_all<IN_FLIGHT>([&](int r) { source[r] = __ldg(args.source + group.base + min(p0 + threads * r, end - 1)); });
+      for_all<IN_FLIGHT>([&](int r) {
         value[r] = load_constant(args.values + max(source[r], 0));
         scale[r] = args.scale ? (Real)__ldg(args.scale + max(source[r], 0)) : Real(1);
-      }
-#pragma unroll
-      for (int r = 0; r < IN_FLIGHT; r++)
+      });
+      for_all<IN_FLIGHT>([&](int r) {
         if (p0 + threads * r < end) work()[p0 + threads * r] = source[r] < 0 ? Scalar(0) : scale[r] * value[r];
+      });
     }
   }
 
@@ -208,8 +206,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
       load_place(to, s, lane);
       load_value(to, s, lane);
     };
-#pragma unroll
-    for (int r = 0; r < IN_FLIGHT; r++) load(term[r], t + r);
+    for_all<IN_FLIGHT>([&](int r) { load(term[r], t + r); });
     for (;; t += IN_FLIGHT) {
 #pragma unroll
       for (int r = 0; r < IN_FLIGHT; r++) {
@@ -228,8 +225,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     Source s = source_from(own, t);
     Scalar x(0);
     auto load = [&](Term(&to)[HALF]) {
-#pragma unroll
-      for (int r = 0; r < HALF; r++) load_place(to[r], s, e + 32 * r), load_value(to[r], s, e + 32 * r);
+      for_all<HALF>([&](int r) { load_place(to[r], s, e + 32 * r), load_value(to[r], s, e + 32 * r); });
       e += 32 * HALF;
       if (e - lane < s.count) return;
       e = lane;
@@ -252,8 +248,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
         begins = next != t;
         t = next;
         load(term[1 - half]);
-#pragma unroll
-        for (int r = 0; r < HALF; r++) apply(term[half][r], own, count, at + 32 * r, u0, of, x);
+        for_all<HALF>([&](int r) { apply(term[half][r], own, count, at + 32 * r, u0, of, x); });
         at += 32 * HALF;
       }
     }
@@ -264,16 +259,14 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     const Source s = source_from(own, t);
     const Scalar x = work()[begin + entry_of(own, u0, t)];
     Term term[IN_FLIGHT];
-#pragma unroll
-    for (int r = 0; r < IN_FLIGHT; r++) load_place(term[r], s, lane + 32 * r);
+    for_all<IN_FLIGHT>([&](int r) { load_place(term[r], s, lane + 32 * r); });
     find_places(own, u0, t);
     do {
       if (!mine) mine = finished(own.column);
       ready = __ballot_sync(~0u, mine);
     } while (!(ready >> t & 1));
     __syncwarp();
-#pragma unroll
-    for (int r = 0; r < IN_FLIGHT; r++) load_value(term[r], s, lane + 32 * r);
+    for_all<IN_FLIGHT>([&](int r) { load_value(term[r], s, lane + 32 * r); });
     for (int e = lane;; e += 32 * IN_FLIGHT) {
       const bool more = e - lane + 32 * IN_FLIGHT < s.count;  // loads for nothing would be waited for
 #pragma unroll

@@ -40,3 +40,16 @@ struct SfluArgs {
   Status* status;
   double tiny, singular;  // see FactorArgs
 };
+
+// By a block: adds the sum of the warps' sums in their order to an entry; `partial`: a scalar a warp.
+DEVICE void add_block_sum(Scalar* entry, Scalar sum, Scalar* partial) {
+  sum = warp_sum(sum);
+  if ((threadIdx.x & 31) == 0) partial[threadIdx.x >> 5] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    Scalar total = *entry;
+    for (int w = 0; w < COLUMN_WARPS; w++) total += partial[w];
+    *entry = total;
+  }
+  __syncthreads();
+}

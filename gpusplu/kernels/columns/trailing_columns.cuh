@@ -77,17 +77,15 @@ struct TrailingColumn {
     for (int t0 = threadIdx.x; t0 < length; t0 += blockDim.x * TOGETHER) {
       int source[TOGETHER];
       Scalar value[TOGETHER];
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++)
-        source[r] = __ldg(args.source + begin + min(t0 + r * (int)blockDim.x, length - 1));
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++) {
+      for_all<TOGETHER>(
+          [&](int r) { source[r] = __ldg(args.source + begin + min(t0 + r * (int)blockDim.x, length - 1)); });
+      for_all<TOGETHER>([&](int r) {
         value[r] = load_constant(args.values + max(source[r], 0));
         if (args.scale) value[r] = (Real)__ldg(args.scale + max(source[r], 0)) * value[r];
-      }
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++)
+      });
+      for_all<TOGETHER>([&](int r) {
         if (t0 + r * (int)blockDim.x < length) values[t0 + r * blockDim.x] = source[r] < 0 ? Scalar(0) : value[r];
+      });
     }
   }
 
@@ -102,18 +100,15 @@ struct TrailingColumn {
     for (int q0 = threadIdx.x; q0 < (int)count; q0 += blockDim.x * TOGETHER) {
       int place[TOGETHER], position[TOGETHER];
       Scalar multiplier[TOGETHER];
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++) {
+      for_all<TOGETHER>([&](int r) {
         const long long q = from + min(q0 + r * (int)blockDim.x, (int)count - 1);
         place[r] = __ldg(args.trailing.place + q), position[r] = __ldg(args.trailing.position + q);
-      }
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++) multiplier[r] = args.factor[place[r]];
-#pragma unroll
-      for (int r = 0; r < TOGETHER; r++) {
+      });
+      for_all<TOGETHER>([&](int r) { multiplier[r] = args.factor[place[r]]; });
+      for_all<TOGETHER>([&](int r) {
         const int q = q0 + r * (int)blockDim.x;
         if (q < (int)count) multipliers[q] = multiplier[r], positions[q] = position[r];
-      }
+      });
     }
     for (int r = threadIdx.x; r <= end - first; r += blockDim.x) begins[r] = (int)(__ldg(terms + first + r) - from);
     for (int r = threadIdx.x; r < end - first; r += blockDim.x) targets[r] = __ldg(order + first + r);
@@ -135,16 +130,14 @@ struct TrailingColumn {
     for (long long q = __ldg(terms + r) + lane; q < end; q += lanes * TOGETHER) {
       int place[TOGETHER], from[TOGETHER];
       Scalar multiplier[TOGETHER];
-#pragma unroll
-      for (int i = 0; i < TOGETHER; i++) {
+      for_all<TOGETHER>([&](int i) {
         const long long t = min(q + lanes * i, end - 1);
         place[i] = __ldg(args.trailing.place + t), from[i] = __ldg(args.trailing.position + t);
-      }
-#pragma unroll
-      for (int i = 0; i < TOGETHER; i++) multiplier[i] = args.factor[place[i]];
-#pragma unroll
-      for (int i = 0; i < TOGETHER; i++)
+      });
+      for_all<TOGETHER>([&](int i) { multiplier[i] = args.factor[place[i]]; });
+      for_all<TOGETHER>([&](int i) {
         if (q + lanes * i < end) sum = mul_sub(multiplier[i], values[from[i]], sum);
+      });
     }
     return sum;
   }
@@ -157,8 +150,7 @@ struct TrailingColumn {
       const int r = r0 + in_warp;
       Scalar sum(0);
       if (r < end) sum = STAGED ? staged_sum<LANES>(r, lane) : listed_sum(r, lane, LANES);
-#pragma unroll
-      for (int step = LANES / 2; step; step /= 2) sum += shuffle_xor(sum, step);
+      sum = warp_sum<LANES>(sum);
       if (r < end && lane == 0) values[target(r)] += sum;
     }
   }
@@ -189,20 +181,8 @@ struct TrailingColumn {
   }
 
   DEVICE void take_huge() const {
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    for (int r = uppers; r < uppers + huge; r++) {
-      Scalar sum = listed_sum(r, threadIdx.x, blockDim.x);
-#pragma unroll
-      for (int step = 16; step; step /= 2) sum += shuffle_xor(sum, step);
-      if (lane == 0) partial[warp] = sum;
-      __syncthreads();
-      if (threadIdx.x == 0) {
-        Scalar total = values[__ldg(order + r)];
-        for (int w = 0; w < COLUMN_WARPS; w++) total += partial[w];
-        values[__ldg(order + r)] = total;
-      }
-      __syncthreads();
-    }
+    for (int r = uppers; r < uppers + huge; r++)
+      add_block_sum(values + __ldg(order + r), listed_sum(r, threadIdx.x, blockDim.x), partial);
   }
 
   DEVICE void run() {

@@ -38,6 +38,14 @@ constexpr bool CHOLESKY = KIND == 1, LDLT = KIND >= 2, ONE_TRIANGLE = CHOLESKY |
 #define TF32_TENSOR_CORES 0
 #endif
 
+// Calls work(i, j, ..) for all i < N, j < M, .., the last one fastest. Unrolled, so that arrays stay in registers.
+template <int N, int... M, class Work> DEVICE void for_all(Work&& work) {
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    if constexpr (sizeof...(M) > 0) for_all<M...>([&](auto... rest) { work(i, rest...); });
+    else work(i);
+}
+
 // All shared memory is dynamic; kernels carve it up themselves.
 extern __shared__ __align__(16) unsigned char shared_memory[];
 
@@ -122,6 +130,13 @@ template <class T> DEVICE T shuffle_xor(T x, int mask) {
   else return __shfl_xor_sync(~0u, x, mask);
 }
 
+// Sum of every LANES neighbouring lanes, in all of these.
+template <int LANES = WARP_SIZE, class T> DEVICE T warp_sum(T x) {
+#pragma unroll
+  for (int mask = LANES / 2; mask; mask /= 2) x += shuffle_xor(x, mask);
+  return x;
+}
+
 // Largest of a warp, in all lanes.
 template <class T> DEVICE T warp_max(T x) {  // int or unsigned
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -151,12 +166,17 @@ template <class T> DEVICE void store_l2(T* p, T v) {
 // Global memory that no block of the launch writes.
 template <class T> DEVICE T load_constant(const T* p) { return from_vector<T>(__ldg((const Vector<T>*)p)); }
 
-// A struct of the plan, 16 bytes at a time.
+// A struct, 8 or 16 bytes at a time: one that no block of the launch writes, and one that other blocks read.
+template <bool WIDE> struct PartOf { using Type = int4; };
+template <> struct PartOf<false> { using Type = int2; };
+template <class T> using Part = typename PartOf<sizeof(T) % sizeof(int4) == 0>::Type;
 template <class T> DEVICE T load_record(const T* from) {
   T record;
-#pragma unroll
-  for (int k = 0; k < (int)(sizeof(T) / sizeof(int4)); k++) ((int4*)&record)[k] = __ldg((const int4*)from + k);
+  for_all<sizeof(T) / sizeof(Part<T>)>([&](int k) { ((Part<T>*)&record)[k] = __ldg((const Part<T>*)from + k); });
   return record;
+}
+template <class T> DEVICE void store_record(T* to, const T& record) {
+  for_all<sizeof(T) / sizeof(Part<T>)>([&](int k) { __stcg((Part<T>*)to + k, ((const Part<T>*)&record)[k]); });
 }
 
 // Words that other blocks write at any time; single accesses in their own right.
@@ -166,15 +186,14 @@ DEVICE unsigned long long load_word(const unsigned long long* p) { return *(cons
 // a0 = A(g, t), a1 = A(g + 8, t), b = B(t, g), c = C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
 template <class T> DEVICE void mma_by_shuffles(T (&c)[4], T a0, T a1, T b) {
   const int lane = threadIdx.x & 31, row = lane & ~3, col = (lane & 3) * 8;
-#pragma unroll
-  for (int k = 0; k < 4; k++) {
+  for_all<4>([&](int k) {
     const T b0 = shuffle(b, col + k), b1 = shuffle(b, col + 4 + k), x0 = shuffle(a0, row + k),
             x1 = shuffle(a1, row + k);
     c[0] = mul_add(x0, b0, c[0]);
     c[1] = mul_add(x0, b1, c[1]);
     c[2] = mul_add(x1, b0, c[2]);
     c[3] = mul_add(x1, b1, c[3]);
-  }
+  });
 }
 template <class T> DEVICE void mma(T (&c)[4], T a0, T a1, T b) { mma_by_shuffles(c, a0, a1, b); }
 #if FP64_TENSOR_CORES == 16
@@ -223,7 +242,6 @@ template <> DEVICE void mma(float (&c)[4], const float (&a)[4], const float (&b)
   mma_tf32(sum, p0.low, p1.low, p2.low, p3.low, q0.high, q1.high);
   mma_tf32(sum, p0.high, p1.high, p2.high, p3.high, q0.low, q1.low);
   mma_tf32(sum, p0.high, p1.high, p2.high, p3.high, q0.high, q1.high);
-#pragma unroll
-  for (int q = 0; q < 4; q++) c[q] += sum[q];
+  for_all<4>([&](int q) { c[q] += sum[q]; });
 }
 #endif

@@ -38,15 +38,13 @@ struct Packet {
   }
   DEVICE bool has(unsigned tag) const {
     bool all = true;
-#pragma unroll
-    for (int k = 0; k < WORDS; k++) all = all && (unsigned)(word[k] >> 32) == tag;
+    for_all<WORDS>([&](int k) { all = all && (unsigned)(word[k] >> 32) == tag; });
     return all;
   }
   DEVICE Scalar value() const {
     unsigned parts[WORDS];
     Scalar v;
-#pragma unroll
-    for (int k = 0; k < WORDS; k++) parts[k] = (unsigned)word[k];
+    for_all<WORDS>([&](int k) { parts[k] = (unsigned)word[k]; });
     join(parts, v);
     return v;
   }
@@ -59,17 +57,16 @@ DEVICE void wait_values(const Word* const (&from)[COUNT], unsigned tag, Scalar (
   Packet packet[COUNT];
   unsigned missing = (1u << COUNT) - 1;
   for (;;) {
-#pragma unroll
-    for (int r = 0; r < COUNT; r++)
+    for_all<COUNT>([&](int r) {
       if (missing >> r & 1) packet[r].load(from[r]);
-#pragma unroll
-    for (int r = 0; r < COUNT; r++)
+    });
+    for_all<COUNT>([&](int r) {
       if (packet[r].has(tag)) missing &= ~(1u << r);
+    });
     if (!missing) break;
     before_looking_again(from[0], pause);
   }
-#pragma unroll
-  for (int r = 0; r < COUNT; r++) v[r] = packet[r].value();
+  for_all<COUNT>([&](int r) { v[r] = packet[r].value(); });
 }
 DEVICE Scalar wait_value(const Word* from, unsigned tag, bool pause = true) {
   const Word* const all[1] = {from};
@@ -83,6 +80,5 @@ DEVICE void wait_shared_values(const Word* from, int some, unsigned tag, Scalar 
   static_assert(COUNT <= 32);
   const Scalar own = wait_value(from + min((int)(threadIdx.x & 31), some - 1) * WORDS, tag, pause);
   __syncwarp();
-#pragma unroll
-  for (int k = 0; k < COUNT; k++) v[k] = shuffle(own, k);
+  for_all<COUNT>([&](int k) { v[k] = shuffle(own, k); });
 }

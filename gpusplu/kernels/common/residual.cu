@@ -47,15 +47,13 @@ template <int NV> DEVICE void add_row(const ResidualArgs& args, long long first,
     const int column = args.ind[p];
     const Wide value = widen(args.values[args.source ? args.source[p] : p]), a = args.conjugate ? conj(value) : value;
     row_sum += modulus(a);
-#pragma unroll
-    for (int j = 0; j < NV; j++) sum[j] = mul_add(a, widen(x[j][column]), sum[j]);
+    for_all<NV>([&](int j) { sum[j] = mul_add(a, widen(x[j][column]), sum[j]); });
   }
 }
 template <int NV> DEVICE void combine(Wide (&sum)[NV], double& row_sum, int lanes) {
   for (int mask = lanes >> 1; mask; mask >>= 1) {
     row_sum += shuffle_xor(row_sum, mask);
-#pragma unroll
-    for (int j = 0; j < NV; j++) sum[j] += shuffle_xor(sum[j], mask);
+    for_all<NV>([&](int j) { sum[j] += shuffle_xor(sum[j], mask); });
   }
 }
 
@@ -64,11 +62,9 @@ template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int colu
   const int lane = threadIdx.x & 31, lanes = 1 << args.lanes_log2, in_group = lane & (lanes - 1),
             group = lane >> args.lanes_log2, rows = 32 >> args.lanes_log2;
   const Scalar* x[NV];
-#pragma unroll
-  for (int j = 0; j < NV; j++) x[j] = args.x + min(column0 + j, args.nrhs - 1) * args.ld;
+  for_all<NV>([&](int j) { x[j] = args.x + min(column0 + j, args.nrhs - 1) * args.ld; });
   double a_norm = 0, r_norm[NV], x_norm[NV], b_norm[NV];
-#pragma unroll
-  for (int j = 0; j < NV; j++) r_norm[j] = x_norm[j] = b_norm[j] = 0;
+  for_all<NV>([&](int j) { r_norm[j] = x_norm[j] = b_norm[j] = 0; });
   const long long warp = ((long long)blockIdx.x * blockDim.x + threadIdx.x) >> 5,
                   warps = (long long)gridDim.x * blockDim.x >> 5;
   for (long long row0 = warp * rows; row0 < args.n; row0 += warps * rows) {
@@ -78,8 +74,7 @@ template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int colu
     const bool is_long = end - begin > LONG_ROW * lanes;
     Wide sum[NV];
     double row_sum = 0;
-#pragma unroll
-    for (int j = 0; j < NV; j++) sum[j] = Wide(0);
+    for_all<NV>([&](int j) { sum[j] = Wide(0); });
     if (!is_long) add_row<NV>(args, begin + in_group, end, lanes, x, sum, row_sum);
     combine<NV>(sum, row_sum, lanes);
     for (unsigned left = __ballot_sync(~0u, is_long && in_group == 0); left; left &= left - 1) {
@@ -87,20 +82,17 @@ template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int colu
       const long long long_row = row0 + (owner >> args.lanes_log2);
       Wide whole[NV];
       double whole_sum = 0;
-#pragma unroll
-      for (int j = 0; j < NV; j++) whole[j] = Wide(0);
+      for_all<NV>([&](int j) { whole[j] = Wide(0); });
       add_row<NV>(args, args.ptr[long_row] + lane, args.ptr[long_row + 1], 32, x, whole, whole_sum);
       combine<NV>(whole, whole_sum, 32);
       if (lane == owner) {
         row_sum = whole_sum;
-#pragma unroll
-        for (int j = 0; j < NV; j++) sum[j] = whole[j];
+        for_all<NV>([&](int j) { sum[j] = whole[j]; });
       }
     }
     if (some && in_group == 0) {
       a_norm = fmax(a_norm, row_sum);
-#pragma unroll
-      for (int j = 0; j < NV; j++)
+      for_all<NV>([&](int j) {
         if (column0 + j < args.nrhs) {
           const long long at = (column0 + j) * args.ld + row;
           const Wide b = widen(args.b[at]), residual = b - sum[j];
@@ -110,11 +102,11 @@ template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int colu
           x_norm[j] = fmax(x_norm[j], modulus(widen(args.x[at])));
           b_norm[j] = fmax(b_norm[j], modulus(b));
         }
+      });
     }
   }
   join_block(args.norms, block_max(a_norm, scratch));
-#pragma unroll
-  for (int j = 0; j < NV; j++) {
+  for_all<NV>([&](int j) {
     const double r = block_max(r_norm[j], scratch), xs = block_max(x_norm[j], scratch),
                  bs = block_max(b_norm[j], scratch);
     if (column0 + j < args.nrhs) {
@@ -123,7 +115,7 @@ template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int colu
       join_block(norms + 1, xs);
       join_block(norms + 2, bs);
     }
-  }
+  });
 }
 
 // By the first warp of the last block: the column with the largest backward error, and the status that the host reads.

@@ -64,10 +64,9 @@ GPUSPLU_KERNEL(row_sizes, RowSizesArgs, VALUE_THREADS, 2) {
     double norms[4] = {0, 0, 0, 0};
     measure_rows(args, j * args.ld, norms);
     if (!args.norms) continue;
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
+    for_all<4>([&](int q) {
       join_block(args.norms + 4 * j + q, block_max(norms[q], (double*)shared_memory));
       __syncthreads();
-    }
+    });
   }
 }

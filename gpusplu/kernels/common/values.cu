@@ -88,12 +88,12 @@ DEVICE void move(const Scalar* from, Scalar* to, long long count) {
   const long long step = (long long)gridDim.x * blockDim.x, begin = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   for (long long k = begin; k < count; k += TOGETHER * step) {
     Scalar values[TOGETHER];
-#pragma unroll
-    for (int r = 0; r < TOGETHER; r++)
+    for_all<TOGETHER>([&](int r) {
       if (k + r * step < count) values[r] = from[k + r * step];
-#pragma unroll
-    for (int r = 0; r < TOGETHER; r++)
+    });
+    for_all<TOGETHER>([&](int r) {
       if (k + r * step < count) to[k + r * step] = values[r];
+    });
   }
 }
 

@@ -15,27 +15,24 @@ template <int THREADS, int N> struct Entries {
   // Indices of entries first, first + THREADS, .. of the front. All registers are set for every front; otherwise the
   // compiler would keep them through the elimination before.
   DEVICE void find(const FactorArgs& args, const Front& f, int first) {
-#pragma unroll
-    for (int q = 0; q < N; q++) {
+    for_all<N>([&](int q) {
       const long long k = f.entry_begin + min(first + q * THREADS, f.entry_count - 1);
       source[q] = f.entry_count > 0 ? __ldg(args.entry_source + k) : 0;
       place[q] = f.entry_count > 0 ? __ldg(args.entry_place + k) : 0;
-    }
+    });
   }
   DEVICE void load(const FactorArgs& args, const Front& f, int first) {
-#pragma unroll
-    for (int q = 0; q < N; q++) value[q] = load_constant(args.values + source[q]);
+    for_all<N>([&](int q) { value[q] = load_constant(args.values + source[q]); });
     if (args.entry_scale == nullptr || f.entry_count == 0) return;
-#pragma unroll
-    for (int q = 0; q < N; q++) {
+    for_all<N>([&](int q) {
       const long long k = f.entry_begin + min(first + q * THREADS, f.entry_count - 1);
       value[q] = (Real)__ldg(args.entry_scale + k) * value[q];
-    }
+    });
   }
   DEVICE void put(const Front& f, int first, Scalar* front, int ld) const {
-#pragma unroll
-    for (int q = 0; q < N; q++)
+    for_all<N>([&](int q) {
       if (first + q * THREADS < f.entry_count) front[(place[q] & 0xffff) + (int)(place[q] >> 16) * ld] = value[q];
+    });
   }
 };
 
@@ -83,21 +80,20 @@ template <int N> struct Contributions {
 
   DEVICE void load(const int4& batch, const Scalar* blocks, int ld) {
     const int lane = threadIdx.x & (ITEM_ENTRIES - 1), shift = 8 * (lane & 3);
-#pragma unroll
-    for (int q = 0; q < N; q++) {
+    for_all<N>([&](int q) {
       const int source = (int)(threadIdx.x & 24) | q, x = shuffle(batch.x, source), y = shuffle(batch.y, source),
                 z = shuffle(batch.z, source), w = shuffle(batch.w, source);
       const bool used = lane < y >> 16;
       value[q] = used ? load_l2(blocks + x + lane) : Scalar(0);
       to[q] = used ? ((lane < 4 ? z : w) >> shift & 255) + (y & 0xffff) * ld : -1;
-    }
+    });
   }
   DEVICE void add(Scalar* front) const {
-#pragma unroll
-    for (int q = 0; q < N; q++) {  // the next item may hold the same entry for another lane
+    for_all<N>([&](int q) {
+      // the next item may hold the same entry for another lane
       if (to[q] >= 0) front[to[q]] += value[q];
       __syncwarp();
-    }
+    });
   }
 };
 

@@ -47,8 +47,7 @@ DEVICE Places gauss_jordan(Scalar (&a)[2][4], int w, const PivotRules& rules) {
   const int lane = threadIdx.x & 31, row = lane >> 2, column = lane & 3;
   int n_small = 0;  // replaced pivots, and 2^16 times those of them that are below `singular`
   Places places = {{row, row + 8}, 0};
-#pragma unroll
-  for (int q = 0; q < 4; q++) places.codes |= row_code(column + 4 * q) << (8 * q);
+  for_all<4>([&](int q) { places.codes |= row_code(column + 4 * q) << (8 * q); });
   Scalar scale[2] = {Scalar(1), Scalar(1)};  // of the pivot rows, applied at the end
   unsigned mask[2] = {row < w ? KEY_BITS : 0u, row + 8 < w ? KEY_BITS : 0u};
   unsigned tag[2] = {row < w ? row_code(row) : 0u, row + 8 < w ? row_code(row + 8) : 0u};
@@ -85,34 +84,30 @@ DEVICE Places gauss_jordan(Scalar (&a)[2][4], int w, const PivotRules& rules) {
       const bool upper = (pivot & 2) == 0, mine = from == (unsigned)(lane & 28), mine0 = mine && upper,
                  mine1 = mine && !upper;
       Scalar u[4];
-#pragma unroll
-      for (int q = 0; q < 4; q++) u[q] = shuffle(upper ? a[0][q] : a[1][q], from | column);
+      for_all<4>([&](int q) { u[q] = shuffle(upper ? a[0][q] : a[1][q], from | column); });
       if (column == s) taken = pivot;
       if (mine0) c0 = Scalar(0), scale[0] = r, places.row[0] = k + s, mask[0] = tag[0] = 0;
       if (mine1) c1 = Scalar(0), scale[1] = r, places.row[1] = k + s, mask[1] = tag[1] = 0;
       const Scalar l0 = -c0 * r, l1 = -c1 * r;
-#pragma unroll
-      for (int t = 0; t < 4; t++) {  // the next pivot column first
+      for_all<4>([&](int t) {
+        // the next pivot column first
         const int q = (t + (s == 3)) & 3;
         a[0][q] = mul_add(l0, u[q], a[0][q]);
         a[1][q] = mul_add(l1, u[q], a[1][q]);
-      }
+      });
       if (column == s) a[0][0] = mine0 ? Scalar(1) : l0, a[1][0] = mine1 ? Scalar(1) : l1;
     }
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for_all<2>([&](int i) {
       const Scalar first = a[i][0];
       a[i][0] = a[i][1], a[i][1] = a[i][2], a[i][2] = a[i][3], a[i][3] = first;
-    }
+    });
     places.codes = places.codes >> 8 | taken << 24;
   }
-#pragma unroll
-  for (int i = 0; i < 2; i++) {
+  for_all<2>([&](int i) {
     const unsigned bits = magnitude_bits(scale[i]);
     if (bits == 0 || bits >= NAN_BITS) atomicAdd(&rules.status->not_finite, 1);  // the pivot was Inf or NaN
-#pragma unroll
-    for (int q = 0; q < 4; q++) a[i][q] = a[i][q] * scale[i];
-  }
+    for_all<4>([&](int q) { a[i][q] = a[i][q] * scale[i]; });
+  });
   if (n_small) {
     atomicAdd(&rules.status->n_perturbed, n_small & 0xffff);
     if (n_small >> 16) atomicAdd(&rules.status->n_tiny, n_small >> 16);

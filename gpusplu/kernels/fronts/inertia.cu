@@ -140,7 +140,7 @@ GPUSPLU_KERNEL(count_signs, InertiaArgs, DIAGONAL_THREADS, 1) {
   }
   if (A.lane != 0) return;
   const unsigned sums[INERTIA_COUNTS] = {sum.positive, sum.negative, sum.small};
-#pragma unroll
-  for (int q = 0; q < INERTIA_COUNTS; q++)
+  for_all<INERTIA_COUNTS>([&](int q) {
     if (sums[q]) atomicAdd(args.counts + q, sums[q]);
+  });
 }

@@ -47,18 +47,7 @@ struct LargeArgs {
 struct __align__(sizeof(Scalar) < 8 ? 8 : 16) Pair {
   Scalar x, y;
 };
-DEVICE void store_pair(Scalar* to, Pair v) {
-#if defined(SCALAR_f)
-  __stcg((float2*)to, make_float2(v.x, v.y));
-#elif defined(SCALAR_F)
-  __stcg((float4*)to, make_float4(v.x.re, v.x.im, v.y.re, v.y.im));
-#elif defined(SCALAR_D)
-  store_l2(to, v.x);
-  store_l2(to + 1, v.y);
-#else
-  __stcg((double2*)to, make_double2(v.x, v.y));
-#endif
-}
+DEVICE void store_pair(Scalar* to, Pair v) { store_record((Pair*)to, v); }
 // Copies a pair of which the first `count` entries exist; the others become zero.
 DEVICE void copy_pair(Scalar* to, const Scalar* from, int count) {
   constexpr int bytes = (int)sizeof(Scalar);

@@ -86,11 +86,10 @@ template <int TALL, int M> DEVICE void update(Sums<M>& acc, const Scalar* A, lon
   for (int begin = 0; begin < count;) {
     if (available <= begin * SLICE / NB) available = wait_progress(progress, base, begin * SLICE / NB + 1, control);
     const int end = min(count, available * (NB / SLICE));
-#pragma unroll
-    for (int s = 0; s < STAGES - 1; s++) {
+    for_all<STAGES - 1>([&](int s) {
       if (begin + s < end) load(s);
       copy_commit();
-    }
+    });
     int stage = 0;
 #pragma unroll 1
     for (int s = begin; s < end; s++) {
@@ -111,11 +110,10 @@ template <int TALL, int M> DEVICE void update(Sums<M>& acc, const Scalar* A, lon
 // acc = C times the inverted diagonal block; C is `tile`, [k][m].
 DEVICE void multiply_inverse(Accumulator& acc, const Scalar* inverse, const Scalar* tile, Scalar* ring, WarpPlace at) {
   constexpr int SLICES = NB / DEPTH, IN_FLIGHT = shape.inverse_slices, SIZE = NB * INVERSE_STRIDE;
-#pragma unroll
-  for (int s = 0; s < IN_FLIGHT; s++) {
+  for_all<IN_FLIGHT>([&](int s) {
     load_inverse_slice(inverse, s, ring + s * SIZE);
     copy_commit();
-  }
+  });
   clear(acc);
 #pragma unroll 1
   for (int s = 0; s < SLICES; s++) {

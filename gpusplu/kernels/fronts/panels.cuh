@@ -22,42 +22,28 @@ struct Elimination {
 // One warp: the diagonal block from n0 (w columns) after the update by the panel (k0, n0 - k0) -> its inverse.
 DEVICE void invert_next(const Elimination& e, int k0, int n0, int w, const PivotRules& rules) {
   Scalar c[1][2][4], a[2][4];
-#pragma unroll
-  for (int n = 0; n < 2; n++)
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-      const int i = min(n0 + tile_row(q), e.R - 1), j = min(n0 + 8 * n + tile_column(q), e.R - 1);
-      if constexpr (ONE_TRIANGLE) {
-        const Scalar x = e.front[max(i, j) + min(i, j) * e.ld];
-        c[0][n][q] = i < j ? mirrored(x) : x;
-      } else {
-        c[0][n][q] = e.front[i + j * e.ld];
-      }
+  for_all<2, 4>([&](int n, int q) {
+    const int i = min(n0 + tile_row(q), e.R - 1), j = min(n0 + 8 * n + tile_column(q), e.R - 1);
+    if constexpr (ONE_TRIANGLE) {
+      const Scalar x = e.front[max(i, j) + min(i, j) * e.ld];
+      c[0][n][q] = i < j ? mirrored(x) : x;
+    } else {
+      c[0][n][q] = e.front[i + j * e.ld];
     }
+  });
   if (n0 > k0) {
     add_product<1, 2, false>(c, e.front + k0 * e.ld, e.ld, n0, e.R, e.front + k0, e.ld, n0, e.R, PANEL);
     __syncwarp();     // other lanes may have read the last row in place of rows beyond R
     if (w < PANEL) {  // the rest of the tile belongs to rows and columns after the pivots
-#pragma unroll
-      for (int n = 0; n < 2; n++)
-#pragma unroll
-        for (int q = 0; q < 4; q++) {
-          const int i = tile_row(q), j = 8 * n + tile_column(q);
-          if ((i >= w || j >= w) && max(n0 + i, n0 + j) < e.R) e.front[n0 + i + (n0 + j) * e.ld] = c[0][n][q];
-        }
+      for_all<2, 4>([&](int n, int q) {
+        const int i = tile_row(q), j = 8 * n + tile_column(q);
+        if ((i >= w || j >= w) && max(n0 + i, n0 + j) < e.R) e.front[n0 + i + (n0 + j) * e.ld] = c[0][n][q];
+      });
     }
   }
-#pragma unroll
-  for (int i = 0; i < 2; i++)
-#pragma unroll
-    for (int q = 0; q < 4; q++) a[i][q] = c[0][q >> 1][2 * i + (q & 1)];
+  for_all<2, 4>([&](int i, int q) { a[i][q] = c[0][q >> 1][2 * i + (q & 1)]; });
   const Places places = gauss_jordan(a, w, rules);
-#pragma unroll
-  for (int i = 0; i < 2; i++)
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-      e.inverse[places.row[i] + places.column(q) * PANEL_LD] = a[i][q];
-    }
+  for_all<2, 4>([&](int i, int q) { e.inverse[places.row[i] + places.column(q) * PANEL_LD] = a[i][q]; });
 }
 
 // One warp: rows r0 .. r0 + 15 of the panel (k0, w): A21 -> -A21 D.
@@ -66,17 +52,14 @@ DEVICE void apply_inverse(const Elimination& e, int k0, int w, int r0, unsigned&
   Scalar* panel = e.front + k0 * e.ld;
   add_product<1, 2, false>(c, panel, e.ld, r0, e.R, e.inverse, PANEL_LD, 0, PANEL, w);
   __syncwarp();
-#pragma unroll
-  for (int n = 0; n < 2; n++)
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-      const int i = r0 + tile_row(q), j = 8 * n + tile_column(q);
-      if (i < e.R && j < w) {
-        if constexpr (ONE_TRIANGLE) e.front[k0 + j + i * e.ld] = mirrored(panel[i + j * e.ld]);
-        panel[i + j * e.ld] = -c[0][n][q];
-        multiplier_bits = max(multiplier_bits, magnitude_bits(c[0][n][q]));
-      }
+  for_all<2, 4>([&](int n, int q) {
+    const int i = r0 + tile_row(q), j = 8 * n + tile_column(q);
+    if (i < e.R && j < w) {
+      if constexpr (ONE_TRIANGLE) e.front[k0 + j + i * e.ld] = mirrored(panel[i + j * e.ld]);
+      panel[i + j * e.ld] = -c[0][n][q];
+      multiplier_bits = max(multiplier_bits, magnitude_bits(c[0][n][q]));
     }
+  });
 }
 
 // One warp: the update of 16 M x 8 N entries from (r0, c0) on, rows below first_row left out, by the panel (k0, w);
@@ -90,21 +73,13 @@ DEVICE void update_tile(const Elimination& e, int k0, int w, int r0, int c0, int
     const int i = r0 + tile_row(0) + (16 * m + 8 * (q >> 1)), j = c0 + tile_column(0) + (8 * n + 4 * (q & 1));
     return WHOLE || (i < e.R && j < e.R && i >= first_row && (!ONE_TRIANGLE || i >= j));
   };
-#pragma unroll
-  for (int m = 0; m < M; m++)
-#pragma unroll
-    for (int n = 0; n < N; n++)
-#pragma unroll
-      for (int q = 0; q < 4; q++)
-        c[m][n][q] = used(m, n, q) ? from[16 * m + 8 * (q >> 1) + (8 * n + 4 * (q & 1)) * e.ld] : Scalar(0);
+  for_all<M, N, 4>([&](int m, int n, int q) {
+    c[m][n][q] = used(m, n, q) ? from[16 * m + 8 * (q >> 1) + (8 * n + 4 * (q & 1)) * e.ld] : Scalar(0);
+  });
   add_product<M, N, WHOLE>(c, e.front + k0 * e.ld, e.ld, r0, e.R, e.front + k0, e.ld, c0, e.R, w);
-#pragma unroll
-  for (int m = 0; m < M; m++)
-#pragma unroll
-    for (int n = 0; n < N; n++)
-#pragma unroll
-      for (int q = 0; q < 4; q++)
-        if (used(m, n, q)) to[16 * m + 8 * (q >> 1) + (8 * n + 4 * (q & 1)) * ld] = c[m][n][q];
+  for_all<M, N, 4>([&](int m, int n, int q) {
+    if (used(m, n, q)) to[16 * m + 8 * (q >> 1) + (8 * n + 4 * (q & 1)) * ld] = c[m][n][q];
+  });
 }
 
 // Warp `worker` of `workers`: the update of A22 by the panel (k0, w) in tiles of 16 M x 8 N. With `more` panels to

@@ -141,11 +141,10 @@ template <int TEAM, int NV> DEVICE void release(const SolveArgs& args, const Sol
 template <int NV> DEVICE void load_b(const SolveArgs& args, int group, int at, Scalar (&y)[NV]) {
   const int row = __ldg(args.perm_in + at);
   const Real scale = args.scale_in ? (Real)__ldg(args.scale_in + row) : (Real)1;
-#pragma unroll
-  for (int j = 0; j < NV; j++) {
+  for_all<NV>([&](int j) {
     const Scalar b = args.b[min(group * NV + j, args.nrhs - 1) * args.ld + row];
     y[j] = scale * (args.conjugate ? conj(b) : b);
-  }
+  });
 }
 DEVICE void store_one_x(const SolveArgs& args, int column, int at, Scalar x) {
   const int row = __ldg(args.perm_out + at);
@@ -155,49 +154,42 @@ DEVICE void store_one_x(const SolveArgs& args, int column, int at, Scalar x) {
 template <int NV> DEVICE void store_x(const SolveArgs& args, int group, int at, const Scalar (&x)[NV]) {
   const int row = __ldg(args.perm_out + at);
   const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
-#pragma unroll
-  for (int j = 0; j < NV; j++)
+  for_all<NV>([&](int j) {
     if (group * NV + j < args.nrhs)
       args.x[(group * NV + j) * args.ld + row] = scale * (args.conjugate ? conj(x[j]) : x[j]);
+  });
 }
 template <int NV> DEVICE void load_values(const Scalar* from, Scalar (&v)[NV]) {
-#pragma unroll
-  for (int j = 0; j < NV; j++) v[j] = load_l2(from + j);
+  for_all<NV>([&](int j) { v[j] = load_l2(from + j); });
 }
 template <int NV> DEVICE void store_values(Scalar* to, const Scalar (&v)[NV]) {
-#pragma unroll
-  for (int j = 0; j < NV; j++) store_l2(to + j, v[j]);
+  for_all<NV>([&](int j) { store_l2(to + j, v[j]); });
 }
 
 // The NV values of a row, here in registers and there in shared memory.
 template <int NV> DEVICE void clear(Scalar (&v)[NV]) {
-#pragma unroll
-  for (int j = 0; j < NV; j++) v[j] = Scalar(0);
+  for_all<NV>([&](int j) { v[j] = Scalar(0); });
 }
 template <int NV> DEVICE void share(Scalar* to, const Scalar (&v)[NV], bool some = true) {  // zeros if there is none
-#pragma unroll
-  for (int j = 0; j < NV; j++) to[j] = some ? v[j] : Scalar(0);
+  for_all<NV>([&](int j) { to[j] = some ? v[j] : Scalar(0); });
 }
 template <int NV> DEVICE void take(Scalar (&v)[NV], const Scalar* from) {
-#pragma unroll
-  for (int j = 0; j < NV; j++) v[j] = from[j];
+  for_all<NV>([&](int j) { v[j] = from[j]; });
 }
 template <int NV> DEVICE void accumulate(Scalar (&sum)[NV], const Scalar* v) {
-#pragma unroll
-  for (int j = 0; j < NV; j++) sum[j] += v[j];
+  for_all<NV>([&](int j) { sum[j] += v[j]; });
 }
 template <int NV> DEVICE void subtract(Scalar* from, const Scalar* v) {
-#pragma unroll
-  for (int j = 0; j < NV; j++) from[j] -= v[j];
+  for_all<NV>([&](int j) { from[j] -= v[j]; });
 }
 
 // Forward: the value of local row `row` before anything is subtracted, b of a pivot or zero.
 template <int NV>
 DEVICE void load_start(const SolveArgs& args, const SolveTask& f, int group, int row, Scalar (&y)[NV]) {
   load_b<NV>(args, group, f.first + min(row, f.width - 1), y);
-#pragma unroll
-  for (int j = 0; j < NV; j++)
+  for_all<NV>([&](int j) {
     if (row >= f.width) y[j] = Scalar(0);
+  });
 }
 
 // x at plan position `at`, given to the fronts below and taken by them.
@@ -226,19 +218,12 @@ DEVICE void give_row(const SolveArgs& args, const SolveTask& f, int group, int r
 template <int COUNT, int NV, int HALF = COUNT / 2> DEVICE void fold_columns(Scalar (&v)[COUNT][NV]) {
   constexpr int mask = HALF * (32 / COUNT);
   const bool upper = threadIdx.x & mask;
-#pragma unroll
-  for (int k = 0; k < HALF; k++)
-#pragma unroll
-    for (int j = 0; j < NV; j++) {
-      const Scalar give = upper ? v[k][j] : v[k + HALF][j], keep = upper ? v[k + HALF][j] : v[k][j];
-      v[k][j] = keep + shuffle_xor(give, mask);
-    }
+  for_all<HALF, NV>([&](int k, int j) {
+    const Scalar give = upper ? v[k][j] : v[k + HALF][j], keep = upper ? v[k + HALF][j] : v[k][j];
+    v[k][j] = keep + shuffle_xor(give, mask);
+  });
   if constexpr (HALF > 1) fold_columns<COUNT, NV, HALF / 2>(v);
-  else
-#pragma unroll
-    for (int m = 32 / COUNT / 2; m; m >>= 1)
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[0][j] += shuffle_xor(v[0][j], m);
+  else for_all<NV>([&](int j) { v[0][j] = warp_sum<32 / COUNT>(v[0][j]); });
 }
 
 // Sums of the children's contributions. Every row has a run of chunks, each of up to 4 places; one thread sums each
@@ -255,16 +240,15 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
   // `count` chunks from `gather_begin`; this thread's first row is `row` of chunk_ptr and the front's last one is
   // row + rows - 1
   DEVICE void start(const SolveArgs& args, int gather_begin, int count, long long row, int rows) {
-#pragma unroll
-    for (int q = 0; q < ROWS; q++) begin[q] = end[q] = 0;
+    for_all<ROWS>([&](int q) { begin[q] = end[q] = 0; });
     if (count == 0) return;
     load_window(args, gather_begin, count, 0);
-#pragma unroll
-    for (int q = 0; q < ROWS; q++)
+    for_all<ROWS>([&](int q) {
       if (q * TEAM < rows) {
         begin[q] = __ldg(args.chunk_ptr + row + q * TEAM) - gather_begin;
         end[q] = __ldg(args.chunk_ptr + row + q * TEAM + 1) - gather_begin;
       }
+    });
   }
   DEVICE void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group, Scalar* partial,
                   Scalar (&y)[NV]) {
@@ -279,19 +263,16 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
     if constexpr (NV == 1) {
       const Word* from[4];
       Scalar one[4];
-#pragma unroll
-      for (int k = 0; k < 4; k++) from[k] = place_packet(args, places[k] < 0 ? places[0] : places[k]);
+      for_all<4>([&](int k) { from[k] = place_packet(args, places[k] < 0 ? places[0] : places[k]); });
       wait_values<4>(from, tag, one);
-#pragma unroll
-      for (int k = 0; k < 4; k++) v[k][0] = one[k];
+      for_all<4>([&](int k) { v[k][0] = one[k]; });
     } else {
       const Scalar* vectors = vectors_of<NV>(args, group);
-#pragma unroll
-      for (int k = 0; k < 4; k++) load_values<NV>(vectors + (long long)max(places[k], 0) * NV, v[k]);
+      for_all<4>([&](int k) { load_values<NV>(vectors + (long long)max(places[k], 0) * NV, v[k]); });
     }
-#pragma unroll
-    for (int k = 0; k < 4; k++)
+    for_all<4>([&](int k) {
       if (places[k] < 0) clear<NV>(v[k]);
+    });
   }
   // y += the sums of this thread's rows; `partial`: SCALARS
   DEVICE void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group, Scalar* partial,
@@ -301,11 +282,9 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
       Scalar v[4][NV];
       load_places(args, tag, group, v);
       if (window + WINDOW < count) load_window(args, gather_begin, count, window + WINDOW);
-#pragma unroll
-      for (int j = 0; j < NV; j++) partial[rank * NV + j] = (v[0][j] + v[1][j]) + (v[2][j] + v[3][j]);
+      for_all<NV>([&](int j) { partial[rank * NV + j] = (v[0][j] + v[1][j]) + (v[2][j] + v[3][j]); });
       team_barrier<TEAM>();
-#pragma unroll
-      for (int i = 0; i < ROWS; i++) {
+      for_all<ROWS>([&](int i) {
         const int from = min(max(begin[i] - window, 0), WINDOW), to = min(max(end[i] - window, 0), WINDOW);
         const bool many = to - from > MANY;
         if (!many)
@@ -315,14 +294,12 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
           Scalar s[NV];
           clear<NV>(s);
           for (int c = shuffle(from, owner) + lane; c < last; c += 32) accumulate<NV>(s, partial + c * NV);
-#pragma unroll
-          for (int j = 0; j < NV; j++) {
-#pragma unroll
-            for (int mask = 16; mask; mask >>= 1) s[j] += shuffle_xor(s[j], mask);
-            if (lane == owner) y[i][j] += s[j];
-          }
+          for_all<NV>([&](int j) {
+            const Scalar sum = warp_sum(s[j]);
+            if (lane == owner) y[i][j] += sum;
+          });
         }
-      }
+      });
       team_barrier<TEAM>();
     }
   }

@@ -24,22 +24,18 @@ template <int NV> struct BlockScratch {
 
 // Row `row` (pointer) of columns k0 .. k0 + 15, those after W - 1 replaced by it.
 DEVICE void load_row(Scalar (&m)[PANEL], const Scalar* row, int ld, int k0, int W) {
-#pragma unroll
-  for (int k = 0; k < PANEL; k++) m[k] = load_constant(row + min(k0 + k, W - 1) * ld);
+  for_all<PANEL>([&](int k) { m[k] = load_constant(row + min(k0 + k, W - 1) * ld); });
 }
 // y -= m v, or y = m v
 template <int NV, bool SUBTRACT> DEVICE void multiply_row(Scalar (&y)[NV], const Scalar (&m)[PANEL], const Scalar* v) {
   constexpr int CHAINS = NV == 1 ? 2 : 1;  // the latency of one would show
-#pragma unroll
-  for (int j = 0; j < NV; j++) {
+  for_all<NV>([&](int j) {
     Scalar sum[CHAINS];
-#pragma unroll
-    for (int c = 0; c < CHAINS; c++) sum[c] = Scalar(0);
-#pragma unroll
-    for (int k = 0; k < PANEL; k++) sum[k % CHAINS] = mul_add(m[k], v[k * NV + j], sum[k % CHAINS]);
+    for_all<CHAINS>([&](int c) { sum[c] = Scalar(0); });
+    for_all<PANEL>([&](int k) { sum[k % CHAINS] = mul_add(m[k], v[k * NV + j], sum[k % CHAINS]); });
     const Scalar all = CHAINS == 2 ? sum[0] + sum[CHAINS - 1] : sum[0];
     y[j] = SUBTRACT ? y[j] - all : all;
-  }
+  });
 }
 
 // Two columns of this warp, rows `first` .. `last` - 1; after them the last one again.
@@ -47,33 +43,30 @@ struct ColumnPair {
   Scalar m[2][DEEP_ROWS];
   DEVICE void load(const Scalar* a, int ld, int column, int columns, int first, int last) {
     const int lane = threadIdx.x & 31;
-#pragma unroll
-    for (int q = 0; q < DEEP_ROWS; q++)
+    for_all<DEEP_ROWS>([&](int q) {
       if (first + 32 * q < last) {
         const int row = min(first + 32 * q + lane, last - 1);
         m[0][q] = load_constant(a + row + min(column, columns - 1) * ld);
         m[1][q] = load_constant(a + row + min(column + 1, columns - 1) * ld);
       }
+    });
   }
   // Sums over the rows of m^H v (LU: m^T v): lanes below 16 get the first column's, the others the second's.
   template <int NV> DEVICE void sums(Scalar (&s)[NV], const Scalar* v, int first, int last) const {
     const int lane = threadIdx.x & 31;
-#pragma unroll
-    for (int j = 0; j < NV; j++) {
+    for_all<NV>([&](int j) {
       Scalar a(0), b(0);
-#pragma unroll
-      for (int q = 0; q < DEEP_ROWS; q++)
+      for_all<DEEP_ROWS>([&](int q) {
         if (first + 32 * q < last) {
           const int row = first + 32 * q + lane;
           const Scalar x = row < last ? v[row * NV + j] : Scalar(0);
           a = mul_add(ONE_TRIANGLE ? mirrored(m[0][q]) : m[0][q], x, a);
           b = mul_add(ONE_TRIANGLE ? mirrored(m[1][q]) : m[1][q], x, b);
         }
+      });
       const Scalar other = shuffle_xor(lane < 16 ? b : a, 16);
-      s[j] = (lane < 16 ? a : b) + other;
-#pragma unroll
-      for (int mask = 8; mask; mask >>= 1) s[j] += shuffle_xor(s[j], mask);
-    }
+      s[j] = warp_sum<16>((lane < 16 ? a : b) + other);
+    });
   }
 };
 
@@ -135,13 +128,10 @@ template <int NV> DEVICE void backward_rows(const SolveArgs& args, const SolveTa
       Scalar sum[NV];
       clear<NV>(sum);
       for (int c0 = part; c0 < H; c0 += PANEL * parts) {
-#pragma unroll
-        for (int k = 0; k < PANEL; k++) {
+        for_all<PANEL>([&](int k) {
           const int c = c0 + k * parts;
-          if (c < H)
-#pragma unroll
-            for (int j = 0; j < NV; j++) sum[j] = mul_add(next[k], scratch.w[c * NV + j], sum[j]);
-        }
+          if (c < H) for_all<NV>([&](int j) { sum[j] = mul_add(next[k], scratch.w[c * NV + j], sum[j]); });
+        });
         if (c0 + PANEL * parts < H) load_row(next, upper + c0 * W, parts * W, PANEL, (H - 1 - c0) / parts + 1);
       }
       share<NV>(scratch.partial + row * NV, sum);
@@ -191,11 +181,10 @@ template <int NV> DEVICE void forward_columns(const SolveArgs& args, const Solve
   Scalar inverse = load_inverse(0);
   wait_for_children<SOLVE_THREADS, NV>(args, f, group);
   gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch.partial, y);
-#pragma unroll
-  for (int j = 0; j < NV; j++) {
+  for_all<NV>([&](int j) {
     scratch.v[row * NV + j] = row < R ? y[j] : Scalar(0);
     if (row < PANEL) scratch.v[(SOLVE_THREADS + row) * NV + j] = Scalar(0);
-  }
+  });
   __syncthreads();
   for (int k0 = 0; k0 < W; k0 += PANEL) {
     const int column = k0 + pair + side;
@@ -208,13 +197,10 @@ template <int NV> DEVICE void forward_columns(const SolveArgs& args, const Solve
       __syncthreads();
     }
     const int k = k0 + (lane & 15);
-#pragma unroll
-    for (int j = 0; j < NV; j++) {
-      Scalar z = inverse * (k < W ? scratch.v[k * NV + j] : Scalar(0));
-#pragma unroll
-      for (int mask = 8; mask; mask >>= 1) z += shuffle_xor(z, mask);
+    for_all<NV>([&](int j) {
+      const Scalar z = warp_sum<16>(inverse * (k < W ? scratch.v[k * NV + j] : Scalar(0)));
       if ((lane & 15) == 0) scratch.w[column * NV + j] = column < W ? z : Scalar(0);
-    }
+    });
     __syncthreads();
   }
   for (int c0 = 0; c0 < H; c0 += PANEL) {
@@ -224,8 +210,7 @@ template <int NV> DEVICE void forward_columns(const SolveArgs& args, const Solve
     if ((lane & 15) == 0 && c0 + pair + side < H) subtract<NV>(scratch.v + (W + c0 + pair + side) * NV, s);
   }
   __syncthreads();
-#pragma unroll
-  for (int j = 0; j < NV; j++) y[j] = row < W ? scratch.w[row * NV + j] : scratch.v[row * NV + j];
+  for_all<NV>([&](int j) { y[j] = row < W ? scratch.w[row * NV + j] : scratch.v[row * NV + j]; });
   give_row<NV>(args, f, group, row, y);
   arrive<SOLVE_THREADS, NV>(args, f, group);
 }
@@ -263,8 +248,7 @@ template <int NV> DEVICE void backward_columns(const SolveArgs& args, const Solv
     Scalar s[NV];
     m.template sums<NV>(s, scratch.w, min(k0 + PANEL, W), R);
     if ((lane & 15) == 0 && column < W)
-#pragma unroll
-      for (int j = 0; j < NV; j++) scratch.w[column * NV + j] = scratch.v[column * NV + j] - s[j];
+      for_all<NV>([&](int j) { scratch.w[column * NV + j] = scratch.v[column * NV + j] - s[j]; });
     __syncthreads();
   };
   for (int k0 = last; k0 >= 0; k0 -= 2 * PANEL) {

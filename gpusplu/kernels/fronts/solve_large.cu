@@ -59,8 +59,7 @@ template <int NV, Loads LOADS> struct LargeScratch {
   }
   __device__ void take_inverse(Rows (&tile)[COLUMNS]) const {
     copy_wait<0>();
-#pragma unroll
-    for (int k = 0; k < COLUMNS; k++) tile[k] = inverse[k * SOLVE_THREADS];
+    for_all<COLUMNS>([&](int k) { tile[k] = inverse[k * SOLVE_THREADS]; });
   }
 };
 
@@ -121,8 +120,7 @@ DEVICE void for_tiles(int count, Rows (&tile)[COLUMNS], Load load, Step step) {
       Rows ahead[COLUMNS];
       load(k + 1, ahead);
       step(k, tile);
-#pragma unroll
-      for (int c = 0; c < COLUMNS; c++) tile[c] = ahead[c];
+      for_all<COLUMNS>([&](int c) { tile[c] = ahead[c]; });
     } else {
       step(k, tile);
       if (LOADS == IN_TURN || k + 1 < count) load(k + 1, tile);
@@ -139,8 +137,7 @@ DEVICE void take_values(Scalar (&v)[VALUES<NV, LAYOUT>], const LargeScratch<NV, 
   };
   if constexpr (NV == 1 && LAYOUT == BY_COLUMNS) {
     const Scalar own = value(first_of_warp() + (int)(threadIdx.x & 31) % COLUMNS);
-#pragma unroll
-    for (int i = 0; i < COLUMNS; i++) v[i] = shuffle(own, i);
+    for_all<COLUMNS>([&](int i) { v[i] = shuffle(own, i); });
   } else {
 #pragma unroll
     for (int i = 0; i < VALUES<NV, LAYOUT>; i++) v[i] = value(place_of<NV, LAYOUT>(i));
@@ -187,14 +184,14 @@ DEVICE void wait_pivots(const TileTask<NV>& task, int column, int left, Scalar (
     wait_shared_values<N>(from, min(N, left - first_of_warp()), task.tag, v, pause);
   } else {
     const Word* from[N];
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    for_all<N>([&](int i) {
       from[i] = task.packet(task.f.first + column + min(place_of<NV, BY_COLUMNS>(i), left - 1), side_of<NV>());
+    });
     wait_values<N>(from, task.tag, v, pause);
   }
-#pragma unroll
-  for (int i = 0; i < N; i++)
+  for_all<N>([&](int i) {
     if (place_of<NV, BY_COLUMNS>(i) >= left) v[i] = Scalar(0);
+  });
 }
 
 // Forward: row `row` of the front, a pivot or below.
@@ -278,11 +275,10 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
   };
   int ahead[ROWS];  // plan positions of the lane's rows of the next tile
   const auto prefetch = [&](int k) {
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for_all<ROWS>([&](int r) {
       const int row = first_row(k) + place_of<NV, BY_ROWS>(r);
       ahead[r] = k < below_tiles ? __ldg(task.solve.below + f.below + min(row, H - 1)) : f.first + min(row, W - 1);
-    }
+    });
   };
   Rows tile[COLUMNS];
   load(0, tile);
@@ -290,15 +286,14 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
   if (count) prefetch(0);
   constexpr int OWN = (TILE * NV + SOLVE_THREADS - 1) / SOLVE_THREADS;  // minuends of this thread
   Scalar y[OWN];
-#pragma unroll
-  for (int q = 0; q < OWN; q++)
+  for_all<OWN>([&](int q) {
     y[q] = load_l2(task.work + (long long)(f.first + column0) * NV + min(thread + q * SOLVE_THREADS, columns * NV - 1));
+  });
   if (thread == 0 && task.tile == task.tiles - 1) *task.progress = 0;
   Sums<NV, BY_ROWS> sums;
   for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
     const Word* from[ROWS];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) from[r] = task.packet(ahead[r], side_of<NV>());
+    for_all<ROWS>([&](int r) { from[r] = task.packet(ahead[r], side_of<NV>()); });
     if (k + 1 < count) prefetch(k + 1);
     Scalar x[ROWS];
     wait_values<ROWS>(from, task.tag, x, k + 1 < count);
@@ -307,9 +302,9 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
     sums.add(m, x);
   });
   if (LOADS == OVERLAPPED && multiply) scratch.take_inverse(tile);
-#pragma unroll
-  for (int q = 0; q < OWN; q++)
+  for_all<OWN>([&](int q) {
     if (thread + q * SOLVE_THREADS < TILE * NV) scratch.y[thread + q * SOLVE_THREADS] = y[q];
+  });
   sums.give(scratch.partial);
   __syncthreads();
   if (multiply) multiply_inverse<NV, BY_COLUMNS>(scratch, tile, columns);  // y := inverse y

@@ -72,16 +72,15 @@ DEVICE void for_rows(const Scalar* panel, int ld, int row, int column, int last,
     constexpr int STEP = LAYOUT == BY_ROWS ? 8 : 1;
     column += column_of<NV, LAYOUT>(0);
     const Scalar* from = panel + min(row + row_of<NV, LAYOUT>(0), ld - ROWS) + (long long)min(column, last) * ld;
-#pragma unroll
-    for (int k = 0; k < COLUMNS; k++) {
+    for_all<COLUMNS>([&](int k) {
       visit(k, from);
       if (column + (k + 1) * STEP <= last) from += STEP * ld;
-    }
+    });
   } else {
-#pragma unroll
-    for (int k = 0; k < COLUMNS; k++)
+    for_all<COLUMNS>([&](int k) {
       visit(k, panel + min(row + row_of<NV, LAYOUT>(k), ld - ROWS) +
                    (long long)min(column + column_of<NV, LAYOUT>(k), last) * ld);
+    });
   }
 }
 template <int NV, Layout LAYOUT>
@@ -90,11 +89,9 @@ DEVICE void load_tile(Rows (&m)[COLUMNS], const Scalar* panel, int ld, int row, 
 }
 // By rows: zero for the rows from `rows` on: the padding of a panel may be anything.
 DEVICE void clear_rows(Rows (&m)[COLUMNS], int rows) {
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-    if (row_of<1, BY_ROWS>(0) + r >= rows)
-#pragma unroll
-      for (int k = 0; k < COLUMNS; k++) m[k].at[r] = Scalar(0);
+  for_all<ROWS>([&](int r) {
+    if (row_of<1, BY_ROWS>(0) + r >= rows) for_all<COLUMNS>([&](int k) { m[k].at[r] = Scalar(0); });
+  });
 }
 
 // Shared memory for sums over the warps: [warp][place][NV].
@@ -105,87 +102,70 @@ template <int NV, Layout LAYOUT> struct Sums {
   Scalar sum[TILE / 16][4];  // of the tensor core
 
   DEVICE Sums() {
-#pragma unroll
-    for (int q = 0; q < TILE / 16; q++)
-#pragma unroll
-      for (int e = 0; e < 4; e++) sum[q][e] = Scalar(0);
+    for_all<TILE / 16, 4>([&](int q, int e) { sum[q][e] = Scalar(0); });
   }
   DEVICE void add(const Rows (&m)[COLUMNS], const Scalar (&v)[VALUES<NV, LAYOUT>]) {
 #pragma unroll
     for (int k = 0; k < COLUMNS; k += LAYOUT == BY_COLUMNS && ROWS == 2 ? 1 : 2) {
       if constexpr (LAYOUT == BY_ROWS)
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
+        for_all<ROWS>([&](int r) {
           mma(sum[k / 2], CHOLESKY ? conj(m[k].at[r]) : m[k].at[r], CHOLESKY ? conj(m[k + 1].at[r]) : m[k + 1].at[r],
               v[r]);
+        });
       else if constexpr (ROWS == 2) mma(sum[k / 2], m[k].at[0], m[k].at[1], v[k & 1]);
       else mma(sum[k / 2], m[k].at[0], m[k + 1].at[0], v[0]);
     }
   }
   DEVICE void give(Scalar* partial) const {
-#pragma unroll
-    for (int q = 0; q < TILE / 16; q++)
-#pragma unroll
-      for (int e = 0; e < 4; e++) {
-        const bool pairs = LAYOUT == BY_COLUMNS && ROWS == 2;  // rows 2g, 2g + 1 stand for g, g + 8
-        const int place = 16 * q + (pairs ? 2 * lane_g() + (e >> 1) : lane_g() + 8 * (e >> 1));
-        const int side = 2 * lane_t() + (e & 1);
-        if (side < NV) partial[((threadIdx.x >> 5) * TILE + place) * NV + side] = sum[q][e];
-      }
+    for_all<TILE / 16, 4>([&](int q, int e) {
+      const bool pairs = LAYOUT == BY_COLUMNS && ROWS == 2;  // rows 2g, 2g + 1 stand for g, g + 8
+      const int place = 16 * q + (pairs ? 2 * lane_g() + (e >> 1) : lane_g() + 8 * (e >> 1));
+      const int side = 2 * lane_t() + (e & 1);
+      if (side < NV) partial[((threadIdx.x >> 5) * TILE + place) * NV + side] = sum[q][e];
+    });
   }
 };
 template <> struct Sums<1, BY_COLUMNS> {
   Scalar sum[ROWS];
 
   DEVICE Sums() {
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) sum[r] = Scalar(0);
+    for_all<ROWS>([&](int r) { sum[r] = Scalar(0); });
   }
   DEVICE void add(const Rows (&m)[COLUMNS], const Scalar (&v)[COLUMNS]) {
-#pragma unroll
-    for (int k = 0; k < COLUMNS; k++)
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) sum[r] = mul_add(m[k].at[r], v[k], sum[r]);
+    for_all<COLUMNS, ROWS>([&](int k, int r) { sum[r] = mul_add(m[k].at[r], v[k], sum[r]); });
   }
   DEVICE void give(Scalar* partial) const {
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) partial[(threadIdx.x >> 5) * TILE + row_of<1, BY_COLUMNS>(0) + r] = sum[r];
+    for_all<ROWS>([&](int r) { partial[(threadIdx.x >> 5) * TILE + row_of<1, BY_COLUMNS>(0) + r] = sum[r]; });
   }
 };
 template <> struct Sums<1, BY_ROWS> {
   Scalar sum[COLUMNS];
 
   DEVICE Sums() {
-#pragma unroll
-    for (int k = 0; k < COLUMNS; k++) sum[k] = Scalar(0);
+    for_all<COLUMNS>([&](int k) { sum[k] = Scalar(0); });
   }
   DEVICE void add(const Rows (&m)[COLUMNS], const Scalar (&x)[ROWS]) {
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-#pragma unroll
-      for (int k = 0; k < COLUMNS; k++) sum[k] = mul_add(CHOLESKY ? conj(m[k].at[r]) : m[k].at[r], x[r], sum[k]);
+    for_all<ROWS, COLUMNS>(
+        [&](int r, int k) { sum[k] = mul_add(CHOLESKY ? conj(m[k].at[r]) : m[k].at[r], x[r], sum[k]); });
   }
   // The four lanes of a column have a part each.
   DEVICE void give(Scalar* partial) const {
     constexpr int HALF = COLUMNS / 2, QUARTER = COLUMNS / 4;
     const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
     Scalar half[HALF];
-#pragma unroll
-    for (int k = 0; k < HALF; k++)
-      half[k] = (odd ? sum[k + HALF] : sum[k]) + shuffle_xor(odd ? sum[k] : sum[k + HALF], 1);
-#pragma unroll
-    for (int k = 0; k < QUARTER; k++) {
+    for_all<HALF>(
+        [&](int k) { half[k] = (odd ? sum[k + HALF] : sum[k]) + shuffle_xor(odd ? sum[k] : sum[k + HALF], 1); });
+    for_all<QUARTER>([&](int k) {
       const Scalar all = (high ? half[k + QUARTER] : half[k]) + shuffle_xor(high ? half[k] : half[k + QUARTER], 2);
       const int column = column_of<1, BY_ROWS>((odd ? HALF : 0) + (high ? QUARTER : 0) + k);
       partial[(threadIdx.x >> 5) * TILE + column] = all;
-    }
+    });
   }
 };
 // The sum over the warps at `place` of the tile, of right-hand side `side`.
 template <int NV> DEVICE Scalar sum_of_warps(const Scalar* partial, int place, int side) {
   Scalar s[WARPS];
-#pragma unroll
-  for (int w = 0; w < WARPS; w++) s[w] = partial[(w * TILE + place) * NV + side];
+  for_all<WARPS>([&](int w) { s[w] = partial[(w * TILE + place) * NV + side]; });
 #pragma unroll
   for (int half = WARPS / 2; half; half /= 2)
 #pragma unroll

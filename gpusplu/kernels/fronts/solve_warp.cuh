@@ -10,8 +10,7 @@ template <int NV> constexpr int WARP_SCALARS = 32 * LANE_ROWS* NV;
 // y -= a(row, column .. column + 15) v, for the rows of this lane in [first, last); columns end at `columns`.
 template <int NV> DEVICE void subtract_panel(Scalar (&y)[LANE_ROWS][NV], const Scalar* a, int ld, int column,
                                              int columns, const Scalar* v, int first, int last) {
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++)
+  for_all<LANE_ROWS>([&](int q) {
     if (32 * q < last && 32 * q + 31 >= first) {
       const int row = 32 * q + (threadIdx.x & 31);
       Scalar m[PANEL], rest[NV];
@@ -21,28 +20,28 @@ template <int NV> DEVICE void subtract_panel(Scalar (&y)[LANE_ROWS][NV], const S
       if (row >= first && row < last) take<NV>(y[q], rest);
       __syncwarp();  // keeps the loads of the next rows after this point: there are no registers for them
     }
+  });
 }
 // Rows first .. last - 1, a panel, to v[0 ..]; zeros after them.
 template <int NV> DEVICE void share_panel(Scalar* v, const Scalar (&y)[LANE_ROWS][NV], int first, int last) {
   __syncwarp();
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++) {
+  for_all<LANE_ROWS>([&](int q) {
     const int row = 32 * q + (threadIdx.x & 31);
     if (row >= first && row < first + PANEL) share<NV>(v + (row - first) * NV, y[q], row < last);
-  }
+  });
   __syncwarp();
 }
 // x of the pivots: to the work vector, and after the release to the caller.
 template <int NV>
 DEVICE void finish_backward(const SolveArgs& args, const SolveTask& f, int group, const Scalar (&x)[LANE_ROWS][NV]) {
   const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++)
+  for_all<LANE_ROWS>([&](int q) {
     if (32 * q + lane < f.width) give_x<NV>(args, f.tag, group, f.first + 32 * q + lane, x[q]);
+  });
   release<32, NV>(args, f, group);
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++)
+  for_all<LANE_ROWS>([&](int q) {
     if (32 * q + lane < f.width) store_x<NV>(args, group, f.first + 32 * q + lane, x[q]);
+  });
 }
 
 // y_below -= X y, panel by panel
@@ -53,12 +52,11 @@ template <int NV> DEVICE void forward_warp(const SolveArgs& args, const SolveTas
   Scalar y[LANE_ROWS][NV];
   Gather<32, NV, LANE_ROWS> gather;
   gather.start(args, f.gather_begin, f.gather_count, first_row(f) + lane, R - lane);
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++) {
+  for_all<LANE_ROWS>([&](int q) {
     const int row = 32 * q + lane;
     clear<NV>(y[q]);
     if (row < W) load_b<NV>(args, group, f.first + row, y[q]);
-  }
+  });
   wait_for_children<32, NV>(args, f, group);
   gather.add(args, f.gather_begin, f.gather_count, f.tag, group, v, y);
 #pragma unroll 1
@@ -67,8 +65,7 @@ template <int NV> DEVICE void forward_warp(const SolveArgs& args, const SolveTas
     share_panel<NV>(v, y, k0, end);
     subtract_panel<NV>(y, lower, R, k0, end, v, end, R);
   }
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++) give_row<NV>(args, f, group, 32 * q + lane, y[q]);
+  for_all<LANE_ROWS>([&](int q) { give_row<NV>(args, f, group, 32 * q + lane, y[q]); });
   arrive<32, NV>(args, f, group);
 }
 
@@ -76,26 +73,24 @@ template <int NV> DEVICE void forward_warp(const SolveArgs& args, const SolveTas
 template <int NV> DEVICE void load_below(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   const int lane = threadIdx.x & 31, H = f.rows - f.width;
   int at[LANE_ROWS];
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++) at[q] = H ? __ldg(args.below + f.below + min(32 * q + lane, H - 1)) : 0;
+  for_all<LANE_ROWS>([&](int q) { at[q] = H ? __ldg(args.below + f.below + min(32 * q + lane, H - 1)) : 0; });
   wait_for_parent<32, NV>(args, f, group);
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++) {
+  for_all<LANE_ROWS>([&](int q) {
     const int row = 32 * q + lane;
     if (row < (H + PANEL - 1) / PANEL * PANEL) {
       Scalar x[NV];
       take_x<NV>(args, f.tag, group, at[q], x);
       share<NV>(v + row * NV, x, row < H);
     }
-  }
+  });
   __syncwarp();
 }
 template <int NV>
 DEVICE void load_pivots(const SolveArgs& args, const SolveTask& f, int group, Scalar (&y)[LANE_ROWS][NV]) {
   const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++)
+  for_all<LANE_ROWS>([&](int q) {
     load_values<NV>(work_of<NV>(args, group) + (long long)(f.first + min(32 * q + lane, f.width - 1)) * NV, y[q]);
+  });
 }
 
 // y := D y for the rows k0 .. end - 1 of a panel; v: the panel
@@ -107,10 +102,7 @@ DEVICE void multiply_inverse(Scalar (&y)[LANE_ROWS][NV], const Scalar* lower, in
   Scalar d[PANEL], x[NV];
   load_row(d, lower + min(row, end - 1), ld, k0, end);
   multiply_row<NV, false>(x, d, v);
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++)
-#pragma unroll
-    for (int j = 0; j < NV; j++) y[q][j] = q == slot && inside ? x[j] : y[q][j];
+  for_all<LANE_ROWS, NV>([&](int q, int j) { y[q][j] = q == slot && inside ? x[j] : y[q][j]; });
   __syncwarp();
 }
 
@@ -123,18 +115,14 @@ template <int NV> DEVICE void subtract_narrow(Scalar (&y)[NV], const Scalar* upp
 #pragma unroll 1
   for (int column = lane / lanes; column < H; column += 8 * groups) {
     Scalar m[8];
-#pragma unroll
-    for (int k = 0; k < 8; k++) m[k] = load_constant(from + min(column + k * groups, H - 1) * W);
-#pragma unroll
-    for (int k = 0; k < 8; k++)
+    for_all<8>([&](int k) { m[k] = load_constant(from + min(column + k * groups, H - 1) * W); });
+    for_all<8>([&](int k) {
       if (column + k * groups < H)
-#pragma unroll
-        for (int j = 0; j < NV; j++) sum[j] = mul_add(m[k], v[(column + k * groups) * NV + j], sum[j]);
+        for_all<NV>([&](int j) { sum[j] = mul_add(m[k], v[(column + k * groups) * NV + j], sum[j]); });
+    });
   }
   __syncwarp();
-  for (int mask = lanes; mask < 32; mask <<= 1)
-#pragma unroll
-    for (int j = 0; j < NV; j++) sum[j] += shuffle_xor(sum[j], mask);
+  for (int mask = lanes; mask < 32; mask <<= 1) for_all<NV>([&](int j) { sum[j] += shuffle_xor(sum[j], mask); });
   subtract<NV>(y, sum);
 }
 
@@ -182,8 +170,7 @@ template <int BATCH> struct ColumnWalk {
   DEVICE void load(Scalar (&m)[BATCH], const Scalar* lower, int W, int R) const {
     const Scalar* from = lower + min(first + (int)(threadIdx.x & 31), R - 1);
     const int last = min(k0 + BATCH, W) - 1;
-#pragma unroll
-    for (int k = 0; k < BATCH; k++) m[k] = load_constant(from + min(k0 + k, last) * R);
+    for_all<BATCH>([&](int k) { m[k] = load_constant(from + min(k0 + k, last) * R); });
   }
 };
 
@@ -210,32 +197,27 @@ template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const
   ColumnWalk<BATCH> walk(W, R);
   if (walk.k0 >= 0) walk.load(m, lower, W, R);
   load_below<NV>(args, f, group, v + W * NV);
-#pragma unroll
-  for (int k = 0; k < BATCH; k++) clear<NV>(sum[k]);
+  for_all<BATCH>([&](int k) { clear<NV>(sum[k]); });
 #pragma unroll 1
   while (walk.k0 >= 0) {
     const int k0 = walk.k0, row = walk.first + lane;
     const bool done = walk.advance(W, R);
     Scalar ahead[BATCH];
     if (walk.k0 >= 0) walk.load(ahead, lower, W, R);
-#pragma unroll
-    for (int j = 0; j < NV; j++) {
+    for_all<NV>([&](int j) {
       const Scalar x = row < R ? v[row * NV + j] : Scalar(0);
-#pragma unroll
-      for (int k = 0; k < BATCH; k++) sum[k][j] = mul_add(mirrored(m[k]), x, sum[k][j]);
-    }
-#pragma unroll
-    for (int k = 0; k < BATCH; k++) m[k] = ahead[k];
+      for_all<BATCH>([&](int k) { sum[k][j] = mul_add(mirrored(m[k]), x, sum[k][j]); });
+    });
+    for_all<BATCH>([&](int k) { m[k] = ahead[k]; });
     if (!done) continue;
     fold_columns<BATCH, NV>(sum);
     const int own = k0 + lane / (32 / BATCH);
     if (lane % (32 / BATCH) == 0 && own < W) subtract<NV>(v + own * NV, sum[0]);
     __syncwarp();
-#pragma unroll
-    for (int k = 0; k < BATCH; k++) clear<NV>(sum[k]);
+    for_all<BATCH>([&](int k) { clear<NV>(sum[k]); });
   }
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++)
+  for_all<LANE_ROWS>([&](int q) {
     if (32 * q + lane < W) take<NV>(y[q], v + (32 * q + lane) * NV);
+  });
   finish_backward<NV>(args, f, group, y);
 }

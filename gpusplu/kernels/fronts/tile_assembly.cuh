@@ -115,11 +115,10 @@ DEVICE int find_matches(const LargeArgs& args, int front, const ChunkLists& list
   if (lane == 0) scratch.found[warp] = __popc(mask);
   __syncthreads();
   int before = 0, total = 0;
-#pragma unroll
-  for (int w = 0; w < WARPS; w++) {
+  for_all<WARPS>([&](int w) {
     if (w < warp) before += scratch.found[w];
     total += scratch.found[w];
-  }
+  });
   if (found) scratch.matches[before + __popc(mask & ((1u << lane) - 1))] = match;
   __syncthreads();
   return total;
@@ -155,25 +154,21 @@ struct Mine {
   const unsigned* cols;
   DEVICE Mine(const AssemblyScratch& scratch, int m, int first_word)
       : from(scratch.matches[m].from), ld(scratch.matches[m].ld), below(scratch.matches[m].below) {
-#pragma unroll
-    for (int h = 0; h < SUM_ROWS; h++) row[h] = scratch.row[m][(threadIdx.x & 31) + 32 * h];
+    for_all<SUM_ROWS>([&](int h) { row[h] = scratch.row[m][(threadIdx.x & 31) + 32 * h]; });
     cols = (const unsigned*)scratch.col[m] + first_word;
   }
   // TRIANGLE: only the child's lower triangle exists.
   template <bool TRIANGLE> DEVICE void load(Scalar (&value)[SUM_ROWS][SUM_COLUMNS], bool any) const {
-#pragma unroll
-    for (int q = 0; q < SUM_COLUMNS / 4; q++) {
+    for_all<SUM_COLUMNS / 4>([&](int q) {
       const unsigned four = any ? cols[q] : ~0u;
-#pragma unroll
-      for (int s = 0; s < 4; s++) {
+      for_all<4>([&](int s) {
         const int col = four >> 8 * s & 0xff;
-#pragma unroll
-        for (int h = 0; h < SUM_ROWS; h++) {
+        for_all<SUM_ROWS>([&](int h) {
           const bool exists = col != NOWHERE && row[h] != NOWHERE && (!TRIANGLE || row[h] + below >= col);
           value[h][4 * q + s] = exists ? load_l2(from + row[h] + col * ld) : Scalar(0);
-        }
-      }
-    }
+        });
+      });
+    });
   }
 };
 
@@ -186,26 +181,15 @@ DEVICE void add_matches(int total, int first, bool transposed, const AssemblyScr
     return tile + entry_at(lane + 32 * h, (first + s) * WARPS + warp, transposed);
   };
   Scalar sum[SUM_ROWS][SUM_COLUMNS];
-#pragma unroll
-  for (int s = 0; s < SUM_COLUMNS; s++)
-#pragma unroll
-    for (int h = 0; h < SUM_ROWS; h++) sum[h][s] = *mine(h, s);
+  for_all<SUM_COLUMNS, SUM_ROWS>([&](int s, int h) { sum[h][s] = *mine(h, s); });
 #pragma unroll 1
   for (int m = 0; m < total; m += 2) {
     Scalar value[2][SUM_ROWS][SUM_COLUMNS];
     Mine(scratch, m, word).load<TRIANGLE>(value[0], true);
     Mine(scratch, min(m + 1, total - 1), word).load<TRIANGLE>(value[1], m + 1 < total);
-#pragma unroll
-    for (int u = 0; u < 2; u++)
-#pragma unroll
-      for (int s = 0; s < SUM_COLUMNS; s++)
-#pragma unroll
-        for (int h = 0; h < SUM_ROWS; h++) sum[h][s] += value[u][h][s];
+    for_all<2, SUM_COLUMNS, SUM_ROWS>([&](int u, int s, int h) { sum[h][s] += value[u][h][s]; });
   }
-#pragma unroll
-  for (int s = 0; s < SUM_COLUMNS; s++)
-#pragma unroll
-    for (int h = 0; h < SUM_ROWS; h++) *mine(h, s) = sum[h][s];
+  for_all<SUM_COLUMNS, SUM_ROWS>([&](int s, int h) { *mine(h, s) = sum[h][s]; });
 }
 
 // The assembled tile; complete after the caller's next barrier.

@@ -30,14 +30,13 @@ struct CholeskyTile {
     if (!positive) pivot = Real(1);
     const Real root = reciprocal_root(pivot);
     if (warp != k % WARPS) return true;
-#pragma unroll
-    for (int h = 0; h < TILE_ROWS; h++) {
+    for_all<TILE_ROWS>([&](int h) {
       const int row = lane + 32 * h;
       const Scalar scaled = root * v[h];
       column[row] = row == k ? Scalar(root) : scaled;
       if (row >= k && row < m) store_l2(L + k * ld + row, row == k ? Scalar(pivot * root) : scaled);
       store_l2(inverse + k * NB + row, row < k ? scaled : Scalar(row == k ? root : Real(0)));
-    }
+    });
     return positive;
   }
 };
@@ -48,47 +47,39 @@ DEVICE int cholesky_tile(const Scalar* tile, int m, Scalar* L, long long ld, Sca
                          CholeskyScratch& scratch) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   CholeskyTile t;
-#pragma unroll
-  for (int s = 0; s < TILE_COLUMNS; s++)
-#pragma unroll
-    for (int h = 0; h < TILE_ROWS; h++) t.a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)];
+  for_all<TILE_COLUMNS, TILE_ROWS>([&](int s, int h) { t.a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)]; });
   int failed = 0;
   {
     Scalar v[TILE_ROWS];
-#pragma unroll
-    for (int h = 0; h < TILE_ROWS; h++) v[h] = t.a[h][0];
+    for_all<TILE_ROWS>([&](int h) { v[h] = t.a[h][0]; });
     failed += !t.finish(v, 0, m, scratch.column[0], L, ld, inverse);
   }
 #pragma unroll 1
   for (int k0 = 0; k0 < m; k0 += WARPS) {
-#pragma unroll
-    for (int w = 0; w < WARPS; w++) {
+    for_all<WARPS>([&](int w) {
       constexpr int last = WARPS - 1;
       const int k = k0 + w;
       __syncthreads();
       const Scalar* column = scratch.column[w & 1];
       Scalar multiplier[TILE_ROWS];
       bool pivot_row[TILE_ROWS];
-#pragma unroll
-      for (int h = 0; h < TILE_ROWS; h++) {
+      for_all<TILE_ROWS>([&](int h) {
         multiplier[h] = column[lane + 32 * h];
         pivot_row[h] = lane + 32 * h == k;
-      }
+      });
       // The next column first: the chain of pivots goes through it.
-#pragma unroll
-      for (int s = 0; s < TILE_COLUMNS; s++) {
+      for_all<TILE_COLUMNS>([&](int s) {
         const Scalar factor = conj(column[min(k0 + s * WARPS + warp, NB - 1)]);
         Scalar v[TILE_ROWS];
-#pragma unroll
-        for (int h = 0; h < TILE_ROWS; h++) {
+        for_all<TILE_ROWS>([&](int h) {
           v[h] = mul_sub(multiplier[h], factor, pivot_row[h] ? Scalar(0) : t.a[h][s]);
           if (w < last) t.a[h][s] = v[h];
           else if (s > 0) t.a[h][s - 1] = v[h];
-        }
+        });
         if (s == (w < last ? 0 : 1) && k + 1 < m)
           failed += !t.finish(v, k + 1, m, scratch.column[(w + 1) & 1], L, ld, inverse);
-      }
-    }
+      });
+    });
   }
   for (int e = threadIdx.x; e < (NB - m) * NB; e += THREADS)
     store_l2(inverse + m * NB + e, Scalar(e % NB == m + e / NB ? 1 : 0));

@@ -18,8 +18,7 @@ struct CholeskyTensorScratch {
 
 // d = c + A B, A 16 x 8 in a, B 8 x 8. Lane (g, t) holds rows g, g + 8 and columns t, t + 4 of d and c.
 DEVICE void multiply8(Scalar (&d)[4], const Scalar (&a)[4], Scalar b0, Scalar b1, const Scalar (&c)[4]) {
-#pragma unroll
-  for (int q = 0; q < 4; q++) d[q] = c[q];
+  for_all<4>([&](int q) { d[q] = c[q]; });
   mma(d, a, {b0, b1});
 }
 
@@ -28,8 +27,7 @@ DEVICE void multiply8(Scalar (&d)[4], const Scalar (&a)[4], Scalar b0, Scalar b1
 DEVICE unsigned solve_row8(Scalar (&b)[8][8], Scalar (&x)[8]) {
   unsigned failed = 0;
   Scalar d = b[0][0];
-#pragma unroll
-  for (int k = 0; k < 8; k++) {
+  for_all<8>([&](int k) {
     failed |= d > Scalar(0) ? 0u : 1u << k;
     const Scalar root = reciprocal_root(d);
     const Scalar y = reciprocal_start(d), e = fma(-d, y, Scalar(1)), v = fma(e, e, e);
@@ -47,7 +45,7 @@ DEVICE unsigned solve_row8(Scalar (&b)[8][8], Scalar (&x)[8]) {
       x[c] = fma(-scaled, b[k][c], x[c]);
     }
     x[k] *= root;
-  }
+  });
   return failed;
 }
 
@@ -61,14 +59,11 @@ __device__ __noinline__ int cholesky_tile_tensor(const Scalar* tile, int m, Scal
   const int column = (g >> 1) + 4 * (g & 1);  // tensor core columns 2t, 2t + 1 stand for t, t + 4
   const int panels = (m + 7) >> 3;
   Scalar acc[PARTS][4];  // acc[0] is the current panel
-#pragma unroll
-  for (int p = 0; p < PARTS; p++)
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-      const int row = warp * 16 + g + (q & 2) * 4, col = p * 8 + t + (q & 1) * 4;
-      const Scalar v = tile[tile_at(row, col)];
-      acc[p][q] = row >= col ? v : Scalar(0);
-    }
+  for_all<PARTS, 4>([&](int p, int q) {
+    const int row = warp * 16 + g + (q & 2) * 4, col = p * 8 + t + (q & 1) * 4;
+    const Scalar v = tile[tile_at(row, col)];
+    acc[p][q] = row >= col ? v : Scalar(0);
+  });
   // Entries that the panels do not write: zeros below the diagonal, the identity beyond m.
   for (int e = tid; e < NB * NB / 2; e += THREADS) {
     const int col = e / (NB / 2), row = e % (NB / 2) * 2;
@@ -80,42 +75,39 @@ __device__ __noinline__ int cholesky_tile_tensor(const Scalar* tile, int m, Scal
 #pragma unroll 1
   for (int p = 0; p < panels; p++) {
     const int first = p * 8;
-#pragma unroll
-    for (int q = 0; q < 4; q++) scratch.panel[(t + (q & 1) * 4) * STRIDE + warp * 16 + g + (q & 2) * 4] = acc[0][q];
+    for_all<4>([&](int q) { scratch.panel[(t + (q & 1) * 4) * STRIDE + warp * 16 + g + (q & 2) * 4] = acc[0][q]; });
     __syncthreads();
     if (tid < NB + 8) {  // a thread a row; the 8 beyond carry the identity rows of this panel
       Scalar b[8][8], x[8];
-#pragma unroll
-      for (int c = 0; c < 8; c++)
+      for_all<8>([&](int c) {
 #pragma unroll
         for (int r = c & ~1; r < 8; r += 2) {
           const Pair v = *(const Pair*)(scratch.panel + c * STRIDE + first + r);
           b[c][r] = v.x;
           b[c][r + 1] = v.y;
         }
+      });
       const int identity = tid - NB;
-#pragma unroll
-      for (int c = 0; c < 8; c++)
+      for_all<8>([&](int c) {
         x[c] = identity < 0 ? scratch.panel[c * STRIDE + tid] : (identity == c ? Scalar(1) : Scalar(0));
+      });
       const unsigned not_positive = solve_row8(b, x);
       if (tid == 0) failed += __popc(not_positive & ((1u << min(m - first, 8)) - 1));
       const int behind = tid - first, row = identity < 0 ? tid : first + identity;
       if (behind < 0 || behind >= 8) {  // the panel's own rows enter the update as rows of the inverse
-#pragma unroll
-        for (int c = 0; c < 8; c++) scratch.solved[c * STRIDE + row] = x[c];
+        for_all<8>([&](int c) { scratch.solved[c * STRIDE + row] = x[c]; });
       }
       const bool lower = identity < 0 && behind >= 0;  // a row of L, else of the inverse
       Scalar* to = lower ? L + first * ld + row : inverse + first * NB + row;
       const long long step = lower ? ld : NB;
       const int last = lower ? (row < m ? min(behind, m - 1 - first) : -1) : 7;
-#pragma unroll
-      for (int c = 0; c < 8; c++)
+      for_all<8>([&](int c) {
         if (c <= last) store_l2(to + c * step, x[c]);
+      });
     }
     __syncthreads();
     Scalar a[4];
-#pragma unroll
-    for (int q = 0; q < 4; q++) a[q] = -scratch.solved[(t + (q & 2) * 2) * STRIDE + warp * 16 + g + (q & 1) * 8];
+    for_all<4>([&](int q) { a[q] = -scratch.solved[(t + (q & 2) * 2) * STRIDE + warp * 16 + g + (q & 1) * 8]; });
     // Parts above the diagonal that do not carry the inverse yet are zero. A strip below the panel ends with its
     // diagonal parts: the first is needed in its lower half only, and one zero part follows it down. Of a strip that
     // starts with the panel all but the first are needed in their upper half only.

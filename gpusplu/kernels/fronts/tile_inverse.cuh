@@ -46,13 +46,12 @@ DEVICE PivotChoice choose_pivot(const Scalar (&v)[INVERSE_ROWS], unsigned used, 
   const int lane = threadIdx.x & 31;
   unsigned best = 0;
   int best_h = 0;
-#pragma unroll
-  for (int h = 0; h < INVERSE_ROWS; h++) {
+  for_all<INVERSE_ROWS>([&](int h) {
     const unsigned bonus = lane + 32 * h < m ? 2 : 1;
     const unsigned size = used >> h & 1 ? 0u : magnitude(size1(v[h])) + bonus;
     best_h = size > best ? h : best_h;
     best = max(best, size);
-  }
+  });
   const unsigned top = warp_max(best);
   const int source = __ffs(__ballot_sync(~0u, best == top)) - 1;
   Scalar pivot = shuffle(pick(v, best_h), source);
@@ -70,11 +69,10 @@ DEVICE PivotChoice choose_pivot(const Scalar (&v)[INVERSE_ROWS], unsigned used, 
 DEVICE void publish(const PivotChoice& choice, const Scalar (&v)[INVERSE_ROWS], int k, Scalar* column,
                     InverseScratch& scratch) {
   const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int h = 0; h < INVERSE_ROWS; h++) {
+  for_all<INVERSE_ROWS>([&](int h) {
     const int row = lane + 32 * h;
     column[row] = row == choice.row ? Scalar(0) : v[h] * choice.reciprocal;
-  }
+  });
   if (lane == 0) {
     scratch.row_of[k] = choice.row;
     scratch.column_of[choice.row] = k;
@@ -92,21 +90,17 @@ DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singul
   unsigned used = 0;  // bit h: row lane + 32 h is a pivot already, or beyond the tile
   PivotCounts counts{0, 0};
   const int end = (m + WARPS - 1) / WARPS * WARPS;  // columns of the identity are eliminated like others
-#pragma unroll
-  for (int s = 0; s < COLUMNS; s++)
-#pragma unroll
-    for (int h = 0; h < ROWS; h++) a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)];
-#pragma unroll
-  for (int h = 0; h < ROWS; h++)
+  for_all<COLUMNS, ROWS>([&](int s, int h) { a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)]; });
+  for_all<ROWS>([&](int h) {
     if (lane + 32 * h >= end) used |= 1u << h;
+  });
   for (int k = end + threadIdx.x; k < NB; k += THREADS) {
     scratch.row_of[k] = scratch.column_of[k] = k;
     scratch.reciprocals[k] = Scalar(1);
   }
   {
     Scalar v[ROWS];
-#pragma unroll
-    for (int h = 0; h < ROWS; h++) v[h] = a[h][0];
+    for_all<ROWS>([&](int h) { v[h] = a[h][0]; });
     const PivotChoice choice = choose_pivot(v, used, m, tiny, singular);
     if (warp == 0) {
       publish(choice, v, 0, scratch.column[0], scratch);
@@ -116,8 +110,7 @@ DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singul
   }
 #pragma unroll 1
   for (int k0 = 0; k0 < end; k0 += WARPS) {
-#pragma unroll
-    for (int w = 0; w < WARPS; w++) {
+    for_all<WARPS>([&](int w) {
       constexpr int last = WARPS - 1;
       const int k = k0 + w, next = w < last ? 0 : 1;  // register of column k + 1, in the warp that owns it
       __syncthreads();
@@ -125,60 +118,51 @@ DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singul
       const int pivot_row = scratch.row_of[k];
       Scalar multiplier[ROWS];
       bool is_pivot[ROWS];
-#pragma unroll
-      for (int h = 0; h < ROWS; h++) {
+      for_all<ROWS>([&](int h) {
         multiplier[h] = column[lane + 32 * h];
         is_pivot[h] = lane + 32 * h == pivot_row;
         if (is_pivot[h]) {
           used |= 1u << h;
-#pragma unroll
-          for (int s = 0; s < COLUMNS; s++) scratch.row[warp][s] = a[h][s];
+          for_all<COLUMNS>([&](int s) { scratch.row[warp][s] = a[h][s]; });
         }
-      }
+      });
       Scalar ahead[ROWS];
-#pragma unroll
-      for (int h = 0; h < ROWS; h++) ahead[h] = a[h][next];
+      for_all<ROWS>([&](int h) { ahead[h] = a[h][next]; });
       const Scalar factor_ahead = shuffle(pick(ahead, pivot_row >> 5), pivot_row & 31);
       Scalar v[ROWS];
-#pragma unroll
-      for (int h = 0; h < ROWS; h++) v[h] = mul_sub(multiplier[h], factor_ahead, ahead[h]);
+      for_all<ROWS>([&](int h) { v[h] = mul_sub(multiplier[h], factor_ahead, ahead[h]); });
       const PivotChoice choice = choose_pivot(v, used, m, tiny, singular);
       __syncwarp();
       const bool owner = warp == w;
       Scalar wrapped[ROWS];
-#pragma unroll
-      for (int s = 0; s < COLUMNS; s++) {
+      for_all<COLUMNS>([&](int s) {
         const Scalar factor = s == 0 && owner ? Scalar(1) : scratch.row[warp][s];
-#pragma unroll
-        for (int h = 0; h < ROWS; h++) {
+        for_all<ROWS>([&](int h) {
           const Scalar old = s == 0 && owner ? Scalar(is_pivot[h] ? 1 : 0) : a[h][s];
           const Scalar updated = mul_sub(multiplier[h], factor, old);
           if (w < last) a[h][s] = updated;
           else if (s > 0) a[h][s - 1] = updated;
           else wrapped[h] = updated;
-        }
-      }
+        });
+      });
       if (w == last) {
-#pragma unroll
-        for (int h = 0; h < ROWS; h++) a[h][COLUMNS - 1] = wrapped[h];
+        for_all<ROWS>([&](int h) { a[h][COLUMNS - 1] = wrapped[h]; });
       }
       if (warp == (w + 1) % WARPS && k + 1 < end) {
         publish(choice, v, k + 1, scratch.column[(w + 1) & 1], scratch);
         counts.perturbed += choice.perturbed && k + 1 < m;
         counts.singular += choice.singular && k + 1 < m;
       }
-    }
+    });
   }
   __syncthreads();
-#pragma unroll
-  for (int s = 0; s < COLUMNS; s++) {
+  for_all<COLUMNS>([&](int s) {
     const int col = scratch.row_of[(s + end / WARPS) % COLUMNS * WARPS + warp];
-#pragma unroll
-    for (int h = 0; h < ROWS; h++) {
+    for_all<ROWS>([&](int h) {
       const int row = lane + 32 * h;
       if constexpr (LDLT) store_mirrored(inverse, NB, scratch.column_of[row], col, scratch.reciprocals[row] * a[h][s]);
       else store_l2(inverse + col * NB + scratch.column_of[row], scratch.reciprocals[row] * a[h][s]);
-    }
-  }
+    });
+  });
   return lane == 0 ? counts : PivotCounts{0, 0};
 }

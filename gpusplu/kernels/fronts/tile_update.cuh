@@ -60,12 +60,11 @@ template <int ROWS, int SLICE> struct PanelStream {
   DEVICE void load(Scalar* stage, int left, const Scalar* readable) {
     const int col = threadIdx.x / CHUNKS;
     Scalar* to = stage + col * (ROWS + 4) + threadIdx.x % CHUNKS * 2;
-#pragma unroll
-    for (int i = 0; i < COUNT; i++) {
+    for_all<COUNT>([&](int i) {
       const int valid = i * STEP + col < left ? count : 0;
       copy_pair(to + i * STEP * (ROWS + 4), valid ? from : readable, valid);  // 0: nothing is read
       from += step;
-    }
+    });
   }
 };
 
@@ -74,10 +73,10 @@ DEVICE void load_inverse_slice(const Scalar* inverse, int slice, Scalar* stage) 
   constexpr int CHUNKS = DEPTH / 2, STEP = THREADS / CHUNKS;
   static_assert(NB % STEP == 0);
   const int col = threadIdx.x / CHUNKS, row = threadIdx.x % CHUNKS * 2;
-#pragma unroll
-  for (int i = 0; i < NB / STEP; i++)
-    copy_pair(stage + (col + i * STEP) * INVERSE_STRIDE + row, inverse + (col + i * STEP) * NB + slice * DEPTH + row,
-              2);
+  for_all<NB / STEP>([&](int i) {
+    const int column = col + i * STEP;
+    copy_pair(stage + column * INVERSE_STRIDE + row, inverse + column * NB + slice * DEPTH + row, 2);
+  });
 }
 
 template <bool CONJUGATE> DEVICE Scalar operand(Scalar v) { return CONJUGATE ? conj(v) : v; }
@@ -94,28 +93,25 @@ DEVICE void multiply_slice(Sums<M>& acc, const Scalar* A, const Scalar* B, WarpP
 #pragma unroll
     for (int k = 0; k < SLICE; k += 4 * FOURS) {
       Scalar a[M][2 * FOURS], b[NI][2][FOURS];
-#pragma unroll
-      for (int f = 0; f < FOURS; f++) {
-#pragma unroll
-        for (int i = 0; i < M; i++)
+      for_all<FOURS>([&](int f) {
+        for_all<M>([&](int i) {
           *(Pair*)(a[i] + 2 * f) =
               *(const Pair*)(a_from + (k + 4 * f) * SA + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k + 4 * f & 12 : 0)));
-#pragma unroll
-        for (int j = 0; j < NI; j++) {
+        });
+        for_all<NI>([&](int j) {
           Pair columns;
           if constexpr (BY_ROWS) columns = {b_from[j * 16 * SB + k + 4 * f], b_from[(j * 16 + 1) * SB + k + 4 * f]};
           else columns = *(const Pair*)(b_from + (k + 4 * f) * SB + j * 16);
           b[j][0][f] = columns.x, b[j][1][f] = columns.y;
-        }
-      }
+        });
+      });
 #pragma unroll
       for (int j = 0; j < NI; j++) {
         if (j < skip) continue;
-#pragma unroll
-        for (int i = 0; i < M; i++) {
+        for_all<M>([&](int i) {
           mma(acc[i][j][0], a[i], b[j][0]);
           mma(acc[i][j][1], a[i], b[j][1]);
-        }
+        });
       }
     }
   } else {
@@ -124,48 +120,33 @@ DEVICE void multiply_slice(Sums<M>& acc, const Scalar* A, const Scalar* B, WarpP
 #pragma unroll 2
     for (int k = 0; k < SLICE; k++) {
       Pair a[M];
-#pragma unroll
-      for (int i = 0; i < M; i++)
-        a[i] = *(const Pair*)(a_from + k * SA + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k & 12 : 0)));
-#pragma unroll
-      for (int j = 0; j < NI; j++) {
+      for_all<M>(
+          [&](int i) { a[i] = *(const Pair*)(a_from + k * SA + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k & 12 : 0))); });
+      for_all<NI>([&](int j) {
         Pair columns[2];
-#pragma unroll
-        for (int q = 0; q < 2; q++)
+        for_all<2>([&](int q) {
           if constexpr (BY_ROWS)
             columns[q] = {b_from[(j * 16 + 2 * q) * SB + k], b_from[(j * 16 + 2 * q + 1) * SB + k]};
           else columns[q] = *(const Pair*)(b_from + k * SB + j * 16 + 2 * q);
-#pragma unroll
-        for (int q = 0; q < 4; q++) {
+        });
+        for_all<4, M>([&](int q, int i) {
           const Scalar b = operand<CONJUGATE>(q & 1 ? columns[q / 2].y : columns[q / 2].x);
-#pragma unroll
-          for (int i = 0; i < M; i++) {
-            Scalar* c = acc[i][j][q & 1] + q / 2;
-            c[0] = mul_add(a[i].x, b, c[0]);
-            c[2] = mul_add(a[i].y, b, c[2]);
-          }
-        }
-      }
+          Scalar* c = acc[i][j][q & 1] + q / 2;
+          c[0] = mul_add(a[i].x, b, c[0]);
+          c[2] = mul_add(a[i].y, b, c[2]);
+        });
+      });
     }
   }
 }
 
 // Calls visit(i, j, q, row, column) for the pairs of a lane: rows row, row + 1 of the tile.
 template <int M, class Visit> DEVICE void for_pairs(WarpPlace at, Visit&& visit) {
-#pragma unroll
-  for (int j = 0; j < NI; j++)
-#pragma unroll
-    for (int q = 0; q < 4; q++)
-#pragma unroll
-      for (int i = 0; i < M; i++) visit(i, j, q, at.row + i * 16 + 2 * at.g, at.col + j * 16 + 4 * at.t + q);
+  for_all<NI, 4, M>(
+      [&](int j, int q, int i) { visit(i, j, q, at.row + i * 16 + 2 * at.g, at.col + j * 16 + 4 * at.t + q); });
 }
 template <int M> DEVICE void clear(Sums<M>& acc) {
-#pragma unroll
-  for (int i = 0; i < M; i++)
-#pragma unroll
-    for (int j = 0; j < NI; j++)
-#pragma unroll
-      for (int q = 0; q < 8; q++) acc[i][j][q / 4][q % 4] = Scalar(0);
+  for_all<M, NI, 2, 4>([&](int i, int j, int h, int q) { acc[i][j][h][q] = Scalar(0); });
 }
 // acc = tile - acc. Each lane reads the entries that `store` writes back.
 template <int M> DEVICE void subtract_from(Sums<M>& acc, const Scalar* tile, WarpPlace at) {
@@ -198,12 +179,7 @@ DEVICE void mirror_tile(Scalar* tile) {
   }
 }
 template <int M> DEVICE void mirror(Sums<M>& acc) {
-#pragma unroll
-  for (int i = 0; i < M; i++)
-#pragma unroll
-    for (int j = 0; j < NI; j++)
-#pragma unroll
-      for (int q = 0; q < 8; q++) acc[i][j][q / 4][q % 4] = mirrored(acc[i][j][q / 4][q % 4]);
+  for_all<M, NI, 2, 4>([&](int i, int j, int h, int q) { acc[i][j][h][q] = mirrored(acc[i][j][h][q]); });
 }
 // To global memory, m x n; the padding row of an odd m is written too. LOWER: the lower triangle only.
 template <bool LOWER, int M>

@@ -40,39 +40,24 @@ template <int M, int N, bool WHOLE> DEVICE void add_product(Scalar (&c)[M][N][4]
 #pragma unroll(WHOLE ? 4 : 1)
     for (int k0 = 0; k0 < (WHOLE ? PANEL : w); k0 += 4 * STEPS) {
       Scalar x[STEPS][M][2], y[STEPS][N];
-#pragma unroll
-      for (int q = 0; q < STEPS; q++) {
+      for_all<STEPS>([&](int q) {
         const int k = k0 + 4 * q + t;
         const bool used = WHOLE || k < w;
-#pragma unroll
-        for (int m = 0; m < M; m++) {
+        for_all<M>([&](int m) {
           x[q][m][0] = used ? a[row(m, 0) + k * lda] : Scalar(0);
           x[q][m][1] = used ? a[row(m, 1) + k * lda] : Scalar(0);
-        }
-#pragma unroll
-        for (int n = 0; n < N; n++) y[q][n] = used ? b[column(n, mine) * ldb + k] : Scalar(0);
-      }
-#pragma unroll
-      for (int q = 0; q < STEPS; q++)
-#pragma unroll
-        for (int n = 0; n < N; n++)
-#pragma unroll
-          for (int m = 0; m < M; m++) mma(c[m][n], x[q][m][0], x[q][m][1], y[q][n]);
+        });
+        for_all<N>([&](int n) { y[q][n] = used ? b[column(n, mine) * ldb + k] : Scalar(0); });
+      });
+      for_all<STEPS, N, M>([&](int q, int n, int m) { mma(c[m][n], x[q][m][0], x[q][m][1], y[q][n]); });
     }
   } else {
 #pragma unroll(FMA_STEPS)
     for (int k = 0; k < (WHOLE ? PANEL : w); k++) {
       Scalar x[M][2], y[N][2];
-#pragma unroll
-      for (int m = 0; m < M; m++) x[m][0] = a[row(m, 0) + k * lda], x[m][1] = a[row(m, 1) + k * lda];
-#pragma unroll
-      for (int n = 0; n < N; n++) y[n][0] = b[column(n, t) * ldb + k], y[n][1] = b[column(n, t + 4) * ldb + k];
-#pragma unroll
-      for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int n = 0; n < N; n++)
-#pragma unroll
-          for (int e = 0; e < 4; e++) c[m][n][e] = mul_add(x[m][e >> 1], y[n][e & 1], c[m][n][e]);
+      for_all<M>([&](int m) { x[m][0] = a[row(m, 0) + k * lda], x[m][1] = a[row(m, 1) + k * lda]; });
+      for_all<N>([&](int n) { y[n][0] = b[column(n, t) * ldb + k], y[n][1] = b[column(n, t + 4) * ldb + k]; });
+      for_all<M, N, 4>([&](int m, int n, int e) { c[m][n][e] = mul_add(x[m][e >> 1], y[n][e & 1], c[m][n][e]); });
     }
   }
 }

@@ -19,44 +19,38 @@ static_assert(WARP_FRONTS * sizeof(WarpMemory) == front_shared_bytes(0, 0, sizeo
 
 DEVICE void clear_front(Scalar* front) {
   const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int k = 0; k < (int)(PANEL_SCALARS * sizeof(Scalar) / sizeof(int4)) / 32 + 1; k++)
+  for_all<(int)(PANEL_SCALARS * sizeof(Scalar) / sizeof(int4)) / 32 + 1>([&](int k) {
     if (k * 32 + lane < (int)(PANEL_SCALARS * sizeof(Scalar) / sizeof(int4)))
       ((int4*)front)[k * 32 + lane] = make_int4(0, 0, 0, 0);
+  });
 }
 
 DEVICE void load_block(const Scalar* front, Scalar (&a)[2][4]) {
   const int lane = threadIdx.x & 31, row = lane >> 2, column = lane & 3;
-#pragma unroll
-  for (int i = 0; i < 2; i++)
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-      const int r = row + 8 * i, c = column + 4 * q;
-      if constexpr (ONE_TRIANGLE) {
-        const Scalar x = front[max(r, c) + min(r, c) * PANEL_LD];
-        a[i][q] = r < c ? mirrored(x) : x;
-      } else {
-        a[i][q] = front[r + c * PANEL_LD];
-      }
+  for_all<2, 4>([&](int i, int q) {
+    const int r = row + 8 * i, c = column + 4 * q;
+    if constexpr (ONE_TRIANGLE) {
+      const Scalar x = front[max(r, c) + min(r, c) * PANEL_LD];
+      a[i][q] = r < c ? mirrored(x) : x;
+    } else {
+      a[i][q] = front[r + c * PANEL_LD];
     }
+  });
 }
 
 DEVICE void store_block(const FactorArgs& args, const Front& f, const Scalar (&a)[2][4], const Places& places) {
   const int R = f.rows, W = f.width, H = R - W;
   unsigned multiplier_bits = 0;  // of the largest entry of |X|
   Scalar *lower = args.factor + f.factor, *upper = lower + R * W, *block = args.blocks + f.block;
-#pragma unroll
-  for (int i = 0; i < 2; i++)
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-      const int r = places.row[i], c = places.column(q);
-      const bool left = c < W, top = r < W, multiplier = left && !top;
-      Scalar* to = left ? lower + (r + c * R) : top ? upper + (r + (c - W) * W) : block + ((r - W) + (c - W) * H);
-      if (LDLT && left && top) store_mirrored(lower, R, r, c, a[i][q]);
-      else if (r < R && c < R && (!ONE_TRIANGLE || left || (!top && r >= c)))
-        store_l2(to, multiplier ? -a[i][q] : a[i][q]);
-      if (multiplier && r < R) multiplier_bits = max(multiplier_bits, magnitude_bits(a[i][q]));
-    }
+  for_all<2, 4>([&](int i, int q) {
+    const int r = places.row[i], c = places.column(q);
+    const bool left = c < W, top = r < W, multiplier = left && !top;
+    Scalar* to = left ? lower + (r + c * R) : top ? upper + (r + (c - W) * W) : block + ((r - W) + (c - W) * H);
+    if (LDLT && left && top) store_mirrored(lower, R, r, c, a[i][q]);
+    else if (r < R && c < R && (!ONE_TRIANGLE || left || (!top && r >= c)))
+      store_l2(to, multiplier ? -a[i][q] : a[i][q]);
+    if (multiplier && r < R) multiplier_bits = max(multiplier_bits, magnitude_bits(a[i][q]));
+  });
   report_growth(multiplier_bits, args.status);
 }
 

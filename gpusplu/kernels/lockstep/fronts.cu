@@ -15,16 +15,6 @@ namespace {
 constexpr int S = LEAF_TILE;
 using LeafTile = Scalar[S][S];
 
-struct Single {
-  static constexpr int rank = 0, size = 1;
-  DEVICE void sync() const {}
-};
-template <int WARPS> struct Team {
-  int rank;
-  static constexpr int size = WARPS;
-  DEVICE void sync() const { __syncthreads(); }
-};
-
 // Pointers of items, 31 tiles at a time.
 struct Slots {
   const int* ptr;
@@ -159,11 +149,9 @@ template <class Member, class Sums> struct SmallFront {
   DEVICE void store_rows(const LeafTile& a, int k, int j, int m, int n) {
     const Operand to = front.columns_of_u(j);
     Scalar* u = (Scalar*)to.from;
-#pragma unroll
-    for (int i = 0; i < S; i++)
-#pragma unroll
-      for (int c = 0; c < S; c++)
-        if (i < m && c < n) u[(c * to.step + (k + i) * to.pivot) * WARP_SIZE] = a[i][c];
+    for_all<S, S>([&](int i, int c) {
+      if (i < m && c < n) u[(c * to.step + (k + i) * to.pivot) * WARP_SIZE] = a[i][c];
+    });
   }
   // Tiles of the contribution block, column by column.
   DEVICE void block(int number, LaneStatus& status) {

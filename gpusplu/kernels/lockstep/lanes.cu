@@ -72,14 +72,12 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
     const int entry = min(first + lane_of(), range.end - 1);
     const long long at = (args.source ? args.source[entry] : entry) * args.stride;
     Scalar value[ROUNDS];
-#pragma unroll
-    for (int q = 0; q < ROUNDS; q++) {
+    for_all<ROUNDS>([&](int q) {
       const int system = min(range.group * WARP_SIZE + q * LANE_WARPS + warp_of(), args.count - 1);
       value[q] = args.from[system * args.size + at];
-    }
+    });
     __syncthreads();
-#pragma unroll
-    for (int q = 0; q < ROUNDS; q++) tile[(q * LANE_WARPS + warp_of()) * LD + lane_of()] = value[q];
+    for_all<ROUNDS>([&](int q) { tile[(q * LANE_WARPS + warp_of()) * LD + lane_of()] = value[q]; });
     __syncthreads();
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++) {
@@ -119,19 +117,16 @@ GPUSPLU_KERNEL(scatter_lanes, LaneScatterArgs, LANE_THREADS, 4) {
   const Scalar* from = lane_entries(errors.best ? args.other : args.from, range.group, args.entries);
   for (int first = range.begin; first < range.end; first += WARP_SIZE) {
     Scalar value[ROUNDS];
-#pragma unroll
-    for (int q = 0; q < ROUNDS; q++)
-      value[q] = from[(long long)min(first + q * LANE_WARPS + warp_of(), range.end - 1) * WARP_SIZE];
+    for_all<ROUNDS>(
+        [&](int q) { value[q] = from[(long long)min(first + q * LANE_WARPS + warp_of(), range.end - 1) * WARP_SIZE]; });
     __syncthreads();
-#pragma unroll
-    for (int q = 0; q < ROUNDS; q++) tile[lane_of() * LD + q * LANE_WARPS + warp_of()] = value[q];
+    for_all<ROUNDS>([&](int q) { tile[lane_of() * LD + q * LANE_WARPS + warp_of()] = value[q]; });
     __syncthreads();
-#pragma unroll
-    for (int q = 0; q < ROUNDS; q++) {
+    for_all<ROUNDS>([&](int q) {
       const int k = q * LANE_WARPS + warp_of(), system = range.group * WARP_SIZE + k;
       if (first + lane_of() < range.end && system < args.count)
         args.to[system * args.size + (first + lane_of()) * args.stride] = tile[k * LD + lane_of()];
-    }
+    });
   }
   if (range.begin > 0 || warp_of() > 0) return;
   LaneOutcome& outcome = args.outcomes[range.group * WARP_SIZE + lane_of()];

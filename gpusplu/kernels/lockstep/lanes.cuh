@@ -12,6 +12,17 @@ constexpr int RESIDENT = sizeof(Scalar) == 16 ? LANE_BLOCKS_WIDE : LANE_BLOCKS; 
 DEVICE int lane_of() { return threadIdx.x & (WARP_SIZE - 1); }
 DEVICE int warp_of() { return threadIdx.x / WARP_SIZE; }
 
+// Warps that process a front together: one, or those of a block.
+struct Single {
+  static constexpr int rank = 0, size = 1;
+  DEVICE void sync() const {}
+};
+template <int WARPS> struct Team {
+  int rank;
+  static constexpr int size = WARPS;
+  DEVICE void sync() const { __syncthreads(); }
+};
+
 // Entry 0 of this lane in an array of `size` entries a system.
 template <class T> DEVICE T* lane_entries(T* array, int group, long long size) {
   return array + (size * group * WARP_SIZE + lane_of());

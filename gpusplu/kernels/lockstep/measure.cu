@@ -55,19 +55,17 @@ template <bool NORM> DEVICE void add_entries(const LaneMeasureArgs& args, long l
               source = args.source ? __ldg(args.source + mine) : (int)mine;
     for (int k = 0; k < some; k += TOGETHER) {
       Scalar a[TOGETHER], y[TOGETHER];
-#pragma unroll
-      for (int q = 0; q < TOGETHER; q++) {
+      for_all<TOGETHER>([&](int q) {
         const int from = min(k + q, some - 1);
         const long long at = (long long)shuffle(source, from) * WARP_SIZE,
                         of = (long long)shuffle(column, from) * WARP_SIZE;
         a[q] = k + q < some ? values[at] : Scalar(0), y[q] = k + q < some ? x[of] : Scalar(0);
-      }
-#pragma unroll
-      for (int q = 0; q < TOGETHER; q++) {
+      });
+      for_all<TOGETHER>([&](int q) {
         const Wide wide = widen(a[q]);
         if (NORM) row_sum += modulus(wide);
         if (k + q < some) sum = mul_add(args.conjugate ? conj(wide) : wide, widen(y[q]), sum);
-      }
+      });
     }
   }
 }
@@ -92,12 +90,11 @@ DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, int
   const Scalar *values = lane_entries(args.values, group, args.nnz), *x = lane_entries(args.x, group, args.n);
   long long ptr[MEASURED_ROWS / WARP_SIZE];  // of rows, one a lane
   int length[MEASURED_ROWS / WARP_SIZE];     // -1: there is none
-#pragma unroll
-  for (int q = 0; q < MEASURED_ROWS / WARP_SIZE; q++) {
+  for_all<MEASURED_ROWS / WARP_SIZE>([&](int q) {
     const int row = begin + (q * WARP_SIZE + lane_of()) * step, given = min(row, args.n - 1);
     ptr[q] = __ldg(args.ptr + given);
     length[q] = row < args.n ? (int)(__ldg(args.ptr + given + 1) - ptr[q]) : -1;
-  }
+  });
   Norms norms;
 #pragma unroll
   for (int q = 0; q < MEASURED_ROWS / WARP_SIZE; q++)

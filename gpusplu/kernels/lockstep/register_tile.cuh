@@ -17,22 +17,17 @@ struct Operand {
 template <int M, int N>
 DEVICE void subtract_products(Scalar (&a)[M][N], const Operand& l, const Operand& u, int m, int n, int begin, int end) {
   Scalar x[M], y[N];
-#pragma unroll
-  for (int i = 0; i < M; i++) x[i] = Scalar(0);
-#pragma unroll
-  for (int j = 0; j < N; j++) y[j] = Scalar(0);
+  for_all<M>([&](int i) { x[i] = Scalar(0); });
+  for_all<N>([&](int j) { y[j] = Scalar(0); });
 #pragma unroll 2
   for (int k = begin; k < end; k++) {
-#pragma unroll
-    for (int i = 0; i < M; i++)
+    for_all<M>([&](int i) {
       if (i < m) x[i] = l.from[(i * l.step + k * l.pivot) * WARP_SIZE];
-#pragma unroll
-    for (int j = 0; j < N; j++)
+    });
+    for_all<N>([&](int j) {
       if (j < n) y[j] = u.from[(j * u.step + k * u.pivot) * WARP_SIZE];
-#pragma unroll
-    for (int i = 0; i < M; i++)
-#pragma unroll
-      for (int j = 0; j < N; j++) a[i][j] = mul_sub(x[i], CHOLESKY ? conj(y[j]) : y[j], a[i][j]);
+    });
+    for_all<M, N>([&](int i, int j) { a[i][j] = mul_sub(x[i], CHOLESKY ? conj(y[j]) : y[j], a[i][j]); });
   }
 }
 
@@ -67,13 +62,12 @@ DEVICE void eliminate_below(Scalar (&a)[M][N], const Scalar (&d)[N][N], int m, i
 #pragma unroll
   for (int k = 0; k < N; k++) {
     if (k >= n) break;
-#pragma unroll
-    for (int i = 0; i < M; i++) {
+    for_all<M>([&](int i) {
       a[i][k] = a[i][k] * d[k][k];
       if (!CHOLESKY && i < m) status.multiplier = max(status.multiplier, magnitude_bits(a[i][k]));
 #pragma unroll
       for (int j = k + 1; j < N; j++) a[i][j] = mul_sub(a[i][k], CHOLESKY ? conj(d[j][k]) : d[k][j], a[i][j]);
-    }
+    });
   }
 }
 
@@ -83,26 +77,20 @@ DEVICE void eliminate_right(Scalar (&a)[M][N], const Scalar (&d)[M][M], int m, i
 #pragma unroll
   for (int k = 0; k < M; k++) {
     if (k >= m) break;
-#pragma unroll
-    for (int j = 0; j < N; j++) {
+    for_all<N>([&](int j) {
       if (j < n) status.upper = max(status.upper, magnitude_bits(a[k][j]));
 #pragma unroll
       for (int i = k + 1; i < M; i++) a[i][j] = mul_sub(d[i][k], a[k][j], a[i][j]);
-    }
+    });
   }
 }
 
 // The first m rows and n columns between registers and memory, with entry (i, j) at [(i + j * ld) * WARP_SIZE].
 template <int M, int N> DEVICE void load_tile(Scalar (&a)[M][N], const Scalar* from, int ld) {
-#pragma unroll
-  for (int i = 0; i < M; i++)
-#pragma unroll
-    for (int j = 0; j < N; j++) a[i][j] = from[(i + j * ld) * WARP_SIZE];
+  for_all<M, N>([&](int i, int j) { a[i][j] = from[(i + j * ld) * WARP_SIZE]; });
 }
 template <int M, int N> DEVICE void store_tile(const Scalar (&a)[M][N], Scalar* to, int ld, int m, int n) {
-#pragma unroll
-  for (int i = 0; i < M; i++)
-#pragma unroll
-    for (int j = 0; j < N; j++)
-      if (i < m && j < n) to[(i + j * ld) * WARP_SIZE] = a[i][j];
+  for_all<M, N>([&](int i, int j) {
+    if (i < m && j < n) to[(i + j * ld) * WARP_SIZE] = a[i][j];
+  });
 }

@@ -79,7 +79,7 @@ DEVICE void backward_single(const LaneSolveArgs& args, int f, int group) {
            [&](const Rows& x, int t) { put_solution(args, x, record.first + t * S, front.count(t), group); });
 }
 
-DEVICE void forward_together(const LaneSolveArgs& args, const Team& team, int f, int group) {
+DEVICE void forward_together(const LaneSolveArgs& args, const Block& team, int f, int group) {
   const LockstepFront record = args.fronts[f];
   const FrontFactor front(args, record, group, args.upper_forward, args.conjugate_forward);
   EntriesAhead<ForwardLines> entries({front, team}, ring_of_warp());
@@ -91,7 +91,7 @@ DEVICE void forward_together(const LaneSolveArgs& args, const Team& team, int f,
   if (threadIdx.x == 0) counters.tell_parent();
 }
 // Children do not wait until solutions are in the caller's array.
-DEVICE void backward_together(const LaneSolveArgs& args, const Team& team, int f, int group) {
+DEVICE void backward_together(const LaneSolveArgs& args, const Block& team, int f, int group) {
   const LockstepFront record = args.fronts[f];
   const FrontFactor front(args, record, group, args.upper_backward, args.conjugate_backward);
   const FrontRows rows(args, record, group);
@@ -133,7 +133,7 @@ DEVICE void backward_warps(const LaneSolveArgs& args) {
 DEVICE void solve_blocks(const LaneSolveArgs& args) {
   int& shared_ticket = *(int*)shared_memory;
   const int count = args.block_count * args.groups;
-  const Team team{warp_of()};
+  const Block team{warp_of()};
   for (;;) {
     __syncthreads();
     if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(args.tickets + 2, 1u);

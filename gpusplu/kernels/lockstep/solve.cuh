@@ -37,15 +37,7 @@ struct LaneSolveArgs {
 constexpr int S = SOLVE_ROWS, TOGETHER = 4;  // pivots with entries that are loaded together
 using Rows = Scalar[S];
 
-struct Single {
-  static constexpr int rank = 0, size = 1;
-  DEVICE void sync() const {}
-};
-struct Team {
-  int rank;
-  static constexpr int size = LANE_WARPS;
-  DEVICE void sync() const { __syncthreads(); }
-};
+using Block = Team<LANE_WARPS>;
 
 // S entries of a factor, `step` apart; those from `count` on do not exist, and stand for zeros.
 struct Line {
@@ -87,17 +79,14 @@ struct FrontFactor {
   }
   DEVICE void turn(Rows& e) const {
     if constexpr (is_complex)
-      if (conjugate)
-#pragma unroll
-        for (int r = 0; r < S; r++) e[r] = conj(e[r]);
+      if (conjugate) for_all<S>([&](int r) { e[r] = conj(e[r]); });
   }
 };
 
 // Entries of a factor, loaded on use.
 struct EntriesNow {
   DEVICE void take(Rows& e, const Line& line) const {
-#pragma unroll
-    for (int r = 0; r < S; r++) e[r] = r < line.count ? *line.at(r) : Scalar(0);
+    for_all<S>([&](int r) { e[r] = r < line.count ? *line.at(r) : Scalar(0); });
   }
 };
 
@@ -113,13 +102,12 @@ struct FrontRows {
 };
 
 DEVICE void load_rows(Rows& rows, const Scalar* from, int count) {
-#pragma unroll
-  for (int r = 0; r < S; r++) rows[r] = r < count ? from[r * WARP_SIZE] : Scalar(0);
+  for_all<S>([&](int r) { rows[r] = r < count ? from[r * WARP_SIZE] : Scalar(0); });
 }
 DEVICE void store_rows(const Rows& rows, Scalar* to, int count) {
-#pragma unroll
-  for (int r = 0; r < S; r++)
+  for_all<S>([&](int r) {
     if (r < count) to[r * WARP_SIZE] = rows[r];
+  });
 }
 
 // Initial values of tiles of rows, from b and the children's sums: the tiles of this member of the team. Data that do
@@ -181,21 +169,16 @@ DEVICE void subtract_pivots(const FrontFactor& front, Entries& entries, const Fr
 #pragma unroll 1
   for (int p = t * S; p < end; p += TOGETHER) {
     Scalar e[TOGETHER][S], x[TOGETHER];
-#pragma unroll
-    for (int q = 0; q < TOGETHER; q++) {
+    for_all<TOGETHER>([&](int q) {
       x[q] = p + q < end ? rows.pivot[(p + q) * WARP_SIZE] : Scalar(0);
       if (p + q < end) {
         entries.take(e[q], front.column(s, p + q));
       } else {
-#pragma unroll
-        for (int i = 0; i < S; i++) e[q][i] = Scalar(0);
+        for_all<S>([&](int i) { e[q][i] = Scalar(0); });
       }
       front.turn(e[q]);
-    }
-#pragma unroll
-    for (int q = 0; q < TOGETHER; q++)
-#pragma unroll
-      for (int i = 0; i < S; i++) tile[i] = mul_sub(e[q][i], x[q], tile[i]);
+    });
+    for_all<TOGETHER, S>([&](int q, int i) { tile[i] = mul_sub(e[q][i], x[q], tile[i]); });
   }
   store_rows(tile, rows.tile(front, s), count);
 }
@@ -254,9 +237,9 @@ template <class Entries> DEVICE void subtract_below(const FrontFactor& front, En
       Rows e;
       entries.take(e, front.row(front.W + first + k, t));
       front.turn(e);
-#pragma unroll
-      for (int p = 0; p < S; p++)
+      for_all<S>([&](int p) {
         if (p < count) tile[p] = mul_sub(e[p], x, tile[p]);
+      });
     }
   }
   store_rows(tile, pivots, count);
@@ -270,22 +253,17 @@ DEVICE void subtract_later(const FrontFactor& front, Entries& entries, const Fro
 #pragma unroll 1
   for (int end = front.end(t); end > t * S; end -= TOGETHER) {
     Scalar e[TOGETHER][S], x[TOGETHER];
-#pragma unroll
-    for (int q = 0; q < TOGETHER; q++) {
+    for_all<TOGETHER>([&](int q) {
       const int i = end - 1 - q;
       x[q] = i >= t * S ? rows.pivot[i * WARP_SIZE] : Scalar(0);
       if (i >= t * S) {
         entries.take(e[q], front.row(i, s));
       } else {
-#pragma unroll
-        for (int p = 0; p < S; p++) e[q][p] = Scalar(0);
+        for_all<S>([&](int p) { e[q][p] = Scalar(0); });
       }
       front.turn(e[q]);
-    }
-#pragma unroll
-    for (int q = 0; q < TOGETHER; q++)
-#pragma unroll
-      for (int p = 0; p < S; p++) tile[p] = mul_sub(e[q][p], x[q], tile[p]);
+    });
+    for_all<TOGETHER, S>([&](int q, int p) { tile[p] = mul_sub(e[q][p], x[q], tile[p]); });
   }
   store_rows(tile, rows.tile(front, s), S);
 }

@@ -13,7 +13,7 @@ struct ForwardLines {
   int rank, t = -1, s = 0, p = 0, end;
   bool is_own;
 
-  DEVICE ForwardLines(const FrontFactor& front_, const Team& team)
+  DEVICE ForwardLines(const FrontFactor& front_, const Block& team)
       : front(front_), rank(team.rank), end(front_.end(0)), is_own(rank == 0) {
     if (!is_own) next_tile();
   }
@@ -27,10 +27,10 @@ struct ForwardLines {
       is_own = true;
     } else {
       is_own = false;
-      s = t < 0 ? front.all_tiles() : s + Team::size;
+      s = t < 0 ? front.all_tiles() : s + Block::size;
       while (s >= front.all_tiles()) {
         if (++t >= front.tiles()) return;
-        s = t + 1 + (rank + Team::size - (t + 1) % Team::size) % Team::size;
+        s = t + 1 + (rank + Block::size - (t + 1) % Block::size) % Block::size;
       }
     }
     const int u = is_own ? s : t;
@@ -45,7 +45,7 @@ struct BackwardLines {
   int rank, t, s, i, stop = 0;
   bool is_below, is_own = false;
 
-  DEVICE BackwardLines(const FrontFactor& front_, const Team& team)
+  DEVICE BackwardLines(const FrontFactor& front_, const Block& team)
       : front(front_), rank(team.rank), t(front_.tiles()), s(rank), i(front_.W) {
     is_below = front.H > 0 && s < front.tiles();
     if (!is_below) begin_pivots();
@@ -56,13 +56,13 @@ struct BackwardLines {
     if (!is_below) {
       if (--i < stop) next_tile();
     } else if (++i >= front.R) {
-      i = front.W, s += Team::size;
+      i = front.W, s += Block::size;
       is_below = s < front.tiles();
       if (!is_below) begin_pivots();
     }
   }
   DEVICE void begin_pivots() {
-    s = t - 1, is_own = rank == s % Team::size;
+    s = t - 1, is_own = rank == s % Block::size;
     if (is_own) i = front.W - 1, stop = s * S;
     else next_tile();
   }
@@ -72,10 +72,10 @@ struct BackwardLines {
       return;
     }
     is_own = false;
-    s = t == front.tiles() ? -1 : s - Team::size;
+    s = t == front.tiles() ? -1 : s - Block::size;
     while (s < 0) {
       if (--t < 1) return;
-      s = t - 1 - (t - 1 + Team::size - rank) % Team::size;
+      s = t - 1 - (t - 1 + Block::size - rank) % Block::size;
     }
     i = front.end(t) - 1, stop = t * S;
   }
@@ -93,28 +93,26 @@ template <class Lines> struct EntriesAhead {
 #pragma unroll 1
     for (Lines later = lines; later.more(); later.next()) {
       const Line line = later.line();
-#pragma unroll
-      for (int r = 0; r < S; r++)
+      for_all<S>([&](int r) {
         if (r < line.count) prefetch(line.at(r));
+      });
     }
   }
   DEVICE void fetch(int k) {
     if (lines.more()) {
       const Line line = lines.line();
-#pragma unroll
-      for (int r = 0; r < S; r++) {
+      for_all<S>([&](int r) {
         const bool is_present = r < line.count;
         copy_async<sizeof(Scalar)>(ring + (k * S + r) * WARP_SIZE, line.at(is_present ? r : 0),
                                    is_present ? sizeof(Scalar) : 0);
-      }
+      });
       lines.next();
     }
     copy_commit();
   }
   DEVICE void take(Rows& e, const Line&) {
     copy_wait<LINES_AHEAD - 1>();
-#pragma unroll
-    for (int r = 0; r < S; r++) e[r] = ring[(place * S + r) * WARP_SIZE];
+    for_all<S>([&](int r) { e[r] = ring[(place * S + r) * WARP_SIZE]; });
     fetch(place);
     place = place + 1 == LINES_AHEAD ? 0 : place + 1;
   }

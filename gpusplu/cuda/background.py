@@ -1,6 +1,7 @@
-"""Device work that the library does on its own behalf, in a background thread or inside a call of the CPU engine.
+"""What must not happen while a caller captures a stream: garbage collection, and unsafe calls of the library.
 
-Such work must not invalidate a stream capture of the caller. Another thread invalidates a capture in three ways:
+Device work that the library does on its own behalf, in a background thread or inside a call of the CPU engine, must
+not invalidate the capture. Another thread invalidates a capture in three ways:
 
 - It calls a function that is unsafe during a capture in global mode, such as an allocation or a module load. A thread
   in relaxed capture mode may do so.
@@ -12,13 +13,14 @@ Such work must not invalidate a stream capture of the caller. Another thread inv
 from __future__ import annotations
 
 import ctypes
+import gc
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from . import presence
-from .driver import library
-from .process import is_child
+from .driver import is_child, library
 
 RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
@@ -63,3 +65,37 @@ def exchange_capture_mode(mode: int) -> int | None:
     driver, value = library(), ctypes.c_int(mode)
     failed = driver is None or is_child() or driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(value))
     return None if failed else value.value
+
+
+class Collection:
+    """Disables collection while any thread is inside: it could destroy graphs or free memory, which the driver forbids
+    during a capture. The first thread disables collection, and the last one enables it again if it was enabled."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._enabled = threading.Lock(), 0, False
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._enabled = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0 and self._enabled:
+                    gc.enable()
+
+    def forked(self) -> None:
+        """Reset in a forked child: threads that were inside do not exist there."""
+        if self._inside and self._enabled:
+            gc.enable()
+        self.__init__()  # type: ignore[misc]
+
+
+_collection = Collection()
+no_collection = _collection.off
+os.register_at_fork(after_in_child=_collection.forked)

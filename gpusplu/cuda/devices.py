@@ -21,14 +21,12 @@ from .._core import uninterrupted
 from ..common.installed import install_hint
 from ..errors import ON_HOST, DeviceMemoryError, EngineUnavailableError
 from . import cache as compiled
-from .background import in_background
+from .background import in_background, no_collection
 from .chunked_copies import HostCopies
-from .collection import no_collection
-from .dependent_launch import dependent_launch
+from .driver import dependent_launch, use_cuda
 from .graphs import Graph, GraphBuilder, GraphStream, current_context, graph_driver
 from .layout import arguments
 from .nvrtc import kind_of
-from .process import use_cuda
 from .stream import Buffer, Kernel, Stream
 from .waiting import wait_for_stream, wait_interruptibly
 

@@ -16,8 +16,7 @@ from weakref import finalize
 import numpy as np
 
 from .background import relaxed_capture_mode
-from .driver import failure, library
-from .process import is_child
+from .driver import failure, is_child, library
 
 UNIFIED = 4  # CU_MEMORYTYPE_UNIFIED: the address determines whether memory is the host's or a device's
 BYTES = 1  # element size of a memset
@@ -102,6 +101,8 @@ _node = (_pointer, _pointer, _pointer, _size, _pointer)  # new node, graph, depe
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "cuCtxPopCurrent_v2": (_pointer,),
     "cuCtxPushCurrent_v2": (_pointer,),
+    # Only in drivers from CUDA 12.3 on; needed for programmatic edges.
+    "cuGraphAddDependencies_v2": (_pointer, _pointer, _pointer, _pointer, _size),
     "cuGraphAddKernelNode_v2": _node,
     "cuGraphAddMemcpyNode": (*_node, _pointer),
     "cuGraphAddMemsetNode": (*_node, _pointer),
@@ -109,15 +110,11 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "cuGraphDestroy": (_pointer,),
     "cuGraphExecDestroy": (_pointer,),
 }
-#: Only in drivers from CUDA 12.3 on; needed for programmatic edges.
-ARGUMENTS_OF_EDGES: dict[str, tuple[Any, ...]] = {
-    "cuGraphAddDependencies_v2": (_pointer, _pointer, _pointer, _pointer, _size)
-}
 
 
 def declare_functions(driver: Any) -> Any:
     """Set the argument types of the graph functions of a driver library, and return the library."""
-    for name, types in (ARGUMENTS | ARGUMENTS_OF_EDGES).items():
+    for name, types in ARGUMENTS.items():
         function = getattr(driver, name, None)
         if function is not None:
             function.argtypes = types

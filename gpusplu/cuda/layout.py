@@ -6,11 +6,9 @@ dtype of the same bytes. Pointers are uint64, which holds an address of either s
 
 from __future__ import annotations
 
-import ast
-import operator
 import re
-from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -32,13 +30,6 @@ KERNEL = re.compile(r"\bGPUSPLU_KERNEL\s*\(\s*(\w+)\s*,\s*(\w+)\s*,")
 MEMBERS = re.compile(r"^(?:const )?((?:unsigned )?(?:long long|short)|\w+)(?=[ *])(.+)$")
 DECLARATOR = re.compile(r"^(\**)\s*(\w+)\s*(?:\[(\w+)\])?$")
 CONSTANT = re.compile(r"\bconstexpr\s+int\s+(\w+)\s*(?:\[\w+(?:\s*-\s*\w+)?\]\s*)?=([^;]*);")
-OPERATIONS: dict[type, Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.LShift: operator.lshift,
-}
 
 
 @cache
@@ -92,14 +83,13 @@ def constant(file: str, name: str) -> int:
     ValueError
         Its expression has other operands.
     """
-    return evaluated(file, name, ast.parse(expression_of(file, name), mode="eval").body)
+    return int(evaluated(file, name, expression_of(file, name)))
 
 
 @cache
 def constants(file: str, name: str) -> tuple[int, ...]:
     """Values of a ``constexpr int`` array; raises as `constant` does."""
-    values = ast.parse(expression_of(file, name).strip("{}") + ",", mode="eval").body
-    return tuple(evaluated(file, name, value) for value in getattr(values, "elts", ()))
+    return tuple(evaluated(file, name, f"({expression_of(file, name).strip('{}')},)"))
 
 
 def expression_of(file: str, name: str) -> str:
@@ -111,16 +101,22 @@ def expression_of(file: str, name: str) -> str:
     raise KeyError(f"{file} includes no constant {name}")
 
 
-def evaluated(file: str, name: str, node: ast.expr) -> int:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return node.value
-    if isinstance(node, ast.Name):
-        return constant(file, node.id)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -evaluated(file, name, node.operand)
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
-        return OPERATIONS[type(node.op)](evaluated(file, name, node.left), evaluated(file, name, node.right))
-    raise ValueError(f"{file}: the host cannot read constant {name}")
+class Names(dict[str, int]):
+    """The names in expressions: constants that `file` sees."""
+
+    def __init__(self, file: str):
+        self.file = file
+
+    def __missing__(self, name: str) -> int:
+        return constant(self.file, name)
+
+
+def evaluated(file: str, name: str, expression: str) -> Any:
+    """Value of an expression of numbers and constants; it comes from gpusplu's own headers."""
+    try:
+        return eval(expression, {"__builtins__": {}}, Names(file))
+    except (NameError, SyntaxError, TypeError):
+        raise ValueError(f"{file}: the host cannot read constant {name}") from None
 
 
 def members(file: str, name: str) -> list[tuple[str, str, str]]:

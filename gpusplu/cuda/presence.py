@@ -8,8 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 
 from ..errors import EngineUnavailableError
-from .driver import library
-from .process import use_cuda
+from .driver import library, use_cuda
 
 
 @cache

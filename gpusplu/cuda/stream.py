@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .dependent_launch import Launch
+from .driver import Launch
 from .graphs import Graph
 from .waiting import wait_for_stream
 

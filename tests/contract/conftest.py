@@ -7,7 +7,7 @@ import pytest
 import gpusplu
 from contract.cases import Case
 from gpusplu.cuda import devices
-from gpusplu.cuda.process import use_cuda
+from gpusplu.cuda.driver import use_cuda
 from gpusplu.engines import registry
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice

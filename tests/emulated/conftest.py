@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from gpusplu.cuda import devices
-from gpusplu.cuda.process import use_cuda
+from gpusplu.cuda.driver import use_cuda
 from gpusplu.engines.supernodal import memory, shared_plan
 from gpusplu.engines.supernodal.plan import make_plan
 from support import fake_cupy

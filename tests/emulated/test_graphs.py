@@ -15,7 +15,7 @@ from faults.forking import child
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.cuda import background, graphs
-from gpusplu.cuda.driver import failure
+from gpusplu.cuda.driver import failure, use_cuda
 from gpusplu.cuda.graphs import (
     CopyNodeParams,
     CopyOperand,
@@ -26,7 +26,6 @@ from gpusplu.cuda.graphs import (
     KernelNodeParams,
     MemsetNodeParams,
 )
-from gpusplu.cuda.process import use_cuda
 from gpusplu.cuda.stream import Kernel
 from support.small_matrices import EPS, rhs
 

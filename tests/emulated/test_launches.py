@@ -9,7 +9,7 @@ import gpusplu as gs
 from faults.forking import child
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from gpusplu.cuda.collection import no_collection
+from gpusplu.cuda.background import no_collection
 from gpusplu.engines.device import buffers
 from gpusplu.engines.device.call import DIRECT_GRAPHS, SIGHTINGS
 from gpusplu.engines.device.program import COMMON

@@ -19,10 +19,10 @@ import numpy as np
 from gpusplu import _core, _core_testing
 from gpusplu.cuda.background import in_background
 from gpusplu.cuda.chunked_copies import HostCopies
+from gpusplu.cuda.driver import use_cuda
 from gpusplu.cuda.graphs import GraphStream
 from gpusplu.cuda.layout import arguments
 from gpusplu.cuda.nvrtc import kind_of
-from gpusplu.cuda.process import use_cuda
 from gpusplu.cuda.stream import Buffer
 from gpusplu.cuda.waiting import NOT_READY, wait_interruptibly
 from gpusplu.errors import DeviceMemoryError

@@ -80,6 +80,19 @@ def no_patterns():
 
 
 @pytest.fixture
+def threads():
+    """A function that sets how many threads the core uses in this test."""
+    from gpusplu import _core, _core_testing
+
+    def use(count):
+        for module in (_core, _core_testing):
+            module.set_num_threads(count)
+
+    yield use
+    use(0)
+
+
+@pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     """A folder for fitted constants of this test only."""
     from gpusplu.cost import calibration

@@ -63,16 +63,6 @@ def grid(rows, cols):
     return sp.csc_array(sp.kronsum(path[1], path[0]))
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 5])
-def test_no_edges(n):
-    amd(sp.csc_array((n, n)))
-
-
-@pytest.mark.parametrize("n", [2, 3, 17])
-def test_full(n):
-    amd(sp.csc_array(np.ones((n, n))))
-
-
 def test_tree_has_no_fill():
     rng = np.random.default_rng(0)
     for n in (2, 3, 10, 200):
@@ -81,37 +71,10 @@ def test_tree_has_no_fill():
         assert fill_of(A, amd(A)) == n - 1
 
 
-def test_cycle_and_wheel():
-    for n in (3, 4, 5, 50):
-        ring = sp.coo_array((np.ones(n), (range(n), np.roll(range(n), 1))), shape=(n, n))
-        assert fill_of(ring, amd(ring)) == 2 * n - 3
-        hub = np.full(n, n)
-        wheel = sp.coo_array(
-            (np.ones(2 * n), (np.r_[0:n, hub], np.r_[np.roll(range(n), 1), 0:n])), shape=(n + 1, n + 1)
-        )
-        assert fill_of(wheel, amd(wheel)) == 3 * n - 3
-
-
-def test_arrow_is_ordered_from_the_tip():
-    n = 40
-    A = np.eye(n)
-    A[0] = A[:, 0] = 1
-    assert fill_of(sp.csc_array(A), amd(sp.csc_array(A))) == n - 1
-
-
 @pytest.mark.parametrize("shape", [(1, 30), (7, 7), (12, 13), (20, 20)])
 def test_grid_close_to_minimum_degree(shape):
     A = grid(*shape)
     assert fill_of(A, amd(A)) <= 1.15 * minimum_degree_fill(A)
-
-
-def test_random_graphs_close_to_minimum_degree():
-    ours = theirs = 0
-    for seed in range(40):
-        A = sp.random_array((60, 60), density=0.03, random_state=np.random.default_rng(seed))
-        ours += fill_of(A, amd(A))
-        theirs += minimum_degree_fill(A)
-    assert ours <= 1.03 * theirs
 
 
 def test_dense_rows_come_last():
@@ -134,34 +97,15 @@ def with_hubs(seed, n, hubs, degree):
     return sp.coo_array((np.ones(rows.size), (rows, cols)), shape=(n + hubs,) * 2)
 
 
-def test_hubs_close_to_minimum_degree():
+@pytest.mark.parametrize(("count", "hubs"), [(40, False), (10, True)])
+def test_close_to_minimum_degree(count, hubs):
     ours = theirs = 0
-    for seed in range(10):
-        A = with_hubs(seed, 250, 10, 30)
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        A = with_hubs(seed, 250, 10, 30) if hubs else sp.random_array((60, 60), density=0.03, random_state=rng)
         ours += fill_of(A, amd(A))
         theirs += minimum_degree_fill(A)
     assert ours <= 1.03 * theirs
-
-
-def test_hubs_whose_neighbours_are_gone_come_early():
-    """Hubs at edges of a grid, with cliques around them: these are eliminated first, then the hubs, without fill."""
-    core = grid(9, 9)
-    rows, cols, n = *core.nonzero(), 81
-    for place in (0, 20, 40, 60):
-        hub, n = n, n + 1
-        extra = [(hub, place), (hub, place + 1)]
-        for _ in range(12):
-            extra += [(n, n + 1), (n, n + 2), (n + 1, n + 2), (hub, n), (hub, n + 1), (hub, n + 2)]
-            n += 3
-        rows, cols = np.r_[rows, [i for i, _ in extra]], np.r_[cols, [j for _, j in extra]]
-    A = sp.coo_array((np.ones(rows.size), (rows, cols)), shape=(n, n))
-    assert fill_of(A, amd(A)) <= fill_of(core, amd(core)) * 1.02 + 4 * (2 + 12 * 6)
-
-
-def test_more_hubs_than_have_bits():
-    A = with_hubs(1, 9000, 1100, 26)
-    perm = amd(A)
-    assert np.array_equal(np.sort(perm), np.arange(A.shape[0]))
 
 
 def test_rings_are_halved_round_by_round():
@@ -217,11 +161,6 @@ def test_size_is_counted():
     assert check_size(dense) is None
 
 
-def test_diagonal_is_ignored():
-    A = grid(9, 8)
-    assert np.array_equal(amd(A), amd(A, diagonal=True))
-
-
 def test_deterministic_and_unsorted_lists_are_fine():
     A = grid(15, 15)
     assert np.array_equal(amd(A), amd(A))
@@ -238,13 +177,6 @@ def test_any_graph(n, edges):
     rows, cols = np.array([(i % n, j % n) for i, j in edges], dtype=int).reshape(-1, 2).T
     A = sp.coo_array((np.ones(rows.size), (rows, cols)), shape=(n, n))
     assert fill_of(A, amd(A)) <= 1.25 * minimum_degree_fill(A) + 4
-
-
-@pytest.mark.parametrize("name", ["arc130", "add20", "memplus", "bcsstk16", "mbeacxc"])
-def test_real(real_matrix, name):
-    A = real_matrix(name)
-    perm = amd(A)
-    assert np.array_equal(perm, amd(A))
 
 
 @pytest.mark.parametrize("n", [20, 300])

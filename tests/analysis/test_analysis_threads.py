@@ -13,14 +13,13 @@ def graph():
     return _core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
 
 
-@pytest.fixture
-def threads():
-    def limit(count):
-        for module in (_core, _core_testing):
-            module.set_num_threads(count)
-
-    yield limit
-    limit(0)
+def by_one_and_three(threads, work):
+    """What `work` returns on one thread and on three."""
+    results = []
+    for count in (1, 3):
+        threads(count)
+        results.append(work())
+    return results
 
 
 def orders(graph):
@@ -37,22 +36,17 @@ def orders(graph):
 @pytest.mark.parametrize("name", ["dissection", "natural", "random"])
 def test_tree_and_counts(graph, threads, name):
     perm = orders(graph)[name]
-    results = []
-    for count in (1, 3):
-        threads(count)
-        parent = _core_testing.elimination_tree(*graph, perm)
-        results.append((parent, _core_testing.ordering_cost(*graph, perm)))
-    np.testing.assert_array_equal(results[0][0], results[1][0])
-    assert results[0][1] == results[1][1]
+    np.testing.assert_array_equal(
+        *by_one_and_three(threads, lambda: _core_testing.elimination_tree(*graph, perm)), strict=True
+    )
+    one, several = by_one_and_three(threads, lambda: _core_testing.ordering_cost(*graph, perm))
+    assert one == several
 
 
 @pytest.mark.parametrize("name", ["dissection", "natural"])
 def test_structure(graph, threads, name):
     perm = orders(graph)[name]
-    results = []
-    for count in (1, 3):
-        threads(count)
-        results.append(supernodal_structure(*graph, perm))
+    results = by_one_and_three(threads, lambda: supernodal_structure(*graph, perm))
     for one, several in zip(*results, strict=True):
         if isinstance(one, np.ndarray):
             np.testing.assert_array_equal(one, several)
@@ -64,12 +58,12 @@ def test_structure(graph, threads, name):
 @pytest.mark.parametrize("name", ["elast:14x14x14", "poisson:360x360"])  # twins; a graph that several threads coarsen
 def test_dissection_and_compression(threads, name):
     A = gallery.named(name).tocsc()
-    results = []
-    for count in (1, 3):
-        threads(count)
+
+    def work():
         graph = _core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
-        results.append((*graph, _core_testing.nested_dissection(*graph)))
-    for one, several in zip(*results, strict=True):
+        return *graph, _core_testing.nested_dissection(*graph)
+
+    for one, several in zip(*by_one_and_three(threads, work), strict=True):
         np.testing.assert_array_equal(one, several)
 
 
@@ -77,10 +71,8 @@ def test_symmetrize_permuted(threads):
     A = gallery.named("rlc:300x300").tocsc()
     n = A.shape[0]
     row_of_col = np.random.default_rng(1).permutation(n).astype(np.int32)
-    results = []
-    for count in (1, 3):
-        threads(count)
-        results.append(_core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32), row_of_col))
+    arrays = A.indptr.astype(np.int64), A.indices.astype(np.int32), row_of_col
+    results = by_one_and_three(threads, lambda: _core_testing.symmetrize(*arrays))
     B = A[row_of_col]
     B.data[:] = 1
     expected = (B + B.T).tocsc()

@@ -33,27 +33,6 @@ def block_triangular(A, row_of_col=None):
     return perm, block_ptr
 
 
-def test_empty():
-    perm, block_ptr = block_triangular(sp.csc_array((0, 0)))
-    assert perm.size == 0 and block_ptr.tolist() == [0]
-
-
-@pytest.mark.parametrize("n", [1, 4])
-def test_diagonal(n):
-    _, block_ptr = block_triangular(sp.eye_array(n))
-    assert block_ptr.tolist() == list(range(n + 1))
-
-
-def test_no_entries():
-    assert block_triangular(sp.csc_array((3, 3)))[1].tolist() == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("half", [np.triu, np.tril])
-def test_triangular_gives_singletons(half):
-    A = half(np.random.default_rng(0).random((30, 30)) < 0.3) + np.eye(30)
-    assert block_triangular(sp.csc_array(A))[1].size == 31
-
-
 def test_irreducible_stays_in_place():
     n = 2000
     ring = sp.coo_array((np.ones(2 * n), (np.r_[0:n, 0:n], np.r_[0:n, np.roll(np.arange(n), 1)])), shape=(n, n))
@@ -65,12 +44,6 @@ def test_deep_chain_needs_no_recursion():
     n = 200_000
     block_triangular(sp.diags_array([np.ones(n), np.ones(n - 1)], offsets=[0, 1]))
     block_triangular(sp.diags_array([np.ones(n), np.ones(n - 1)], offsets=[0, -1]))
-
-
-def test_row_of_col_is_checked():
-    for bad in ([0, 0], [0, 2], [-1, 0], [0]):
-        with pytest.raises(ValueError, match="not a permutation"):
-            _core_testing.block_triangular(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array(bad, np.int32))
 
 
 @given(st.integers(1, 20), st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=60), st.randoms())

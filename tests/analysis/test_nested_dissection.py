@@ -44,17 +44,8 @@ def fill(ptr, ind, perm):
     return _core_testing.ordering_cost(ptr, ind, perm)[0]
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 5, 300])
-def test_graphs_without_edges(n):
-    order(np.zeros(n + 1, np.int64), np.zeros(0, np.int32))
-
-
 @settings(max_examples=60, deadline=None)
-@given(
-    st.integers(1, 600),
-    st.floats(0, 6),
-    st.integers(0, 2**32 - 1),
-)
+@given(st.integers(1, 600), st.floats(0, 6), st.integers(0, 2**32 - 1))
 def test_random_graphs(n, degree, seed):
     rng = np.random.default_rng(seed)
     m = int(n * degree / 2)
@@ -105,19 +96,6 @@ def test_disconnected_graph():
     assert whole < 1.05 * alone
 
 
-@pytest.mark.parametrize("interleaved", [False, True])
-def test_two_large_components(interleaved):
-    ptr, ind = graph(sp.block_diag([gallery.poisson(100, 100)] * 2))
-    if interleaved:
-        n = len(ptr) - 1
-        shuffle = np.random.default_rng(0).permutation(n)
-        a = sp.csc_array((np.ones(len(ind)), ind, ptr), shape=(n, n))
-        ptr, ind = graph(a[shuffle][:, shuffle])
-    single = graph(gallery.poisson(100, 100))
-    assert fill(ptr, ind, order(ptr, ind)) < 2.3 * fill(*single, order(*single))
-    assert np.array_equal(order(ptr, ind, threads=1), order(ptr, ind, threads=3))
-
-
 @pytest.mark.parametrize("n", [4, 100, 20_000])
 def test_stars_have_no_fill(n):
     ptr, ind = edges(n, [(0, i) for i in range(1, n)])
@@ -140,25 +118,25 @@ def test_long_paths_give_shallow_trees():
     assert levels <= 40
 
 
-@pytest.mark.parametrize("n", [4, 260, 1500])
-def test_complete_graph(n):
-    ptr, ind = graph(np.ones((n, n)))
-    order(ptr, ind)
-
-
-def test_nearly_complete_graph():
-    # A clique minus a perfect matching: no twins, no separator worth the name.
-    n = 2600
+def without_matching(n):
+    """A clique minus a perfect matching: no twins, no separator worth the name."""
     a = np.ones((n, n), np.int8)
     a[np.arange(n), np.arange(n) ^ 1] = 0
-    order(*graph(a))
+    return a
 
 
-def test_complete_bipartite_graph():
-    a = np.zeros((3000, 3000), np.int8)
-    a[:1500, 1500:] = 1
-    ptr, ind = graph(a)
-    order(ptr, ind)
+DENSE = {
+    "without edges": lambda: sp.csc_array((300, 300)),
+    "complete": lambda: np.ones((1500, 1500)),
+    "nearly complete": lambda: without_matching(2600),
+    "complete bipartite": lambda: np.kron([[0, 1], [1, 0]], np.ones((1500, 1500), np.int8)),
+    "a heavy class of twins": lambda: sp.block_diag([gallery.poisson(60, 60), np.ones((400, 400))]),
+}
+
+
+@pytest.mark.parametrize("kind", DENSE)
+def test_graphs_without_separators(kind):
+    order(*graph(DENSE[kind]()))
 
 
 def test_dense_rows_go_last():
@@ -178,10 +156,3 @@ def test_diagonal_is_ignored():
     ptr, ind = graph(a)
     ind = np.concatenate([np.sort(ind[ptr[j] : ptr[j + 1]]) for j in range(len(ptr) - 1)])
     assert np.array_equal(with_diagonal, order(ptr, ind))
-
-
-def test_heavy_class_of_twins():
-    # Half of the vertices are one clique, a single heavy vertex after compression.
-    k = 60
-    ptr, ind = graph(sp.block_diag([gallery.poisson(k, k), np.ones((400, 400))]) + sp.eye_array(k * k + 400, k=1))
-    order(ptr, ind)

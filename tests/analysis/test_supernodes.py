@@ -1,7 +1,5 @@
 """The supernodal structure: every invariant of analysis/symbolic.hpp, by brute force."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,9 +10,6 @@ from gpusplu.cost.calibration import for_core
 from support.analyses import supernodal_structure
 from support.small_matrices import random_matrix
 from support.symbolic_reference import eliminate, graphs, pattern_arrays, tree_of
-
-ARRAYS = ["parent", "col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind"]
-SCALARS = ["n", "cholesky", "lnz", "flops", "column_levels", "super_levels", "critical_path", "method", "nsuper"]
 
 
 def levels_of(parent):
@@ -110,21 +105,6 @@ def test_relaxation_bounds_the_zeros():
     exact = np.add.reduceat(sym.col_count, sym.super_ptr[:-1])
     limit = np.select([width <= 4, width <= 16, width <= 48], [1.0, 0.8, 0.1], 0.05)
     assert (stored - exact <= limit * stored).all()
-
-
-def test_symbolic_pickles_and_is_read_only():
-    graph = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
-    _, sym = supernodal_structure(*pattern_arrays(graph), np.arange(6, dtype=np.int32), True, relax=False)
-    copy = pickle.loads(pickle.dumps(sym))
-    for name in ARRAYS:
-        assert np.array_equal(getattr(copy, name), getattr(sym, name))
-        assert getattr(copy, name).dtype == getattr(sym, name).dtype
-        with pytest.raises(ValueError, match="read-only"):
-            getattr(sym, name)[...] = 0
-    assert all(getattr(copy, name) == getattr(sym, name) for name in SCALARS)
-    rows = sym.parent
-    del sym
-    assert rows[0] == 1
 
 
 def test_fronts_by_the_matching_of_an_analysis_by_columns():

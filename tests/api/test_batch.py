@@ -9,20 +9,8 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
-from gpusplu.engines.cpu.engine import CpuEngine
-from support.dense_batch import DenseBatches, systems_like
-from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
-from support.symmetric_values import nearly, spoilt
-
-
-class OneByOne(CpuEngine):
-    """The CPU engine without batches."""
-
-    name = "one_by_one"
-    capabilities = CpuEngine.capabilities._replace(batches=False)
-
-    def batch(self, problem, analysis, count):
-        return None
+from support.dense_batch import DenseBatches, OneByOne, systems_like
+from support.small_matrices import EPS, canonical, random_matrix, rhs
 
 
 class InPieces(DenseBatches):
@@ -73,15 +61,6 @@ def test_systems_of_each_status(engine):
     np.testing.assert_allclose(batch.solve(b + 2j * b)[good], (1 + 2j) * x[good], rtol=1e-10)
 
 
-def test_one_triangle_is_enough(engine):
-    A = spd_matrix(30)
-    lower = canonical(sp.tril(A))
-    values = np.array([s * lower.data for s in (1, 2, 3)])
-    x = gs.cholesky_batch(lower, values, engine=engine).solve(np.ones(30))
-    expected = np.linalg.solve(A.toarray(), np.ones(30))
-    np.testing.assert_allclose(x, [expected, expected / 2, expected / 3], rtol=1e-10)
-
-
 def test_no_columns_are_solved_for_by_factors_all_the_same(engine):
     """What became of the systems is of the values held, and no error was measured."""
     A, values, status = failing_systems()
@@ -117,17 +96,6 @@ def test_odd_types_of_values(engine):
     assert gs.splu_batch(A, values.astype(np.float16), engine=engine).dtype == np.float32
     with pytest.raises(TypeError, match="Cannot cast"):
         gs.splu_batch(A, values.astype("f"), engine=engine).solve(rhs(20))
-
-
-def test_systems_that_are_not_hermitian(engine):
-    A = spd_matrix(dtype="D")
-    values = np.stack([A.data, spoilt(A, "below"), spoilt(A, "imaginary diagonal"), nearly(A, 900), nearly(A, 1100)])
-    batch = gs.cholesky_batch(A, values, engine=engine)
-    assert np.flatnonzero(batch.status == gs.BatchStatus.NOT_HERMITIAN).tolist() == [1, 2, 4]
-    x = batch.solve(np.ones(50, "D"))
-    assert np.isnan(x[[1, 2, 4]]).all() and backward_error(A, x[0], np.ones(50)) < 1e-14
-    with pytest.raises(gs.BatchError, match="not hermitian: 1, 2, 4"):
-        gs.cholesky_batch(A, values, engine=engine, errors="raise")
 
 
 def test_values_in_any_order_with_duplicates(engine):

@@ -8,36 +8,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import gpusplu as gs
-from asv_bench import records
 from gpusplu import gallery
-from gpusplu.common.matrix import canonicalize, read_matrix
-from gpusplu.common.traits import Structure, matrix_traits, structure_of
-from gpusplu.cost import calibration, features, model, table
+from gpusplu.common.traits import Structure, structure_of
+from gpusplu.cost import calibration, model, table
 from gpusplu.cost.calibration import fit
-from gpusplu.cost.model import Estimate
 from gpusplu.cost.observation import Observation
 from gpusplu.cost.processor import predict
 from gpusplu.cost.processor import predict as predict_cpu
-from gpusplu.cost.scale import DEVICE_BYTES, LARGE, UNSPLIT, lasting, may_stream, needs, size
-from gpusplu.cuda import devices, layout
+from gpusplu.cost.scale import DEVICE_BYTES, LARGE, lasting, may_stream, needs, size
+from gpusplu.cuda import layout
 from gpusplu.dispatch.report import scale_text
-from gpusplu.engines import registry
 from gpusplu.engines.columns.predict import predict as predict_columns
 from gpusplu.engines.problem import Request
-from support.emulated_device import EmulatedDevice
 from support.processes import PYTHON, environment
 from support.small_matrices import random_matrix, rhs
 
 PRIOR = {"call": 1e-5, "levels": 1e-6, "fill": 1e-9, "flops": 1e-11}
 TRUE = {"call": 3e-5, "levels": 0.5e-6, "fill": 4e-9, "flops": 2e-11}
-
-
-def traits_of(A):
-    pattern, data = canonicalize(read_matrix(A))
-    return matrix_traits(pattern, pattern.gather(data))
 
 
 def structure(**changes):
@@ -64,34 +53,6 @@ def observations(constants, noise=0.0, count=24):
     return found
 
 
-def test_traits():
-    found = traits_of(gallery.poisson(5, 4))
-    assert (found.n, found.nnz, found.dtype, found.diagonal) == (20, 82, "float64", 20)
-    assert found.density == pytest.approx(82 / 400)
-    assert found.hermitian
-    assert found.definite_likely
-    assert found.diagonally_dominant
-    negative = traits_of(-gallery.poisson(5, 4))
-    assert negative.hermitian
-    assert not negative.definite_likely
-    A = sp.csc_array([[1.0, 2, 0], [0, 0, 3], [4, 0, 5]])
-    found = traits_of(A)
-    assert found.pattern_symmetry == 0
-    assert not found.hermitian
-    assert found.diagonal == 2
-    assert traits_of(sp.csc_array((0, 0))).density == 0
-
-
-def test_flops_of_one_thread_cost_more():
-    term = {**table.shipped()["cpu.column.refactor"], "alone": 1e-10}
-    costs = {**table.shipped(), "cpu.column.refactor": term}
-    below, above, few = (predict_cpu(structure(flops=k * features.SINGLE_THREAD), costs) for k in (0.99, 1.01, 0.49))
-    assert below.refactor > above.refactor
-    assert below.refactor - few.refactor == pytest.approx(
-        0.5 * features.SINGLE_THREAD * (term["flops"] + term["alone"])
-    )
-
-
 def test_values_are_moved_to_where_they_are_not():
     known = table.shipped()
     assert predict_cpu(structure(), known).moving == 0
@@ -101,30 +62,10 @@ def test_values_are_moved_to_where_they_are_not():
     assert moving[1] - moving[0] == pytest.approx(5000 * 8 * known["move.to_device"]["bytes"])
 
 
-def test_the_fastest_depends_on_how_often():
-    quick = Estimate("cpu", 0.0, 1e-3, 1e-3, 1e-4)
-    thorough = Estimate("supernodal", 1.0, 1e-3, 1e-4, 1e-5)
-    missing = Estimate("glu", note="there is none")
-    assert model.fastest([thorough, quick, missing], 5).engine == "cpu"
-    assert model.fastest([thorough, quick, missing], 10000).engine == "supernodal"
-    with pytest.raises(ValueError, match="empty"):
-        model.fastest([missing], 5)
-
-
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_fit_finds_the_constants(noise):
     found = fit(observations(TRUE, noise), PRIOR)
     assert found == {name: pytest.approx(value, rel=0.1 if noise == 0 else 0.35) for name, value in TRUE.items()}
-
-
-def test_fit_is_not_led_by_outliers():
-    measured = observations(TRUE)
-    for k in (2, 9, 17):
-        measured[k] = measured[k]._replace(seconds=10 * measured[k].seconds)
-    found = fit(measured, PRIOR)
-    clean = observations(TRUE)
-    assert calibration.spread(clean, found) < 1.1
-    assert max(found[name] / TRUE[name] for name in TRUE) < 1.5
 
 
 def test_fits_of_little_and_of_zeros():
@@ -265,17 +206,6 @@ def test_engines_by_columns_bring_the_constants_of_their_pivots(name):
     subprocess.run([*PYTHON, "-c", code], check=True, env=environment())
 
 
-@pytest.mark.parametrize(("feature", "ordering"), [("levels", "nd"), ("flops", "amd")])
-def test_column_engines_order_by_their_own_predictions(monkeypatch, feature, ordering):
-    device = EmulatedDevice()
-    monkeypatch.setattr(devices, "open_device", lambda which=None: device)
-    registry.named("sflu")  # its constants are in the table now
-    for phase in ("refactor", "solve"):
-        term = {name: 1e-9 * (name == feature) for name in table.shipped()[f"sflu.{phase}"]}
-        monkeypatch.setitem(table._table, f"sflu.{phase}", table.Entry(term, "here"))
-    assert gs.analyze(gallery.rlc_mesh(35, 35), engine="sflu").ordering == ordering
-
-
 ROOT = Path(__file__).parents[2]
 #: Measured factors (performance/results/supernodal.md): unknowns, entries of L, flops, columns of the widest supernode.
 ANCHORS = {
@@ -311,18 +241,6 @@ def row(family, n):
 @pytest.mark.parametrize("family", ANCHORS)
 def test_the_table_of_the_page_is_what_the_model_says(family, n):
     assert row(family, n) in (ROOT / "docs" / "use" / "scaling.md").read_text().splitlines()
-
-
-def test_the_model_is_near_to_what_streaming_measured():
-    """Device memory of factors in one piece, of Poisson's 80^3 and elasticity's 40^3 on an H200, in segments."""
-    factors = {"poisson:80x80x80": 2.9e8 * 8, "elast:40x40x40": 2.4e8 * 8}
-    found = dict.fromkeys(factors, float("inf"))
-    for record in records.read(records.files("streaming")):
-        if record["case"] in factors and record.get("host_bytes") == 0:
-            ratio = record["memory_bytes"] / factors[record["case"]]
-            found[record["case"]] = min(found[record["case"]], ratio)
-    for case, ratio in found.items():
-        assert 0.7 * UNSPLIT < ratio < 1.2 * UNSPLIT, case
 
 
 def test_each_regime_is_named():

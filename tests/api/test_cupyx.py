@@ -23,8 +23,6 @@ from support.cupys import MODULE, THEIRS, Cupyx
 from support.processes import PYTHON, environment
 from support.small_matrices import EPS, random_matrix, rhs
 
-# ---- when they become ours, and when no longer
-
 
 def test_imported_before_and_after(stand_in):
     gs.install()
@@ -106,9 +104,6 @@ def test_a_thread_that_is_in_the_middle_of_the_import(stand_in, monkeypatch):
     for thread in (importing, installing):
         thread.join()
     assert Cupyx().calls() == []
-
-
-# ---- references
 
 
 def test_references_from_before_are_reached(cupyx):

@@ -91,33 +91,6 @@ def test_element_has_six_rigid_motions():
     assert np.sum(abs(values) < 1e-14) == 6 and values[6] > 1e-2
 
 
-def sizes_of_lines(rows, cols, sections):
-    """Unknowns and entries: a row of 1 + (lines that end there) for a node of the mesh, of three for all else."""
-    nodes, branches = rows * cols, 2 * rows * cols - rows - cols
-    return nodes + branches * (2 * sections - 1) + 4, nodes + branches * (2 + 3 * (2 * sections - 1)) + 8
-
-
-def test_lines_are_as_sparse_as_those_of_the_glu_paper():
-    published = {(100, 50): (1970204, 5930208), (200, 25): (3940404, 11900408), (200, 100): (15880404, 47720408)}
-    assert {(side, sections): sizes_of_lines(side, side, sections) for side, sections in published} == published
-    A = gallery.rlc_lines(7, 6, 5)
-    assert (A.shape[0], A.nnz) == sizes_of_lines(7, 6, 5)
-    rows = np.diff(A.tocsr().indptr)
-    assert np.all(rows[7 * 6 : -4] == 3) and np.all(rows[-4:] == 1)
-
-
-def test_lines_without_currents_are_capacitors_and_a_laplacian():
-    nodes = 4 * 3 + 17 * 4  # of the mesh, inner ones of its 17 lines
-    A = gallery.rlc_lines(4, 3, 5).toarray()[:-4, :-4]
-    capacitors, into, from_voltages = A[:nodes, :nodes], A[:nodes, nodes:], A[nodes:, :nodes]
-    np.testing.assert_array_equal(A[nodes:, nodes:], np.eye(17 * 5))
-    assert np.count_nonzero(capacitors) == nodes and np.all(np.diag(capacitors) > 0)
-    laplacian = -into @ from_voltages
-    np.testing.assert_allclose(laplacian, laplacian.T)
-    np.testing.assert_allclose(laplacian @ np.ones(nodes), 0, atol=1e-15)
-    assert np.linalg.eigvalsh(laplacian)[1] > 1e-5
-
-
 def test_circuit_jacobian_is_the_derivative():
     circuit = gallery.circuit(8, 7)
     rng = np.random.default_rng(1)

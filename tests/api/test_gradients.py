@@ -43,23 +43,3 @@ def test_gradient_of_a_solve(op, dtype, nrhs):
             far, near = (np.vdot(g, np.linalg.solve(DENSE[op](other.toarray()), b)).real for other in there)
             expected = (np.conj(gradient[entry]) * step).real / abs(step)
             assert abs((far - near) / (2 * abs(step)) - expected) < 1e-7
-
-
-def test_factorizations_are_counted():
-    A = sp.csc_array(system("d")[0])
-    b, values, symbolic = np.ones(7), np.stack([A.data, 2 * A.data, 3 * A.data]), gs.analyze(A)
-    lu, batch = gs.splu(A), gs.splu_batch(A, values)
-    for call, count in (
-        (lambda: gs.spsolve(A, b), 1),
-        (lambda: gs.factorized(A), 1),
-        (lambda: symbolic.factor(A), 1),
-        (lambda: lu.refactor(A), 1),
-        (lambda: (lu.solve(b), lu.slogdet(), gs.analyze(A), batch.solve(b)), 0),
-        (lambda: gs.splu_batch(A, values), 3),
-        (lambda: batch.refactor_solve(values, b), 3),
-    ):
-        before = gs.factorization_count()
-        call()
-        assert gs.factorization_count() == before + count
-    rows, columns = coordinates(A.indptr, A.indices, by_rows=False)
-    assert (A.toarray()[rows, columns] == A.data).all()

@@ -12,18 +12,15 @@ import signal
 import sys
 import threading
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 from scipy.sparse.linalg import spsolve as spsolve_by_value
 
 import gpusplu as gs
 from gpusplu.common import scipy_names as _scipy
-from gpusplu.install import compat
 from support.scipy_names import CALLS, SITES, A
 
 
@@ -217,54 +214,15 @@ def test_a_signal_in_install_leaves_all_or_nothing():
         assert scipy_is_untouched() and not is_ours()
 
 
-def test_use_solver_is_a_matter_of_the_thread_where_scipy_has_it_so():
-    def outcome(solve):
-        try:
-            return np.allclose(A @ solve(), np.ones(3))
-        except RuntimeError as error:
-            return str(error)
-
-    def outcomes():
-        solves = (lambda: spla.spsolve(A, np.ones(3)), lambda: spla.factorized(A)(np.ones(3)))
-        return [run(solve) for solve in solves for run in (lambda solve: in_thread(outcome, solve), outcome)]
-
-    spla.use_solver(useUmfpack=True)
-    try:
-        scipys = outcomes()
-        gs.install()
-        assert outcomes() == scipys
-        assert "umfpack not installed" in scipys[1] and "umfpack not installed" in scipys[3]
-    finally:
-        spla.use_solver(useUmfpack=False)
-
-
-def test_triangles_are_of_the_kind_that_scipys_are(monkeypatch):
-    assert compat.triangle_kind() is type(spla.splu(A).L)
+def test_triangles_are_of_the_kind_that_scipys_are():
+    kind = type(spla.splu(A).L)
     with gs.enabled():
-        lu = spla.splu(A)
-        assert type(lu.L) is type(lu.U) is compat.triangle_kind()
-        monkeypatch.setattr(compat, "triangle_kind", lambda: sp.csc_matrix)  # SciPy 1.13
         lu, other = spla.splu(A), spla.splu(2 * A)
-    assert type(lu.L) is type(lu.U) is sp.csc_matrix and lu.L is lu.L and lu.U is lu.U
-    np.testing.assert_allclose((lu.L * lu.U).toarray()[lu.perm_r][:, lu.perm_c], A.toarray())
-    np.testing.assert_allclose((other.L * other.U).toarray()[lu.perm_r][:, lu.perm_c], 2 * A.toarray())
-    lu.refactor(2 * A.data)
-    np.testing.assert_allclose((lu.L * lu.U).toarray()[lu.perm_r][:, lu.perm_c], 2 * A.toarray())
-
-
-def test_scipy_through_us():
-    """ARPACK's shift-invert, Radau and solve_bvp go through their own bindings."""
-    from scipy.integrate import solve_ivp
-
-    n = 60
-    K = sp.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1], format="csc")
-    expected = 2 - 2 * np.cos(np.pi * np.arange(1, 4) / (n + 1))
-    with gs.enabled():
-        found = np.sort(spla.eigsh(K, k=3, sigma=0, return_eigenvectors=False))
-        solution = solve_ivp(lambda t, y: -(K @ y), (0, 1), np.ones(n), method="Radau", jac=-K, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    reference = spla.expm_multiply(-K, np.ones(n))
-    np.testing.assert_allclose(solution.y[:, -1], reference, atol=1e-5)
+    assert type(lu.L) is type(lu.U) is kind and lu.L is lu.L and lu.U is lu.U
+    lu.refactor(3 * A.data)
+    for factor, scale in ((lu, 3), (other, 2)):
+        product = (factor.L @ factor.U).toarray()[factor.perm_r][:, factor.perm_c]
+        np.testing.assert_allclose(product, scale * A.toarray())
 
 
 def test_perm_holds_its_factor_as_scipys_does():
@@ -280,34 +238,6 @@ def test_perm_holds_its_factor_as_scipys_does():
     perm = ours.perm_r
     assert sys.getrefcount(ours) == count
     del perm
-
-
-@pytest.mark.parametrize(("trans", "error"), [("", TypeError), ("X", ValueError), (None, TypeError)])
-def test_a_direction_is_refused_before_a_right_hand_side(trans, error):
-    A, told = sp.eye_array(3, format="csc"), []
-    for within in (contextlib.nullcontext, gs.enabled):
-        with within(), pytest.raises(error) as caught:
-            spla.splu(A).solve(np.ones(3, complex), trans)
-        told.append(str(caught.value))
-    assert told[0] == told[1]
-
-
-def test_matrices_that_scipy_gets_back_warn_as_often_as_scipy():
-    bad = sp.csr_array(np.array([[1.0, 2, 0], [0, np.nan, 1], [1, 0, 3]]))
-    many = sp.csr_array(np.eye(3)[:, :2])
-
-    def warned(name, *arguments):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with contextlib.suppress(RuntimeError):  # singular, says SuperLU
-                getattr(spla, name)(*arguments)
-        return [warning.category for warning in caught]
-
-    for given in (bad, bad.tocsc(), bad.tocoo(), bad.tolil()):
-        for call in (("splu", given), ("factorized", given), ("spsolve", given, np.ones(3)), ("spsolve", given, many)):
-            expected = warned(*call)
-            with gs.enabled():
-                assert warned(*call) == expected, (call[0], given.format)
 
 
 def test_functions_are_pickled_whatever_is_installed():

@@ -95,27 +95,6 @@ def test_imports_go_downwards():
     assert {name.partition(".")[0] for name in imports} - {""} == {name for names in ROWS for name in names}
 
 
-@pytest.mark.parametrize(
-    ("module", "line"),
-    [
-        ("common/matrix.py", "from ..linalg import splu"),
-        ("engines/glu/plan.py", "def f():\n    from ...dispatch import patterns"),
-        ("dispatch/report.py", "if TYPE_CHECKING:\n    from ..factors.factor import Factor"),
-    ],
-)
-def test_an_import_upwards_is_seen(tmp_path, module, line):
-    for path in ROOT.rglob("*.py"):
-        copy = tmp_path / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.touch()
-    (tmp_path / module).write_text(line + "\n")
-    assert len(list(upwards(imports_of(tmp_path)))) == 1
-
-
-def test_a_circle_is_seen():
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == ["a", "b", "c", "d"]
-
-
 @pytest.mark.parametrize("name", registry.BUILT_IN)
 def test_names_of_engines_stand_in_their_folders(name):
     allowed = (ROOT / "engines" / name, ROOT / "typing.py", ROOT / "cost" / "table.py")

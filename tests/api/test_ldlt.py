@@ -132,36 +132,6 @@ def test_which_symmetry_a_complex_matrix_has():
     np.testing.assert_allclose(diagonal.solve(np.ones(4, "D")), -1j / np.arange(1.0, 5))
 
 
-SINGULAR = {
-    "zero": sp.csc_array((5, 5)),
-    "stored zeros": sp.csc_array((np.zeros(3), [0, 1, 2], [0, 1, 2, 3])),
-    "structurally": canonical(sp.block_array([[sp.eye_array(2), np.ones((2, 5))], [np.ones((5, 2)), None]])),
-    "by one": canonical(gallery.poisson(9) @ sp.diags_array(np.r_[1.0, np.zeros(8)]) @ gallery.poisson(9)),
-    "a free body": canonical(
-        sp.diags_array([-np.ones(7), np.r_[1, 2 * np.ones(6), 1], -np.ones(7)], offsets=[-1, 0, 1])
-    ),
-    "twice the same constraint": canonical(
-        np.block([[np.eye(3), np.ones((3, 2))], [np.ones((2, 3)), np.zeros((2, 2))]])
-    ),
-}
-
-
-@pytest.mark.parametrize("how", SINGULAR)
-def test_singular(how):
-    with pytest.raises(RuntimeError, match="Factor is exactly singular"):
-        gs.ldlt(SINGULAR[how])
-
-
-def test_small_orders():
-    empty = gs.ldlt(sp.csc_array((0, 0)))
-    assert empty.inertia() == (0, 0, 0) and empty.L.shape == empty.D.shape == (0, 0)
-    assert empty.solve_D(np.ones(0)).shape == (0,) and empty.solve_D(np.ones((0, 2))).shape == (0, 2)
-    assert gs.ldlt(sp.csc_array([[-2.0]])).inertia() == (0, 1, 0)
-    swap = gs.ldlt(sp.csc_array([[0.0, 3.0], [3.0, 0.0]]))
-    assert swap.inertia() == (1, 1, 0) and swap.slogdet() == (-1, pytest.approx(np.log(9)))
-    np.testing.assert_array_equal(swap.solve(np.array([3.0, 6.0])), [2, 1])
-
-
 def test_delayed_columns_are_found_once():
     gs.cache_clear()
     A = gallery.mixed_elements(60, 60)
@@ -173,33 +143,6 @@ def test_delayed_columns_are_found_once():
     assert {factor.inertia() for factor in factors} == {(2 * 60 * 61, 3600, 0)}
     b = rhs(A.shape[0])
     assert max(backward_error(A, factor.solve(b), b) for factor in factors) < 10 * EPS["d"]
-
-
-def dense(dtype, hermitian):
-    """One front of several blocks of columns, whose pivots are of order 2 where its diagonal is zero."""
-    A = np.random.default_rng(0).normal(size=(150, 150)).astype(dtype)
-    A = A * np.exp(1j * np.arange(150)) if np.dtype(dtype).kind == "c" else A
-    A = np.tril(A, -1)
-    return sp.csc_array((A + (A.conj() if hermitian else A).T).astype(dtype))
-
-
-@pytest.mark.parametrize("matrix", [lambda *kind: saddle(*kind, n=160, m=60), dense])
-@pytest.mark.parametrize(("dtype", "hermitian"), [("f", True), ("d", True), ("F", False), ("D", True), ("D", False)])
-def test_entries_of_the_inverse(matrix, dtype, hermitian):
-    A = matrix(dtype, hermitian)
-    factor = gs.ldlt(A)
-    inverse = np.linalg.inv(A.toarray().astype("D" if np.dtype(dtype).kind == "c" else "d"))
-    limit = 3e4 * EPS[dtype] * abs(inverse).max()
-    for pattern in ("A", "A.T", "LU"):
-        Z = factor.selected_inverse(pattern).tocoo()
-        rows, cols = Z.coords
-        assert Z.nnz >= A.nnz and abs(Z.data - inverse[rows, cols]).max() < limit
-        if dtype in "dD":  # of single precision other pivots may be more accurate
-            assert {*zip(rows, cols, strict=True)} == {*zip(cols, rows, strict=True)}
-    assert abs(factor.inverse_diagonal() - inverse.diagonal()).max() < limit
-    B = sp.random_array(A.shape, density=0.01, rng=np.random.default_rng(1))
-    assert abs(factor.trace_inverse(B) - np.trace(inverse @ B)) < limit * abs(B).sum()
-    assert factor.stats.method == "front" and factor.stats.n_repivoted == 0
 
 
 N = 600

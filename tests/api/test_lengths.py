@@ -62,26 +62,6 @@ def test_malformed_matrices_are_refused(name, solve, format):
     assert len(str(refused.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("solve", SOLVES)
-@pytest.mark.parametrize("dtype", [">i4", ">i8", "i2", "u4", "u8"])
-def test_index_arrays_of_any_integers(solve, dtype):
-    """Also of values in another byte order, and with more pointers than the matrix needs."""
-    expected = scipy_linalg.spsolve(tridiagonal(), B)
-    for names in (("indices",), ("indptr",), ("indices", "indptr")):
-        A = tridiagonal()
-        for name in names:
-            setattr(A, name, getattr(A, name).astype(dtype))
-        for solution in (SOLVES[solve](A), gs.spsolve(A, B)):
-            np.testing.assert_allclose(solution, expected, rtol=1e-13)
-    A = tridiagonal()
-    A.data, A.indptr = A.data.astype(">f8"), np.append(A.indptr, A.indptr[-1])
-    np.testing.assert_allclose(SOLVES[solve](A), expected, rtol=1e-13)
-    A = tridiagonal("coo")
-    A.data = A.data[:2]
-    with pytest.raises(ValueError, match="data has 2 entries"):
-        gs.analyze(A)
-
-
 PTR, IND = np.array([0, 1, 2], np.int64), np.array([0, 1], np.int32)
 DIAG, PERM, SHORT = np.array([0, 1], np.int64), np.array([0, 1], np.int32), np.ones(1)
 CORE_CALLS = {

@@ -213,34 +213,24 @@ def test_a_bar_on_terminals_where_it_takes_long(clock, monkeypatch, capsys):
     assert written().endswith("\r\x1b[K")
 
 
-@pytest.mark.parametrize("steps", [[(0, 0), (0.3, 1)], [(0, 0), (0.3, 3), (0.6, 6), (0.9, 9)]])
-def test_no_bar_where_it_does_not(clock, monkeypatch, capsys, steps):
+def test_no_bar_where_it_is_over_soon(clock, monkeypatch, capsys):
     written = on_terminal(monkeypatch, capsys)
-    go(clock, *steps)
+    go(clock, (0, 0), (0.3, 3), (0.6, 6), (0.9, 9))
     assert written() == ""
 
 
-def test_no_bar_where_nobody_sees_it(clock, monkeypatch, capsys):
+@pytest.mark.parametrize("why", ["no terminal", "closed", "none", "the caller", "the environment"])
+def test_no_bar_where_nothing_shows_it_or_the_user_wants_none(clock, monkeypatch, why):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    go(clock, (0, 0), (5, 1))
-    with log_context(Caller(progress=False)):
-        monkeypatch.setattr(sys, "stderr", Terminal())
+    stream = {"no terminal": io.StringIO(), "none": None}.get(why, Terminal())
+    if why == "closed":
+        stream.close()
+    if why == "the environment":
+        monkeypatch.setenv("GPUSPLU_PROGRESS", "0")
+    monkeypatch.setattr(sys, "stderr", stream)
+    with log_context(Caller(progress=False if why == "the caller" else None)):
         go(clock, (0, 0), (5, 1))
-        assert sys.stderr.getvalue() == ""
-    monkeypatch.setenv("GPUSPLU_PROGRESS", "0")
-    go(clock, (0, 0), (5, 1))
-    assert sys.stderr.getvalue() == ""
-    monkeypatch.undo()
-    assert capsys.readouterr().err == ""
-
-
-def test_streams_that_are_no_terminals(monkeypatch, capsys, clock):
-    closed = io.StringIO()
-    closed.close()
-    for stream in (io.StringIO(), closed, None):
-        monkeypatch.setattr(sys, "stderr", stream)
-        go(clock, (0, 0), (5, 1))
-    assert capsys.readouterr().err == ""
+    assert why in ("closed", "none") or stream.getvalue() == ""
 
 
 def test_a_bar_that_was_asked_for_is_lines_elsewhere(clock, monkeypatch, capsys):

@@ -9,14 +9,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from support.mixed import (
-    ENOUGH,
-    check_double_after_all,
-    check_mixed,
-    check_parts_are_double,
-    conditioned,
-    few_small,
-)
+from support.mixed import ENOUGH, check_double_after_all, check_mixed, check_parts_are_double, conditioned, few_small
 from support.small_matrices import canonical, random_matrix, rhs, spd_matrix
 
 KINDS = {gs.splu: random_matrix, gs.cholesky: spd_matrix, gs.ldlt: spd_matrix}
@@ -64,9 +57,6 @@ def test_updates_leave_the_values_of_the_caller(accepted):
     assert factor.logdet() == pytest.approx(np.linalg.slogdet(M.toarray())[1], rel=1e-10)
 
 
-# ---- what plain refinement does not do
-
-
 @pytest.mark.parametrize("dtype", "dD")
 def test_slow_refinement_becomes_gmres(dtype):
     A = conditioned(1e8, dtype)
@@ -90,9 +80,6 @@ def test_a_few_small_singular_values_take_a_few_iterations():
 @pytest.mark.parametrize(("size", "why"), [(1e14, "refinement"), (1e16, "refinement")])
 def test_where_nothing_converges_the_factor_is_double(size, why):
     check_double_after_all(conditioned(size), gs.splu, why)
-
-
-# ---- numbers that single precision does not have
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-45, 1e45, 1e300])
@@ -137,12 +124,6 @@ def test_blocks_that_a_norm_does_not_see(condition, scale):
     for make in (gs.cholesky, gs.splu):
         x = make(A, precision="mixed").solve(A @ np.ones(56))
         assert abs(x - 1).max() < 100 * condition * 2e-16
-
-
-# ---- errors
-
-
-# ---- the rest of the house
 
 
 def test_analyses_know_their_precision():

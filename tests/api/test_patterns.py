@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from support.small_matrices import EPS, phased, random_matrix, rhs, spd_matrix
+from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
 REUSED = "analysis of call {} reused"
 NEW = "made for this matrix"
@@ -43,19 +43,6 @@ WAYS = {
 }
 
 
-def other_pattern(A):
-    """The same number of rows and entries: one entry is in another row."""
-    B = A.copy()
-    column = next(j for j in range(A.shape[0]) if A.indptr[j + 1] - A.indptr[j] > 1)
-    rows = B.indices[B.indptr[column] : B.indptr[column + 1]]
-    free = next(i for i in range(A.shape[0]) if i not in rows)
-    place = next(k for k, i in enumerate(rows) if i != column)
-    rows[place] = free
-    B.has_sorted_indices = False
-    B.sort_indices()
-    return B
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", "fdFD")
 def test_a_pattern_is_found_again(way, dtype):
@@ -85,38 +72,6 @@ def test_whose_analysis_it_is_is_said():
     for call in (gs.analyze, gs.explain):
         call(A)
     assert counts() == before
-
-
-# ---- values and indices that change
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_arrays_edited_in_place(way):
-    """Values, row numbers, and column pointers, which move an entry to the next column."""
-    A = spd_matrix()
-    for k in range(3):
-        solved(A, WAYS[way], seed=k)
-        A.data *= 1.3
-        A.data[A.indices == np.repeat(np.arange(50), np.diff(A.indptr))] += 1
-    assert counts() == (2, 1)
-    if way == "cholesky":
-        return
-    A = random_matrix()
-    B, first = other_pattern(A), A.copy()
-    for M in (B, first, B):
-        x = solved(A, WAYS[way])
-        A.indices[:], A.data[:] = M.indices, M.data
-        assert not np.allclose(x, solved(A, WAYS[way]))
-    assert gs.cache_info().misses == 3
-    A = sp.csc_array(np.diag([2.0, 3, 4, 5]) + np.diag([1.0, 1, 1], -1))
-    for end in (2, 1, 2):
-        A.indptr[1] = end
-        assert A.toarray()[1, 1] == (3 if end == 2 else 4)
-        solved(A, WAYS[way])
-    assert counts() == (7, 5)
-
-
-# ---- what a pattern is known by besides its content
 
 
 def test_options_are_part_of_the_key():
@@ -153,20 +108,6 @@ def test_pivots_that_are_not_checked_are_chosen_for_their_values():
     assert counts() == (0, 0)
     gs.cholesky(S, refine="never")  # whose pivots do not depend on values
     assert gs.cholesky(S, refine="never").stats["analysis"] == REUSED.format(1)
-
-
-def test_number_types_and_index_types_are_told_apart():
-    A = random_matrix()
-    for dtype in "fdFD":
-        for index in ("int32", "int64"):
-            for repeated in (False, True):
-                B = phased(A, dtype)
-                B.indices, B.indptr = B.indices.astype(index), B.indptr.astype(index)
-                lu = gs.splu(B)
-                assert (lu.stats["analysis"] != NEW) == repeated
-                assert lu.dtype == np.dtype(dtype)
-                b = rhs(60, dtype)
-                accurate(B, lu.solve(b), b)
 
 
 def test_order_is_told_apart():
@@ -211,19 +152,6 @@ def test_values_whose_matching_changes(options):
         solved(A)
 
 
-def test_hostile_values_one_after_the_other():
-    """With what was remembered, whatever that was, answers are as accurate as without."""
-    rng = np.random.default_rng(7)
-    matrices = [random_matrix(120, seed=1, density=0.03), gallery.named("circuit:8x8"), gallery.named("poisson:12x12")]
-    for _ in range(60):
-        A = matrices[rng.integers(3)]
-        A.data = rng.standard_normal(A.nnz) * 10.0 ** rng.integers(-12, 12, A.nnz if rng.random() < 0.5 else 1)
-        b = rhs(A.shape[0])
-        x, y = gs.spsolve(A, b), gs.splu(A).solve(b)
-        for z in (x, y):
-            accurate(A, z, b)
-
-
 @pytest.mark.parametrize(
     ("pivoting", "thresholds"), [("partial", (0.9, 0.2, 0.5, 0.9)), ("auto", (0.1, 0.0, 0.04, 0.1))]
 )
@@ -244,32 +172,6 @@ def test_a_pattern_is_found_with_another_threshold(pivoting, thresholds):
         accurate(A, lu.solve(rhs(120)), rhs(120), times=1000)
         rows.add(lu.perm_r.tobytes())
     assert len(rows) == 3  # they differ
-
-
-def test_values_that_are_refused_are_refused_again():
-    A, bad, unlike, negative = (spd_matrix() for _ in range(4))
-    bad.data[5], unlike.data[1], negative.data = np.nan, unlike.data[1] + 1, -negative.data
-    for way in WAYS:
-        for _ in range(3):
-            solved(A, WAYS[way])
-        with pytest.raises(gs.NonFiniteError):
-            WAYS[way](bad, rhs(50))
-        solved(A, WAYS[way])
-    for M, error in ((unlike, gs.NotHermitianError), (negative, gs.NotPositiveDefiniteError)):
-        with pytest.raises(error):
-            gs.cholesky(M)
-    solved(A, WAYS["cholesky"])
-
-
-@pytest.mark.parametrize("half", [sp.tril, sp.triu])
-def test_cholesky_of_one_triangle(half):
-    A, b = spd_matrix(dtype="D"), rhs(50, "D")
-    for k in range(3):
-        accurate(A * (k + 1), gs.cholesky(sp.csc_array(half(A)) * (k + 1)).solve(b), b)
-        assert counts() == (k, 1)
-
-
-# ---- whose is what
 
 
 def test_objects_that_callers_hold_never_change():
@@ -375,9 +277,6 @@ def test_bytes_are_bounded():
         assert gs.cache_info()[3:5] == (1, one)
     finally:
         gs.cache_limit(bytes=before)
-
-
-# ---- threads
 
 
 @pytest.mark.parametrize("way", ["spsolve", "splu", "cholesky"])

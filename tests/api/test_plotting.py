@@ -13,7 +13,6 @@ from gpusplu import gallery, plotting
 from gpusplu.cli import main
 from gpusplu.common.installed import install_hint
 from gpusplu.plotting.elimination import TILE
-from gpusplu.plotting.structures import front_flops
 from gpusplu.plotting.timeline import merged
 
 
@@ -39,26 +38,6 @@ def test_what_cannot_be_drawn(structure):
     with pytest.raises(RuntimeError, match="exactly singular"):
         plotting.fronts(sp.csc_array(np.diag([1.0, 0, 1])))
     assert plotting.fronts(sp.csc_array(np.diag([1.0, 1, 1], 1) + np.diag([2.0, 1, 1, 1])), "natural").n == 4
-
-
-def test_predictions_match_random_patterns():
-    """Where entries begin independent, as the model assumes: the median density until it takes off, and when."""
-    n, d, rng = 250, 0.06, np.random.default_rng(3)
-    real, nnz, degrees = [], 0, np.zeros(n)
-    trials = 12
-    for _ in range(trials):
-        M = (rng.random((n, n)) < d) | np.eye(n, dtype=bool)
-        nnz += M.sum() / trials
-        degrees += (M.sum(1) - 1) / trials
-        real.append([])
-        for k in range(n):
-            real[-1].append(M[k:, k:].mean())
-            M[k + 1 :, k + 1 :] |= np.outer(M[k + 1 :, k], M[k, k + 1 :])
-    real = np.median(real, 0)
-    for predicted in (plotting.uniform_density(n, nnz), plotting.predicted_density(degrees, degrees)):
-        np.testing.assert_allclose(predicted[:10], real[:10], rtol=0.1)
-        assert np.argmax(predicted > 0.5) == pytest.approx(np.argmax(real > 0.5), rel=0.35)
-    assert real[9] > 1.5 * real[0] and np.argmax(real > 0.5) > 15
 
 
 def brute_maps(structure, p):
@@ -107,17 +86,6 @@ def test_memory_maps(structure, division, first):
     assert np.isnan(maps.mean_stride[maps.hops == 0]).all()
 
 
-def test_column_levels(structure):
-    L, U = structure.L.toarray(), structure.U.toarray()
-    for right in (False, True):
-        level = np.zeros(structure.n, int)
-        for k in range(structure.n):
-            waits = np.flatnonzero(U[:k, k] | L[k, :k] if right else U[:k, k])
-            level[k] = max((level[j] + 1 for j in waits), default=0)
-        np.testing.assert_array_equal(plotting.column_levels(structure, right), level)
-    assert plotting.column_levels(structure).max() > plotting.column_levels(structure, False).max()
-
-
 @pytest.mark.parametrize("cholesky", [False, True])
 @pytest.mark.parametrize("ordering", ["auto", "nd"])
 def test_fronts(cholesky, ordering):
@@ -136,15 +104,6 @@ def test_fronts(cholesky, ordering):
     assert counts[2, 5] == F[edges[2] : edges[3], edges[5] : edges[6]].sum()
     assert counts.sum() == F[10:, 10:].sum()
     assert fronts.level.max() > 2 and (fronts.level == 0).sum() > 4
-
-
-def test_operations_of_a_dense_front_are_those_of_a_dense_factorization():
-    n = 40
-    pivots = np.arange(n - 1, -1, -1)
-    assert front_flops(np.array([n]), np.array([0]), False)[0] == (pivots + 2 * pivots**2).sum()
-    assert front_flops(np.array([n]), np.array([0]), True)[0] == (pivots + pivots * (pivots + 1)).sum()
-    parts = front_flops(np.array([15, 25]), np.array([25, 0]), False)
-    assert parts.sum() == (pivots + 2 * pivots**2).sum()
 
 
 @pytest.mark.parametrize("kind", ["cholesky", "ldlt", "splu"])

@@ -7,9 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import _core, gallery
+from gpusplu import gallery
+from gpusplu.engines import registry
 from support.halves import KINDS, analyzed, dense_schur, near_definite, two_grids
 from support.small_matrices import EPS, canonical, rhs, spd_matrix
+from support.toy_engine import ToyEngine, ToyFactor
 
 #: Elimination by fronts, and solves for the columns of the interface.
 BOTH = pytest.mark.parametrize("by_fronts", [True, False])
@@ -61,31 +63,17 @@ def test_complex_right_hand_sides_and_solutions_of_the_interface(by_fronts):
     np.testing.assert_allclose(M[np.ix_(inner, inner)] @ x[inner], b[inner] - M[np.ix_(inner, indices)] @ y, rtol=1e-9)
 
 
-def test_without_an_interface_the_interior_is_all():
-    A = near_definite(30)
-    factor = gs.analyze(A, schur=[]).factor(A.data)
-    assert factor.schur.shape == (0, 0)
-    for one in (rhs(30, columns=(2,)), rhs(30), rhs(30, "D")):
-        y = factor.condense(one)
-        assert y.shape == (0, *one.shape[1:])
-        np.testing.assert_allclose(factor.expand(y), np.linalg.solve(A.toarray(), one), rtol=1e-9)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_large_fronts_and_several_roots(kind, threads):
+def test_large_fronts_and_several_roots(kind, count, threads):
     """Trees above the cut into tasks."""
     A, indices = two_grids(kind)
-    before = _core.num_threads()
-    _core.set_num_threads(threads)
-    try:
-        factor = analyzed(kind, A, indices).factor(A.data)
-        assert factor.eliminated
-        expected = dense_schur(A.toarray(), indices)
-        np.testing.assert_allclose(factor.schur, expected, atol=1e-12 * np.abs(expected).max())
-        check_solutions(factor, A.toarray())
-    finally:
-        _core.set_num_threads(before)
+    threads(count)
+    factor = analyzed(kind, A, indices).factor(A.data)
+    assert factor.eliminated
+    expected = dense_schur(A.toarray(), indices)
+    np.testing.assert_allclose(factor.schur, expected, atol=1e-12 * np.abs(expected).max())
+    check_solutions(factor, A.toarray())
 
 
 def test_scales_of_very_different_size():
@@ -152,3 +140,29 @@ def test_what_cannot_be_expanded():
         factor.expand(np.ones(2))
     with ThreadPoolExecutor(1) as other, pytest.raises(RuntimeError, match="condense a right-hand side first"):
         other.submit(factor.expand, np.ones(1)).result()  # that thread has condensed nothing
+
+
+class OppositeFactor(ToyFactor):
+    """Solutions as wrong as they are large."""
+
+    def solve(self, b, trans=0):
+        return -super().solve(b, trans)
+
+
+class Opposite(ToyEngine):
+    name = "opposite"
+
+    def factor(self, problem, analysis, values):
+        return OppositeFactor(analysis.core, problem, values)
+
+
+@pytest.mark.filterwarnings("always::RuntimeWarning")
+@pytest.mark.parametrize("refine", ["auto", "never"])
+def test_a_complement_that_refinement_does_not_repair_is_warned_of(refine, recwarn):
+    """It is solved for column by column; nothing is measured if the caller refines nothing."""
+    A = near_definite(40)
+    with registry.registered(Opposite()):
+        factor = gs.analyze(A, schur=np.arange(4), engine="opposite", refine=refine).factor(A.data)
+    expected = 2 * A.toarray()[:4, :4] - dense_schur(A.toarray(), np.arange(4))
+    assert not factor.eliminated and (refine == "auto" or np.allclose(factor.schur, expected))
+    assert ["not accurate" in str(one.message) for one in recwarn] == [True] * (refine == "auto")

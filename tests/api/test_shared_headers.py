@@ -3,14 +3,9 @@
 import ast
 import re
 
-import numpy as np
 import pytest
 
-from gpusplu import gallery
 from gpusplu.cuda import layout, nvrtc
-from gpusplu.engines.columns.plan import make_column_plan
-from support.analyses import long_columns, make_glu_schedule
-from support.front_plans import Pattern, plan_of
 
 PACKAGE = nvrtc.FOLDER.parent
 TYPE = re.compile(r"\b(?:struct|class|enum|enum class)\s+(\w+)\s*(?::[^;{()]*)?\{")
@@ -93,45 +88,3 @@ def test_constants(tmp_path, monkeypatch):
         layout.constant("numbers.hpp", "G")
     with pytest.raises(ValueError, match="cannot read constant F"):
         layout.constant("numbers.hpp", "F")
-
-
-def records(buffer, file, name):
-    return np.asarray(buffer).view(layout.struct(f"shared/{file}.hpp", name))
-
-
-def test_fronts_have_the_size_that_the_planner_writes():
-    plan = plan_of(gallery.poisson(12, 11, 10), block_rows=64)
-    schedule, large = plan.solve_schedule, int((plan.phase == 3).sum())
-    assert large > 0
-    assert len(plan.front_records) == plan.nf
-    assert len(plan.launches) == plan.launch_ptr[-1]
-    assert len(records(plan.item_bytes, "fronts", "Item")) == plan.owner_ptr[-1]
-    tasks = plan.launches["count"][plan.launches["phase"] == 3].sum()
-    assert len(records(plan.large_task_bytes, "large_fronts", "LargeTask")) == tasks
-    assert len(records(plan.large_front_bytes, "large_fronts", "LargeFront")) == large
-    assert len(records(plan.large_chunk_bytes, "large_fronts", "LargeChunk")) == plan.large_chunk_ptr[-1]
-    slots = layout.constant("shared/solve.hpp", "SOLVE_SLOTS")
-    assert len(records(schedule.slot_bytes, "solve", "SolveFront")) == schedule.ticket_ptr[-1] * slots
-    assert len(records(schedule.chunk_bytes, "solve", "GatherChunk")) == schedule.chunk_ptr[-1]
-    assert len(records(schedule.large_bytes, "solve", "LargeSolveFront")) == large
-    assert len(records(schedule.large_forward_bytes, "solve", "LargeSolveTask")) == schedule.forward_ptr[-1]
-
-
-def test_columns_have_the_size_that_the_planner_writes():
-    A = gallery.named("circuit:16x16")
-    order = np.arange(A.shape[0], dtype=np.int32)
-    plan = make_column_plan(Pattern(A), order, order)
-    schedule = make_glu_schedule(plan._core)
-    runs, chains = (records(getattr(schedule, f"{n.lower()}_bytes"), "glu", f"Glu{n}") for n in ("Run", "Chain"))
-    steps, pieces = (records(getattr(schedule, f"{n.lower()}_bytes"), "glu", f"Glu{n}") for n in ("Step", "Chunk"))
-    modes = ("cluster", "batch", "pipeline")
-    assert len(runs) and set(runs["mode"]) <= set(range(len(modes)))
-    assert len(chains) == runs["end"][runs["mode"] == modes.index("pipeline")].max(initial=0)
-    assert len(steps) == chains["end"].max(initial=0)
-    assert len(records(schedule.update_bytes, "glu", "GluUpdate")) == steps["end"].max(initial=0)
-    assert len(pieces) == schedule.level_chunk[-1]
-    assert len(records(schedule.task_bytes, "glu", "GluTask")) == pieces["end"].max(initial=0)
-    longs = long_columns(plan.col_ptr, plan.row, plan.diag, order[-3:])
-    parts = records(longs["parts"], "columns", "LongColumn")
-    assert len(parts) == 3
-    assert len(records(longs["term"], "columns", "LongTerm")) == longs["term_ptr"][-1]

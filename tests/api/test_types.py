@@ -25,15 +25,8 @@ def checked(path, cache):
     environment = dict(os.environ, MYPY_CACHE_DIR=str(cache))
     if PACKAGE.name != "site-packages":
         environment["MYPYPATH"] = str(PACKAGE)
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--config-file=",
-        "--strict",
-        "--follow-imports=silent",
-        str(path.resolve()),
-    ]
+    options = ["--config-file=", "--strict", "--follow-imports=silent"]
+    command = [sys.executable, "-m", "mypy", *options, str(path.resolve())]
     # Elsewhere: in the root of a checkout mypy would check the package that lies there.
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cache, check=False)
 

@@ -3,6 +3,7 @@
 Compared: value, type, dtype, shape, memory order; exception type and message; warnings and their order.
 """
 
+import contextlib
 import re
 import warnings
 from types import SimpleNamespace
@@ -159,30 +160,23 @@ CASES = {
     **{f"panel_size {p!r}": splu_with(panel_size=p) for p in (4, "a", 1.5)},
     "unknown ordering and size": splu_with(permc_spec="FOO", relax=1.5),
     "two unknown sizes": splu_with(relax="a", panel_size=1.5),
+    **{f"options {o!r}": splu_with(options=o) for o in ({}, 3, {1: 2}, [("Equil", False)])},
     **{
-        f"options {o!r}": splu_with(options=o)
-        for o in (
-            {},
-            {"foo": 1},
-            {"SymmetricMode": True},
-            {"SymmetricMode": "x"},
-            {"Equil": False},
-            {"Equil": 3},
-            {"ColPerm": "FOO"},
-            {"ColPerm": None},
-            {"DiagPivotThresh": "a"},
-            {"DiagPivotThresh": 0.0},
-            {"IterRefine": "DOUBLE"},
-            {"IterRefine": "X"},
-            {"Trans": "T"},
-            {"Fact": "DOFACT"},
-            {"PanelSize": "a"},
-            {"Relax": -3},
-            {"RowPerm": "LargeDiag"},
-            {1: 2},
-            3,
-            [("Equil", False)],
-        )
+        f"option {name} {value!r}": splu_with(options={name: value})
+        for name, values in {
+            "foo": [1],
+            "SymmetricMode": [True, "x"],
+            "Equil": [False, 3],
+            "ColPerm": ["FOO", None],
+            "Trans": ["T"],
+            "DiagPivotThresh": ["a", 0.0],
+            "IterRefine": ["DOUBLE", "X"],
+            "Fact": ["DOFACT"],
+            "PanelSize": ["a"],
+            "Relax": [-3],
+            "RowPerm": ["LargeDiag"],
+        }.items()
+        for value in values
     },
     "factorized": lambda lib: lib.factorized(A)(B),
     "factorized csr": lambda lib: lib.factorized(A.tocsr())(B),
@@ -299,19 +293,13 @@ def assert_close(ours, theirs):
         )
 
 
+@pytest.mark.parametrize("enabled", [False, True])
 @pytest.mark.parametrize("case", CASES)
-def test_gpusplu_linalg_is_alike(case):
+def test_calls_are_alike(case, enabled):
+    """By gpusplu.linalg, or by SciPy's names when enabled."""
     theirs, their_warnings = observe(CASES[case], ORIGINAL)
-    ours, our_warnings = observe(CASES[case], gpusplu.linalg)
-    assert_alike(ours, theirs)
-    assert our_warnings == their_warnings
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_scipys_names_are_alike_when_enabled(case):
-    theirs, their_warnings = observe(CASES[case], ORIGINAL)
-    with gpusplu.enabled():
-        ours, our_warnings = observe(CASES[case], scipy.sparse.linalg)
+    with gpusplu.enabled() if enabled else contextlib.nullcontext():
+        ours, our_warnings = observe(CASES[case], scipy.sparse.linalg if enabled else gpusplu.linalg)
     assert_alike(ours, theirs)
     assert our_warnings == their_warnings
 

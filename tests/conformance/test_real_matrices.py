@@ -9,42 +9,14 @@ import gpusplu as gs
 from gpusplu.common.timing import backward_error
 
 UNSYMMETRIC = [
-    "2dcyl1",
-    "add20",
-    "adder_dcop_05",
-    "anemometer1_A1",
-    "arc130",
-    "bayer10",
-    "bp_1000",
-    "cage8",
-    "case3375wp_nrjac",
-    "case_ACTIVSg10k_nrjac",
-    "faer_matrix_n19168",
-    "fs_183_6",
-    "ginkgo_mc64_example",
-    "ibmpg1t_mna_tran",
-    "mbeacxc",
-    "memplus",
-    "nnc1374",
-    "orsirr_1",
-    "rajat19",
-    "reorientation_1",
-    "sherman2",
-    "sherman5",
-    "steam2",
-    "young1c",
+    *("2dcyl1", "add20", "adder_dcop_05", "anemometer1_A1", "arc130", "bayer10", "bp_1000", "cage8"),
+    *("case3375wp_nrjac", "case_ACTIVSg10k_nrjac", "faer_matrix_n19168", "fs_183_6"),
+    *("ginkgo_mc64_example", "ibmpg1t_mna_tran", "mbeacxc", "memplus", "nnc1374", "orsirr_1", "rajat19"),
+    *("reorientation_1", "sherman2", "sherman5", "steam2", "young1c"),
 ]
 SYMMETRIC = [
-    "1138_bus",
-    "Dubcova1",
-    "bcsstk16",
-    "bcsstk18",
-    "bcsstk26",
-    "bodyy4",
-    "cotlap_armadillo",
-    "fv2",
-    "ibmpg2t_spd_tran",
-    "rail_20209_negA",
+    *("1138_bus", "Dubcova1", "bcsstk16", "bcsstk18", "bcsstk26", "bodyy4", "cotlap_armadillo", "fv2"),
+    *("ibmpg2t_spd_tran", "rail_20209_negA"),
 ]
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("ibmpg2t_mna_tran",)]
 SEQUENCES = ("add20_seq", "mem_plus_seq", "smult20_seq", "voter_seq")

@@ -6,31 +6,22 @@ import numpy as np
 import pytest
 
 from gpusplu import _core
+from gpusplu.common import accuracy
 
 EPS = float(np.finfo("d").eps)
+
+
 NAN = float("nan")
 
 
 @dataclass
 class Script:
-    """What is measured of a solution and after every step, and what should come of it.
+    """What is measured of a solution and after every step, and what should come of it."""
 
-    Attributes
-    ----------
-    errors : list of (float, float)
-        Normwise and by rows, in units of the precision.
-    sizes : list of float
-        Of the steps, beside the solution.
-    pivots : dict
-        Of the PivotReport.
-    calls : str
-        m: measured, r: measured by rows too, s: a step, b: back to the solution before.
-    """
-
-    errors: list
-    calls: str
+    errors: list  # normwise and by rows, in units of the precision
+    calls: str  # m: measured, r: measured by rows too, s: a step, b: back to the solution before
     accurate: bool
-    sizes: list = field(default_factory=list)
+    sizes: list = field(default_factory=list)  # of the steps, relative to the solution
     pivots: dict = field(default_factory=dict)
 
     @property
@@ -43,6 +34,8 @@ class Script:
 
 
 PERTURBED, STEEP = {"n_perturbed": 1}, {"max_multiplier": 1e9}
+
+
 SCRIPTS = {
     "accurate at once": Script([(8, 0)], "m", True),
     "one step": Script([(50, 0), (3, 0)], "msm", True),
@@ -111,3 +104,18 @@ def test_pivots_without_numbers_are_never_kept():
     policy = _core.AccuracyPolicy("d", pivoting="static")
     assert policy.after_factorization(_core.PivotReport(failed=True), True) == _core.Decision.choose_pivots
     assert policy.after_factorization(_core.PivotReport(n_tiny=1), True) == _core.Decision.accept
+
+
+def test_constants_are_those_of_the_core():
+    assert accuracy.ENOUGH == _core.REFINE_ABOVE
+    assert accuracy.MOST_STEPS == _core.MOST_STEPS
+    assert accuracy.INERTIA_SAMPLES == _core.INERTIA_SAMPLES
+    assert accuracy.CERTAIN_DISTANCE == _core.CERTAIN_DISTANCE
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_errors_are_accepted_up_to_the_same_bounds(dtype):
+    policy, eps = _core.AccuracyPolicy(dtype), float(np.finfo(dtype).eps)
+    for bound, holds in ((accuracy.ENOUGH, policy.is_enough), (accuracy.ACCEPTED, policy.is_accurate)):
+        assert holds(0.999 * bound * eps)
+        assert not holds(1.001 * bound * eps)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpusplu import _core
+from gpusplu.common import matrix as layers
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
@@ -70,14 +71,6 @@ def test_every_layout(layout, index_dtype, dtype, n, nnz, distinct, seed):
     assert np.array_equal(copy.gather(values[order]), gathered) and copy.fingerprint == canonical.fingerprint
 
 
-def test_identity_is_only_for_canonical_columns():
-    ptr = np.array([0, 2, 3], np.int32)
-    assert _core.canonical_from_columns(2, ptr, np.array([0, 1, 1], np.int32)).identity
-    assert not _core.canonical_from_columns(2, ptr, np.array([1, 0, 1], np.int32)).identity
-    assert not _core.canonical_from_columns(2, ptr, np.array([0, 0, 1], np.int32)).identity
-    assert not _core.canonical_from_rows(2, ptr, np.array([0, 1, 1], np.int32)).identity
-
-
 @pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
 def test_canonical_columns_are_told_from_others(index_dtype):
     ptr = np.array([0, 0, 3, 3, 5, 7, 7], dtype=index_dtype)
@@ -105,22 +98,6 @@ def test_index_out_of_range(index_dtype, bad, place):
         _core.canonical_from_coordinates(3, ind, other)
     with pytest.raises(ValueError, match=rf"^column index {bad} at position {place}"):
         _core.canonical_from_coordinates(3, other, ind)
-
-
-def test_large_int64_index_is_not_truncated():
-    ind = np.array([2**32], np.int64)
-    with pytest.raises(ValueError, match="4294967296"):
-        _core.canonical_from_columns(1, np.array([0, 1], np.int64), ind)
-
-
-@pytest.mark.parametrize(
-    ("ptr", "message"),
-    [([1, 2, 2], "start with 0"), ([0, 2, 1], "must not decrease"), ([0, 1, 9], "only 2 indices"), ([0, 1], "n \\+ 1")],
-)
-def test_bad_pointers(ptr, message):
-    for make in (_core.canonical_from_columns, _core.canonical_from_rows):
-        with pytest.raises(ValueError, match=message):
-            make(2, np.array(ptr, np.int32), np.array([0, 1], np.int32))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -227,22 +204,59 @@ def test_symmetry_traits(dtype):
     assert traits(dominant)["positive_diagonal"] and traits(dominant)["diagonally_dominant"]
 
 
-def test_threads_do_not_change_anything():
+def test_threads_do_not_change_anything(threads):
     rng = np.random.default_rng(3)
     n, nnz = 50_000, 900_000
     rows, cols = rng.integers(0, n, (2, nnz)).astype(np.int32)
-    values = rng.standard_normal(nnz)
-    before = _core.num_threads()
-    results = []
-    try:
-        for threads in (1, 2, 5):
-            _core.set_num_threads(threads)
-            canonical = _core.canonical_from_coordinates(n, rows, cols)
-            gathered = canonical.gather(values)
-            traits = _core.symmetry_traits(canonical.ptr, canonical.ind, gathered)
-            results.append((canonical.ptr, canonical.ind, canonical.source, canonical.source_ptr, gathered, traits))
-    finally:
-        _core.set_num_threads(before)
+    values, results = rng.standard_normal(nnz), []
+    for count in (1, 2, 5):
+        threads(count)
+        canonical = _core.canonical_from_coordinates(n, rows, cols)
+        gathered = canonical.gather(values)
+        traits = _core.symmetry_traits(canonical.ptr, canonical.ind, gathered)
+        results.append((canonical.ptr, canonical.ind, canonical.source, canonical.source_ptr, gathered, traits))
     for result in results[1:]:
         assert result[-1] == results[0][-1]
         assert all(np.array_equal(a, b) for a, b in zip(result[:-1], results[0][:-1], strict=True))
+
+
+def shuffled(n, nnz, dtype, seed=0):
+    """A COO matrix with duplicates in random order."""
+    rng = np.random.default_rng(seed)
+    row, col = rng.integers(0, n, (2, nnz))
+    data = rng.integers(-9, 9, nnz).astype(dtype)
+    if data.dtype.kind == "c":
+        data += 1j * rng.integers(-9, 9, nnz)
+    return sp.coo_array((data, (row, col)), shape=(n, n))
+
+
+def dense(pattern, canonical):
+    return sp.csc_array((canonical, pattern.ind, pattern.ptr), shape=(pattern.n, pattern.n)).toarray()
+
+
+def test_values_of_bsr_are_in_block_order():
+    A = sp.bsr_array(sp.csc_array(shuffled(8, 30, "d")), blocksize=(2, 2))
+    pattern, data = layers.canonicalize(layers.read_matrix(A))
+    assert pattern.size == A.data.size
+    A.data *= 3
+    np.testing.assert_array_equal(dense(pattern, pattern.gather(A.data.ravel())), A.toarray())
+
+
+def test_hermitian_tolerates_rounding_and_one_sided_zeros():
+    A = np.array([[4.0, 1, 0], [1 + 1e-15, 4, 0], [0, 0, 4]])
+    M = sp.csc_array(A)
+    pattern, data = layers.canonicalize(M)
+    layers.both_triangles(pattern, data, "cholesky")
+    zeros = sp.coo_array((np.append(M.data, 0.0), (np.append(M.indices, 2), [0, 0, 1, 1, 2, 0])), shape=(3, 3))
+    pattern, data = layers.canonicalize(zeros)
+    np.testing.assert_array_equal(dense(layers.both_triangles(pattern, data, "cholesky"), pattern.gather(data)), A)
+
+
+def test_mismatch_names_the_first_entry():
+    A = sp.csc_array(np.array([[1.0, 0, 2], [0, 3, 0], [4, 0, 5]]))
+    B = sp.csc_array(np.array([[1.0, 0, 2], [6, 3, 0], [4, 0, 5]]))
+    old, new = (layers.canonicalize(M)[0] for M in (A, B))
+    assert "entry (1, 0) is not in the factored pattern (6 entries against 5)" in str(layers.pattern_mismatch(old, new))
+    assert "entry (1, 0) of the factored pattern is missing (5" in str(layers.pattern_mismatch(new, old))
+    smaller = layers.canonicalize(A[:2, :2])[0]
+    assert "2 x 2, the factored one 3 x 3" in str(layers.pattern_mismatch(old, smaller))

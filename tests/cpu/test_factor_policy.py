@@ -73,34 +73,6 @@ def test_fronts_that_cannot_be_certified_fall_back_to_partial_pivoting():
     assert backward_error(A, f.solve(b), b) < 1e-14
 
 
-@pytest.mark.parametrize("dtype", "fd")
-@pytest.mark.parametrize("refactored", [False, True])
-@pytest.mark.parametrize("kind", ["lu", "ldlt"])
-def test_fronts_of_values_that_older_scales_do_not_fit(kind, refactored, dtype):
-    """Solves are refined; the factors cannot be."""
-    for seed in range(12):
-        rng, n = np.random.default_rng(seed), 30
-        dense = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.1) * 10.0 ** rng.uniform(-4, 0, (n, n))
-        A = (dense + dense.T + np.diag(rng.uniform(1, 2, n))).astype(dtype)
-        sizes = (10.0 ** rng.uniform(-6, 6, n)).astype(dtype)
-        others = canonical(sizes[:, None] * A * (sizes if kind == "ldlt" else 1), dtype)[2]
-        ptr, ind, values = canonical(A, dtype)
-        how = {"method": "front"} if kind == "lu" else {"ldlt": True}
-        pattern = _core.canonical_from_columns(n, ptr, ind.astype(np.int64))
-        f = factor_canonical(analyze(ptr, ind, others, **how), pattern, others if refactored else values)
-        if refactored:
-            f.refactor(values)
-        L = csc(f.lower(), n)
-        if kind == "ldlt":
-            d, e = f.pivots()
-            U = sp.diags_array([e[:-1], d, e[:-1]], offsets=[-1, 0, 1]) @ L.T
-        else:
-            U = csc(f.upper(), n)
-        assert abs(L @ U - A[f.row_perm][:, f.col_perm]).max() < 1e3 * np.finfo(dtype).eps, seed
-        stats = f.stats()
-        assert (f.method, stats["n_reanalyzed"], stats["n_repivoted"]) == ("front", 1, 0), seed
-
-
 @pytest.mark.parametrize("fresh", [True, False])
 def test_column_lu_is_certified_whatever_the_threshold(fresh):
     """With a threshold that accepts any pivot, and on pivots that were kept, partial pivoting comes to help."""

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import _core_testing, gallery
+from gpusplu import gallery
 
 DTYPES = "fdFD"
 COUPLED = {"f": 1e-20, "d": 1e-160}  # whose squares are below it
@@ -35,19 +35,6 @@ def test_what_is_far_below_rounding_errors_becomes_zero(dtype):
     assert subnormals(lu.L, lu.U) == 0
     b = np.linspace(1, 2, A.shape[0]).astype(dtype)
     assert abs(A @ lu.solve(b) - b).max() <= 4 * np.finfo(dtype).eps
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_it_does_so_by_any_number_of_threads(dtype):
-    A = barely_coupled(dtype)
-    before = _core_testing.num_threads()
-    factors = []
-    for count in (1, 2, 3):
-        _core_testing.set_num_threads(count)
-        lu = gs.splu(A, engine="cpu")
-        factors.append((lu.L.data.tobytes(), lu.U.data.tobytes()))
-    _core_testing.set_num_threads(before)
-    assert factors[0] == factors[1] == factors[2]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

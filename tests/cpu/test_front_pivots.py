@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu import _core_testing
 from gpusplu.common.timing import backward_error
 from support.fronts import Fronts
 from support.small_matrices import canonical
@@ -50,29 +49,25 @@ def test_rows_are_exchanged_inside_a_front():
         assert backward_error(M, fronts.solve(b, trans), b) < 1e-15
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("bad", [0, 57, 399])
-def test_not_positive_definite_column(bad, threads):
-    before = _core_testing.num_threads()
-    _core_testing.set_num_threads(threads)
-    try:
-        path = sp.diags_array([-np.ones(19)] * 2, offsets=[-1, 1], shape=(20, 20))
-        grid = sp.kron(path, sp.eye_array(20)) + sp.kron(sp.eye_array(20), path) + 4.5 * sp.eye_array(400)
-        A = grid.tolil()
-        A[bad, bad] = -3.0
-        A = canonical(A)
-        fronts = Fronts(A, cholesky=True)
-        info = fronts.factor()
-        assert info["status"] == "not_positive_definite"
-        # The first column whose leading minor, in elimination order, is not positive definite.
-        dense = A.toarray()[np.ix_(fronts.col_perm, fronts.col_perm)]
-        k = next(k for k in range(400) if np.linalg.eigvalsh(dense[: k + 1, : k + 1])[0] <= 0)
-        assert info["column"] == fronts.col_perm[k]
-        pivot = dense[k, k] - dense[k, :k] @ np.linalg.solve(dense[:k, :k], dense[:k, k])
-        assert info["min_pivot"] == pytest.approx(pivot, rel=1e-10)
-        good = canonical(grid)
-        assert fronts.factor(good.data)["status"] == "ok"  # and the same fronts still factor what is definite
-        b = np.ones(400)
-        assert backward_error(good, fronts.solve(b), b) < 1e-15
-    finally:
-        _core_testing.set_num_threads(before)
+def test_not_positive_definite_column(bad, count, threads):
+    threads(count)
+    path = sp.diags_array([-np.ones(19)] * 2, offsets=[-1, 1], shape=(20, 20))
+    grid = sp.kron(path, sp.eye_array(20)) + sp.kron(sp.eye_array(20), path) + 4.5 * sp.eye_array(400)
+    A = grid.tolil()
+    A[bad, bad] = -3.0
+    A = canonical(A)
+    fronts = Fronts(A, cholesky=True)
+    info = fronts.factor()
+    assert info["status"] == "not_positive_definite"
+    # The first column whose leading minor, in elimination order, is not positive definite.
+    dense = A.toarray()[np.ix_(fronts.col_perm, fronts.col_perm)]
+    k = next(k for k in range(400) if np.linalg.eigvalsh(dense[: k + 1, : k + 1])[0] <= 0)
+    assert info["column"] == fronts.col_perm[k]
+    pivot = dense[k, k] - dense[k, :k] @ np.linalg.solve(dense[:k, :k], dense[:k, k])
+    assert info["min_pivot"] == pytest.approx(pivot, rel=1e-10)
+    good = canonical(grid)
+    assert fronts.factor(good.data)["status"] == "ok"  # and the same fronts still factor what is definite
+    b = np.ones(400)
+    assert backward_error(good, fronts.solve(b), b) < 1e-15

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpusplu as gs
-from gpusplu import _core_testing, gallery
+from gpusplu import gallery
 from gpusplu.common.timing import backward_error
 from support.fronts import Fronts, op
 from support.small_matrices import canonical
@@ -83,13 +83,6 @@ def test_cholesky(shape, dtype):
     check(laplacian(shape, dtype), cholesky=True)
 
 
-@pytest.mark.parametrize("relax", [False, True])
-@pytest.mark.parametrize("cholesky", [False, True])
-def test_natural_order(cholesky, relax):
-    A = laplacian((12, 9))
-    check(A, cholesky, perm=np.arange(A.shape[0]), relax=relax)
-
-
 def arrow(n):
     A = sp.lil_array((n, n))
     A[-1, :] = A[:, -1] = 1
@@ -119,30 +112,6 @@ def test_shapes(A, cholesky):
 def test_deep_tree_without_relaxation():
     A = laplacian((3000,))
     check(A, True, perm=np.arange(3000), relax=False)
-
-
-@pytest.mark.parametrize("cholesky", [False, True])
-def test_refactor(cholesky):
-    A = laplacian((15, 15))
-    fronts = Fronts(A, cholesky)
-    fronts.factor()
-    rng = np.random.default_rng(3)
-    b = rng.standard_normal(A.shape[0])
-    first = fronts.solve(b)
-    shifted = canonical(A + sp.eye_array(A.shape[0]))
-    fronts.factor(shifted.data)
-    second = fronts.solve(b)
-    assert backward_error(shifted, second, b) <= EPS["d"]
-    assert backward_error(A, second, b) > 1e-6  # the new values were used
-    fronts.factor(A.data)
-    np.testing.assert_array_equal(fronts.solve(b), first)
-
-
-@pytest.fixture
-def threads():
-    before = _core_testing.num_threads()
-    yield _core_testing.set_num_threads
-    _core_testing.set_num_threads(before)
 
 
 @pytest.mark.parametrize("cholesky", [False, True])
@@ -182,17 +151,6 @@ def test_random_patterns(data):
     relax = data.draw(st.booleans())
     check(canonical(dense[rng.permutation(n)]), tolerance=100, relax=relax)
     check(canonical(symmetric), cholesky=True, relax=relax)
-
-
-@pytest.mark.parametrize("name", ["sherman5", "add20", "orsirr_1", "young1c", "steam2", "bcsstk16", "1138_bus"])
-def test_real_matrices(real_matrix, name):
-    A = canonical(real_matrix(name))
-    rng = np.random.default_rng(0)
-    b = values(rng, A.shape[0], A.dtype.char)
-    fronts = Fronts(A, cholesky=name in ("bcsstk16", "1138_bus"))
-    assert fronts.factor()["status"] == "ok"
-    for trans in "NTH":
-        assert backward_error(op(A, trans), fronts.solve(b, trans), b) <= 1e-13
 
 
 def meets_huge_pages():

@@ -1,18 +1,25 @@
-"""Systems in lockstep on the processor: every system as by NumPy, whatever lies in the other lanes."""
+"""Systems in lockstep on the processor, and entries of their inverses: as by NumPy, whatever is in the other lanes."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu import _core, _core_testing
+import gpusplu as gs
+from gpusplu import _core_testing, gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.cost.calibration import for_core
+from gpusplu.engines import registry
 from support.cpu_lockstep import analysed, lockstep, near
+from support.dense_batch import DenseBatches, systems_like
 from support.levels import LEVELS
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
 
 DTYPES = "fdFD"
+
+
 OPS = (lambda M: M, lambda M: M.T, lambda M: M.conj().T)
+
+
 COUNTS = (1, 7, 8, 9, 33)
 
 
@@ -64,46 +71,6 @@ def test_lu_of_every_system(dtype, count):
             np.testing.assert_allclose(x[k], expected, rtol=0, atol=1e4 * EPS[dtype] * abs(expected).max())
 
 
-@pytest.mark.parametrize("count", [1, 9])
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("make", [lambda dtype: grid(12, dtype), lambda dtype: spd_matrix(40, dtype)])
-def test_cholesky_of_every_system(make, dtype, count):
-    A = make(dtype)
-    values, batch = definite(A, count), lockstep(A, count, cholesky=True)
-    batch.refactor(values)
-    assert (batch.report()["failed"] == -1).all()
-    for trans in range(3):
-        b = np.array([rhs(A.shape[0], dtype, seed=k) for k in range(count)])
-        assert largest_error(A, values, b, batch.solve(b, trans), trans) < 20 * EPS[dtype]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("nrhs", [1, 2, 3, 4, 5, 9])
-def test_several_right_hand_sides(dtype, nrhs):
-    A = random_matrix(45, dtype, seed=2)
-    values, batch = near(A, 10), lockstep(A, 10)
-    batch.refactor(values)
-    b = np.array([rhs(45, dtype, (nrhs,), seed=k) for k in range(10)])
-    x = batch.solve(b)
-    assert x.shape == b.shape
-    for column in range(nrhs):
-        assert largest_error(A, values, b[..., column], x[..., column], 0) < 20 * EPS[dtype]
-    for column in range(nrhs):  # errors are the largest of all columns
-        only = np.where(np.arange(nrhs) == column, b, 0)
-        batch.solve(only)
-        assert (batch.errors() > 0).any()
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 9, 13, 21])
-def test_dense_systems_of_every_size(n):
-    A = canonical(np.random.default_rng(n).uniform(-1, 1, (n, n)) + 2 * n * np.eye(n))
-    values, batch = near(A, 5), lockstep(A, 5)
-    batch.refactor(values)
-    b = np.array([rhs(n, seed=k) for k in range(5)])
-    assert largest_error(A, values, b, batch.solve(b), 0) < 10 * EPS["d"]
-    assert largest_error(A, values, b, batch.solve(b, 1), 1) < 10 * EPS["d"]
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bits_are_those_of_a_system_alone(dtype):
     A = random_matrix(60, dtype, seed=3)
@@ -118,32 +85,6 @@ def test_bits_are_those_of_a_system_alone(dtype):
         np.testing.assert_array_equal(some.errors(), together.errors()[order])
         for field in some.report().dtype.names:
             np.testing.assert_array_equal(some.report()[field], together.report()[field][order])
-
-
-def test_bits_do_not_depend_on_threads():
-    A, threads = grid(20), _core.num_threads()
-    values, b = near(A, 40), np.array([rhs(400, seed=k) for k in range(40)])
-    found = []
-    try:
-        for number in (1, 3):
-            _core.set_num_threads(number)
-            batch = lockstep(A, 40)
-            batch.refactor(values)
-            found.append(batch.solve(b))
-    finally:
-        _core.set_num_threads(threads)
-    np.testing.assert_array_equal(*found)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_factoring_and_solving_at_once_has_the_same_bits(dtype):
-    A = random_matrix(50, dtype, seed=4)
-    values, b = near(A, 12), np.array([rhs(50, dtype, (3,), seed=k) for k in range(12)])
-    apart, at_once = lockstep(A, 12), lockstep(A, 12)
-    apart.refactor(values)
-    for trans in range(3):
-        np.testing.assert_array_equal(at_once.refactor_solve(values, b, trans), apart.solve(b, trans))
-        np.testing.assert_array_equal(at_once.errors(), apart.errors())
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -216,20 +157,6 @@ def test_scales_that_single_precision_does_not_hold(exponent):
 
 @pytest.mark.parametrize("cholesky", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_instruction_set(simd, dtype, cholesky):
-    A = grid(9, dtype) if cholesky else random_matrix(60, dtype)
-    values = definite(A, 18) if cholesky else near(A, 18)
-    values[2, 1] = np.nan
-    b = np.array([rhs(A.shape[0], dtype, seed=k) for k in range(18)])
-    ptr, ind, _, analysis = analysed(A, cholesky)
-    x, not_finite = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), values.ravel(), b.ravel())
-    good = np.arange(18) != 2
-    assert (not_finite.astype(bool) == ~good).all()
-    assert largest_error(A, values[good], b[good], x.reshape(b.shape)[good], 0) < 20 * EPS[dtype]
-
-
-@pytest.mark.parametrize("cholesky", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES)
 def test_every_instruction_set_factors_and_solves_at_once(simd, dtype, cholesky):
     """With the same bits, by all that is written past the caches too."""
     A = grid(9, dtype) if cholesky else random_matrix(60, dtype)
@@ -239,6 +166,7 @@ def test_every_instruction_set_factors_and_solves_at_once(simd, dtype, cholesky)
     b = np.array([rhs(A.shape[0], dtype, seed=k) for k in range(18)])
     for trans in range(3):
         apart = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), few.ravel(), b.ravel(), trans)[0]
+        assert largest_error(A, few, b, apart.reshape(b.shape), trans) < 20 * EPS[dtype]
         for repeats in (1, count // 18):
             many = np.tile(few, (repeats, 1)).ravel(), np.tile(b, (repeats, 1)).ravel()
             x, _ = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), *many, trans, at_once=True)
@@ -294,3 +222,62 @@ def test_factors_that_a_solve_at_once_has_not_kept(ask, cholesky, dtype):
             np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(batch.report(), kept.report())
         np.testing.assert_array_equal(batch.solve(b), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["random", "mesh", "definite", "path"])
+def test_entries_of_the_inverse(name, dtype, threads):
+    """LU and Cholesky, with fronts of all sizes, one or many children, and in several trees; threads change no bit."""
+    shifted = [gallery.poisson(*sides) + 2 * sp.eye_array(np.prod(sides)) for sides in ((9, 12), (200,))]
+    A = {
+        "random": lambda: random_matrix(90, dtype, density=0.05),
+        "mesh": lambda: canonical(sp.block_diag([phased(shifted[0], dtype)] * 2)),
+        "definite": lambda: phased(gallery.elasticity(4, 3, 3), dtype, hermitian=True),
+        "path": lambda: phased(shifted[1], dtype),
+    }[name]()
+    cholesky = name == "definite"
+    values = np.array([A.data * scale for scale in (1, 1.5, 2)] * 4, A.dtype)
+    if not cholesky:
+        values = near(A, 12)
+    batch = lockstep(A, 12, cholesky)
+    batch.refactor(values)
+    entries, errors = batch.inverse_on_pattern()
+    assert entries.shape == values.shape and (errors < 100 * EPS[dtype]).all()
+    columns = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    for k, one in enumerate(values):
+        inverse = np.linalg.inv(sp.csc_array((one, A.indices, A.indptr)).toarray().astype(np.result_type(dtype, "d")))
+        assert abs(entries[k] - inverse[columns, A.indices]).max() < 200 * EPS[dtype] * abs(inverse).max()
+    threads(3)
+    np.testing.assert_array_equal(batch.inverse_on_pattern()[0], entries)
+
+
+def test_entries_of_the_inverse_that_the_common_pivots_spoil():
+    """A system whose entries do not check themselves gets pivots of its own."""
+
+    class Spoilt(DenseBatches):
+        name = "spoilt"
+
+        def batch(self, problem, analysis, count):
+            batch = super().batch(problem, analysis, count)
+            found = batch.inverse_on_pattern
+            batch.inverse_on_pattern = lambda: (2 * found()[0], np.array([0, 1e-3, 0]))
+            return batch
+
+    A = canonical(sp.eye_array(30) * 10 + random_matrix(30))
+    values = systems_like(A, 3)
+    with registry.registered(Spoilt()):
+        entries = gs.splu_batch(A, values, engine="spoilt").inverse_on_pattern()
+    expected = gs.splu_batch(A, values).inverse_on_pattern()
+    np.testing.assert_allclose(entries[[0, 2]], 2 * expected[[0, 2]], rtol=1e-9)
+    np.testing.assert_allclose(entries[1], expected[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", "dD")
+def test_entries_of_the_inverse_beside_small_ones_of_the_matrix(dtype):
+    """Large multipliers spoil them, and the ones do not tell."""
+    A = sp.csc_array(np.array([[4, 1], [1, 4]], dtype))
+    values = np.tile(A.data, (3, 1))
+    values[1] = [3e-7, 1.1, 1, 7e-7]
+    batch = gs.splu_batch(A, values)
+    inverse = np.linalg.inv(values[1].reshape(2, 2).T)
+    assert abs(batch.inverse_on_pattern()[1].reshape(2, 2) - inverse).max() < 1e-14

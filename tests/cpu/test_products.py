@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu import _core, _core_testing
+from gpusplu import _core_testing
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
@@ -70,56 +70,3 @@ def test_backward_error_of_special_values(trans):
 def test_bad_trans():
     with pytest.raises(ValueError, match="trans must be N, T, or H"):
         _core_testing.multiply(*arrays_of(sp.csc_array(np.eye(1))), "X", np.ones(1))
-
-
-@pytest.fixture(scope="module")
-def large():
-    rng = np.random.default_rng(3)
-    n, nnz = 30_000, 1_200_000
-    rows, cols = rng.integers(0, n, (2, nnz)).astype(np.int32)
-    values = rng.standard_normal(nnz) + 1j * rng.standard_normal(nnz)
-    matrix = sp.csc_array(sp.coo_array((values, (rows, cols)), shape=(n, n)))
-    matrix.sort_indices()
-    return matrix
-
-
-@pytest.mark.parametrize("trans", ["N", "T", "H"])
-def test_threads_do_not_change_a_bit(large, trans):
-    matrix = large
-    rng = np.random.default_rng(2)
-    x, b = rng.standard_normal((2, 60_000)).astype(complex)
-    before = _core_testing.num_threads()
-    results = []
-    try:
-        for threads in (1, 2, 5):
-            _core_testing.set_num_threads(threads)
-            r, errors = _core_testing.residual(*arrays_of(matrix), trans, x, b)
-            results.append((r.tobytes(), errors, _core_testing.norm_inf(*arrays_of(matrix), trans)))
-    finally:
-        _core_testing.set_num_threads(before)
-    assert results[0] == results[1] == results[2]
-    assert np.abs(r[:30_000] - (b[:30_000] - op_of(matrix, trans) @ x[:30_000])).max() < 1e-11
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [0, 1, 40, 700])
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_outer_products_on_a_pattern(dtype, n, count):
-    matrix = random_matrix(n, 0.5, dtype)  # of 700 unknowns it is enough for several threads
-    ptr, ind, _ = arrays_of(matrix)
-    rng = np.random.default_rng(1)
-    left, right = rng.standard_normal((2, count, n)).astype(dtype)
-    entries = np.full(matrix.nnz, np.nan, dtype)
-    _core.outer_entries(ptr, ind, left.ravel(), right.ravel(), entries)
-    columns = np.repeat(np.arange(n), np.diff(ptr))
-    expected = (right.T @ left)[ind, columns] if n and count else np.zeros(matrix.nnz)
-    np.testing.assert_allclose(entries, expected, atol=20 * np.finfo(dtype).eps)
-
-
-def test_outer_products_on_what_is_no_pattern():
-    ptr, two = np.array([0, 1, 2]), np.ones(2)
-    for row in (-1, 2):
-        with pytest.raises(ValueError, match="a row is outside of the matrix"):
-            _core.outer_entries(ptr, np.array([0, row], np.int32), two, two, np.empty(2))
-    with pytest.raises(ValueError, match="right has 1 entries, not 2"):
-        _core.outer_entries(ptr, np.array([0, 1], np.int32), two, np.ones(1), np.empty(2))

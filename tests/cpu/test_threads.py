@@ -18,13 +18,6 @@ from support.fronts import Fronts
 TASKS = Path("/proc/self/task")
 
 
-@pytest.fixture
-def threads():
-    before = _core_testing.num_threads()
-    yield _core_testing.set_num_threads
-    _core_testing.set_num_threads(before)
-
-
 MS = 1_000_000  # ns
 
 
@@ -46,10 +39,6 @@ class Jobs:
         return self.threads[-len(times) :]
 
 
-def test_all_threads_are_the_default():
-    assert set(Jobs().run(1000, all_threads=0.3, one_thread=0.5)) == {"all"}
-
-
 @pytest.mark.parametrize("time", [0.3, 1.0, 6.0, 30.0, 500.0])
 def test_one_preemption_takes_no_threads(time):
     """Milliseconds in which the system ran something else."""
@@ -67,14 +56,6 @@ def test_jobs_that_wait_for_neighbours_are_done_by_one_thread():
     threads = jobs.run(1000, all_threads=3.0, one_thread=0.5)
     assert threads[-900:].count("one") > 850
     assert (jobs.now - begin) / 1000 <= 1.3 * 0.5 * MS
-
-
-def test_one_thread_that_is_no_faster_is_tried_seldom():
-    jobs = Jobs()
-    jobs.run(20, all_threads=0.3, one_thread=0.5)
-    begin = jobs.now
-    threads = jobs.run(1000, all_threads=1.0, one_thread=2.0)
-    assert threads.count("one") * 1.0 * MS <= 0.06 * (jobs.now - begin)
 
 
 @pytest.mark.parametrize("time", [0.05, 0.5, 5.0, 15.0])
@@ -225,22 +206,6 @@ def test_workers_of_blas_are_kept_to_one_processor_and_let_go():
 
 
 @needs_blas
-def test_processors_that_a_worker_was_given_are_restored():
-    multiply()
-    settled()
-    _, during = _core_testing.beside_blas(processors_of_threads, least=2)
-    before = processors_of_threads()
-    worker = next(thread for thread, processors in during.items() if processors != before[thread])
-    given = {max(before[worker])} - during[worker] or {min(before[worker])}
-    os.sched_setaffinity(worker, given)
-    try:
-        _core_testing.beside_blas(processors_of_threads, least=2)
-        assert os.sched_getaffinity(worker) == given
-    finally:
-        os.sched_setaffinity(worker, before[worker])
-
-
-@needs_blas
 def test_workers_are_let_alone_while_another_thread_may_wait_for_them():
     multiply()
     settled()
@@ -261,14 +226,6 @@ def test_workers_are_let_alone_while_another_thread_may_wait_for_them():
     finally:
         over.set()
         thread.join()
-
-
-@needs_blas
-def test_workers_are_let_alone_where_one_thread_does_as_much():
-    multiply()
-    before = processors_of_threads()
-    left, during = _core_testing.beside_blas(processors_of_threads, least=len(os.sched_getaffinity(0)) + 1)
-    assert left == 0 and during == before
 
 
 @needs_blas

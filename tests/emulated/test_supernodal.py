@@ -8,6 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
+from contract.cases import with_values
+from contract.test_refactor import wild, wild_on
 from gpusplu import _core, gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
@@ -395,3 +397,21 @@ print(factor.engine, "GPU engines need CuPy" in factor.explain())
 """
     run = subprocess.run([*PYTHON, "-c", code], env=environment(), capture_output=True, text=True)
     assert run.stdout == "cpu True\n", run.stderr
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_lu_takes_over_where_no_symmetric_pivots_help(cupy, device, on_device):
+    """Hermitian values of very different size; LDL^T is back with the next ones."""
+    A, put = gs.gallery.stokes(4, 4), cupy.asarray if on_device else np.asarray
+    b = np.ones(A.shape[0])
+    factor, inertia = gs.ldlt(A, engine="supernodal"), gs.ldlt(A, engine="cpu").inertia()
+    other = with_values(A, wild_on(A, wild(A, "ldlt", seed=18)))
+    factor.refactor(put(other.data))
+    assert backward_error(other, factor.solve(b), b) < 100 * EPS["d"]
+    assert factor.stats.method == "column" and factor.engine == "supernodal"
+    for ask in (lambda: factor.L, lambda: factor.D, lambda: factor.perm):
+        with pytest.raises(gs.NoSymmetricFactorError, match="LU with partial pivoting"):
+            ask()
+    factor.refactor(put(A.data))
+    assert backward_error(A, factor.solve(b), b) < 100 * EPS["d"]
+    assert factor.stats.method == "front" and factor.inertia() == inertia

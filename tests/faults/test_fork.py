@@ -1,24 +1,18 @@
 """A child forked while other threads are in the core: it must work, or say why not, and never hang."""
 
+import pytest
+
 from faults.program import run
 
 THREADS = {"GPUSPLU_NUM_THREADS": "4"}
 BEGIN = "import numpy as np, gpusplu as gs\nfrom faults.forking import *\n"
 
 
-def test_child_factors_beside_busy_threads():
+@pytest.mark.parametrize("matrix", ["ELASTIC", "CIRCUIT"])
+def test_child_factors_beside_busy_threads(matrix):
     run(
-        BEGIN + "with busy(solves):\n"
-        "    answers = [child(solves) for _ in range(20)]\n"
-        "assert set(answers) == {'True'}, answers",
-        **THREADS,
-    )
-
-
-def test_child_factors_beside_busy_threads_of_circuits():
-    run(
-        BEGIN + "with busy(lambda: solves(CIRCUIT)):\n"
-        "    answers = [child(lambda: solves(CIRCUIT)) for _ in range(20)]\n"
+        BEGIN + f"with busy(lambda: solves({matrix})):\n"
+        f"    answers = [child(lambda: solves({matrix})) for _ in range(20)]\n"
         "assert set(answers) == {'True'}, answers",
         **THREADS,
     )

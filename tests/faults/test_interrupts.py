@@ -21,8 +21,10 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import _core, gallery
 from gpusplu.cost.calibration import for_core
+from gpusplu.engines import registry
 from gpusplu.engines.supernodal.plan import Limits, make_plan
 from support.analyses import factor_canonical
+from support.dense_batch import OneByOne
 from support.front_plans import Pattern
 
 SOON = 1.0  # seconds of the main thread's processor time, which others on the machine do not add to
@@ -114,16 +116,6 @@ def cube():
 
 
 @pytest.fixture(scope="module")
-def long_band():
-    """A matrix of three diagonals, its canonical pattern, and its analysis by fronts in the order that it has."""
-    A = gallery.named("poisson:3000000")
-    symbolic = _core.analyze(
-        A.indptr.astype(np.int64), A.indices, A.data, for_core(), cholesky=True, ordering="natural", method="front"
-    )
-    return A, Pattern(A), symbolic
-
-
-@pytest.fixture(scope="module")
 def column_factor():
     """By columns, and its values; two seconds of work, and a tenth of one for new values."""
     A = gallery.named("poisson:600x600")
@@ -157,14 +149,26 @@ except KeyboardInterrupt:
     assert run.stdout == "interrupted (400,)\n"
 
 
-def test_canonicalization():
-    row, column = np.random.default_rng(7).integers(0, 800_000, (2, 10_000_000), dtype=np.int32)
-    interrupted(lambda: _core.canonical_from_coordinates(800_000, row, column), "canonicalize")
+def analysis(phase):
+    """A call that spends its time in this phase of an analysis."""
+    if phase == "canonicalize":
+        row, column = np.random.default_rng(7).integers(0, 800_000, (2, 10_000_000), dtype=np.int32)
+        return lambda: _core.canonical_from_coordinates(800_000, row, column)
+    if phase == "matching":
+        A = hard_to_match(60_000)
+        return lambda: gs.analyze(A, engine="cpu")
+    A = gallery.named("poisson:3000000")  # three diagonals, by fronts in the order that it has
+    pattern, options = Pattern(A), {"cholesky": True, "ordering": "natural", "method": "front"}
+    call = lambda: _core.analyze(pattern.ptr, pattern.ind, A.data, for_core(), **options)  # noqa: E731
+    if phase == "symbolic":
+        return call
+    symbolic = call()
+    return lambda: make_plan(symbolic, pattern, A.dtype, Limits())
 
 
-def test_matching():
-    A = hard_to_match(60_000)
-    interrupted(lambda: gs.analyze(A, engine="cpu"), "matching")
+@pytest.mark.parametrize("phase", ["canonicalize", "matching", "symbolic", "plan"])
+def test_analyses(phase):
+    interrupted(analysis(phase), phase)
 
 
 @pytest.mark.parametrize("ordering", ["nd", "amd"])
@@ -174,17 +178,6 @@ def test_ordering(ordering):
     interrupted(lambda: gs.analyze(large, engine="cpu", ordering=ordering), "ordering")
     gs.cache_clear()
     np.testing.assert_array_equal(gs.splu(small, engine="cpu", ordering=ordering).perm_c, before)
-
-
-def test_symbolic(long_band):
-    A, pattern, _ = long_band
-    options = {"cholesky": True, "ordering": "natural", "method": "front"}
-    interrupted(lambda: _core.analyze(pattern.ptr, pattern.ind, A.data, for_core(), **options), "symbolic")
-
-
-def test_plan(long_band):
-    A, pattern, symbolic = long_band
-    interrupted(lambda: make_plan(symbolic, pattern, A.dtype, Limits()), "plan")
 
 
 @pytest.mark.parametrize("kind", ["columns", "lu", "cholesky", "ldlt"])
@@ -202,41 +195,31 @@ def test_interrupted_factorizations_give_their_memory_back(cube, column_factor, 
     assert sizes[5] - sizes[1] < size, sizes
 
 
-@pytest.mark.parametrize("refactored", [False, True])
-def test_a_refactorization_by_columns_leaves_the_factor(column_factor, refactored):
-    factor, A = column_factor
-    b, held = np.ones(A.shape[0]), []
+@pytest.mark.parametrize("how", ["columns", "columns, refactored", "splu", "cholesky"])
+def test_an_interrupted_refactorization_leaves_the_factor(column_factor, how):
+    held = []
 
-    def anew():
-        held[:] = [factor()]
-        if refactored:
-            held[0].refactor(A.data + 0.1 * (A.data > 0))
+    def make():
+        """Another factor, for a refactorization that was over before the signal came."""
+        if how.startswith("columns"):
+            factor, A = column_factor
+            held[:] = [factor()]
+            if how.endswith("refactored"):
+                held[0].refactor(A.data + 0.1 * (A.data > 0))
+        else:
+            A = gallery.named("poisson:38x38x38")
+            held[:] = [getattr(gs, how)(A, engine="cpu")]
+        return A
 
-    anew()
-    before, values = held[0].solve(b), held[0].values()
-    interrupted(lambda: held[0].refactor(3 * A.data), "factor", again=anew)
-    lu = held[0]
-    np.testing.assert_array_equal(lu.solve(b), before)
-    np.testing.assert_array_equal(lu.values(), values)
-    lu.refactor(3 * A.data)
-    np.testing.assert_allclose(A @ lu.solve(b), b / 3, atol=1e-9)
-
-
-@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
-def test_a_refactorization_by_fronts_leaves_the_factor(make):
-    A = gallery.named("poisson:38x38x38")
-    b, held = np.ones(A.shape[0]), [make(A, engine="cpu")]
-
-    def anew():
-        held[:] = [make(A, engine="cpu")]
-
-    before, n_refactor = held[0].solve(b), held[0].stats.n_refactor
-    interrupted(lambda: held[0].refactor(2 * A.data), "factor", again=anew)
-    lu = held[0]
-    np.testing.assert_array_equal(lu.solve(b), before)
-    assert lu.stats.n_refactor == n_refactor
-    lu.refactor(2 * A.data)
-    np.testing.assert_allclose(2 * (A @ lu.solve(b)), b, atol=1e-9)
+    A = make()
+    b = np.ones(A.shape[0])
+    before = held[0].solve(b)
+    interrupted(lambda: held[0].refactor(3 * A.data), "factor", again=make)
+    np.testing.assert_array_equal(held[0].solve(b), before)
+    if not how.startswith("columns"):
+        assert held[0].stats.n_refactor == 0
+    held[0].refactor(3 * A.data)
+    np.testing.assert_allclose(A @ held[0].solve(b), b / 3, atol=1e-9)
 
 
 def test_solves_of_many_right_hand_sides():
@@ -364,16 +347,21 @@ def test_what_a_handler_raises_at_the_end_of_a_call_leaves_it(make):
     assert np.isfinite(x).all()
 
 
-def test_a_batch_that_was_interrupted_says_so():
+@pytest.mark.parametrize("engine", ["cpu", "one_by_one"])
+def test_a_batch_that_was_interrupted(engine):
+    """It says so if its systems are factored side by side; one by one, the next call factors those that are left."""
     A = gallery.named("poisson:14x14x14")
-    values = np.repeat(A.data[None], 200, axis=0)
-    batch = gs.splu_batch(A, values, engine="cpu")
+    values, b = np.repeat(A.data[None], 200 if engine == "cpu" else 40, axis=0), np.ones(A.shape[0])
+    with registry.registered(OneByOne()):
+        batch = gs.splu_batch(A, values, engine=engine)
+    batch.solve(b)
     interrupted(lambda: batch.refactor(2 * values), "factor")
-    with pytest.raises(RuntimeError, match="was interrupted"):
-        batch.solve(np.ones(A.shape[0]))
-    batch.refactor(2 * values)
-    x = batch.solve(np.ones(A.shape[0]))
-    np.testing.assert_allclose(2 * (A @ x[3]), np.ones(A.shape[0]), atol=1e-9)
+    if engine == "cpu":
+        with pytest.raises(RuntimeError, match="was interrupted"):
+            batch.solve(b)
+        batch.refactor(2 * values)
+    for x in batch.solve(b):
+        np.testing.assert_allclose(2 * (A @ x), b, atol=1e-9)
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,9 @@
-"""Calls with wrong and unusual arguments, by public names only."""
+"""Calls with wrong and unusual arguments, by public names only: products of calls and arguments."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ import scipy.sparse.linalg as sla
 
 import gpusplu as gs
 
-from .matrices import canonical, definite, symmetric, unsymmetric
+from .matrices import canonical, definite
 
 Call = Callable[[], Any]
 A = canonical(np.array([[4.0, 1, 0, 0, 2], [1, 5, 1, 0, 0], [0, 2, 6, 1, 0], [0, 0, 1, 7, 1], [1, 0, 0, 3, 8]]))
@@ -34,17 +34,17 @@ def with_value(M: Any, value: Any, place: int = 3) -> Any:
 
 
 def with_arrays(**arrays: Any) -> sp.csc_array:
-    """A with other index arrays, which SciPy does not check."""
+    """A with other arrays, which SciPy does not check."""
     M = A.copy()
     for name, array in arrays.items():
         setattr(M, name, np.asarray(array))
     return M
 
 
-def changed(array: np.ndarray, place: int, value: int) -> np.ndarray:
-    array = array.copy()
+def with_index(name: str, place: int, value: int) -> sp.csc_array:
+    array = getattr(A, name).copy()
     array[place] = value
-    return array
+    return with_arrays(**{name: array})
 
 
 def moved_entry() -> sp.csc_array:
@@ -67,74 +67,43 @@ def unsorted_csc(M: Any) -> sp.csc_array:
     return sp.csc_array((M.data[order], M.indices[order], M.indptr), shape=M.shape)
 
 
-def long_indices(M: Any) -> sp.csc_array:
-    return with_arrays(indices=M.indices.astype("q"), indptr=M.indptr.astype("q"))
-
-
+DAMAGED = (("indices", 2, 7), ("indices", 2, -1), ("indptr", 2, 9), ("indptr", 5, 40), ("indptr", 0, 1))
 MATRICES: dict[str, Any] = {
-    "rectangular": A[:, :4],
-    "tall": sp.csc_array(np.eye(5, 3)),
-    "of 1 dimension": np.ones(3),
-    "of 3 dimensions": np.ones((2, 2, 2)),
-    "scalar": 3.0,
-    "None": None,
-    "text": "matrix",
-    "list": [[4.0, 1], [1, 3]],
-    "dense": A.toarray(),
-    "of integers": A.astype(int),
-    "of booleans": A.astype(bool),
-    "of longdouble": A.astype("g"),
-    "of clongdouble": A.astype("G"),
-    "of half": np.eye(3, dtype="e"),
-    "of objects": A.toarray().astype(object),
-    "csr": A.tocsr(),
-    "coo": A.tocoo(),
-    "dia": A.todia(),
-    "bsr": A.tobsr(),
-    "lil": A.tolil(),
-    "dok": A.todok(),
+    **{f"{name}": A.asformat(name) for name in ("csc", "csr", "coo", "dia", "bsr", "lil", "dok", "array")},
+    **{f"of type {char}": A.astype(char) for char in "?lfgFG"},
+    **{f"of type {char}, dense": A.toarray().astype(char) for char in "eO"},
+    **{f"entry {M}": sp.csc_array([[M]]) for M in (2.0, 0.0, -2.0, 2 + 1j)},
+    **{f"{name}[{place}] = {value}": with_index(name, place, value) for name, place, value in DAMAGED},
+    **{f"{name} too short": with_arrays(**{name: getattr(A, name)[:-2]}) for name in ("indices", "data")},
+    **{f"with {value}": with_value(A, value) for value in (NAN, INF, -INF)},
+    **{f"{form} with NaN": with_value(A.asformat(form), NAN) for form in ("csr", "coo")},
+    **{f"{what}": M for what, M in (("text", "matrix"), ("None", None), ("scalar", 3.0), ("list", [[4.0, 1], [1, 3]]))},
+    **{f"shape {M.shape}": M for M in (A[:, :4], sp.csc_array(np.eye(5, 3)), np.ones(3), np.ones((2, 2, 2)))},
+    **{f"empty, {n}": sp.csc_array((n, n)) for n in (0, 4)},
     "csc_matrix": sp.csc_matrix(A),
     "duplicates": duplicated(A),
+    "duplicates with NaN": with_value(duplicated(A), NAN),
     "unsorted": unsorted_csc(A),
-    "int64 indices": long_indices(A),
-    "other byte order": sp.csc_array((A.data.astype(">f8"), A.indices, A.indptr), shape=A.shape),
-    "NaN": with_value(A, NAN),
-    "Inf": with_value(A, INF),
-    "minus Inf and NaN": with_value(with_value(A, -INF, 7), NAN, 9),
+    "int64 indices": with_arrays(indices=A.indices.astype("q"), indptr=A.indptr.astype("q")),
+    "other byte order": with_arrays(data=A.data.astype(">f8")),
     "complex NaN": with_value(C, complex(0, NAN)),
-    "NaN in a csr": with_value(A.tocsr(), NAN),
-    "NaN in duplicates": with_value(duplicated(A), NAN),
     "rectangular with NaN": with_value(A[:, :4], NAN),
+    "index out of range and NaN": with_value(with_index("indices", 2, 7), NAN),
     "singular": SINGULAR,
-    "of zeros": 0 * A,
-    "without entries": sp.csc_array((4, 4)),
-    "an empty column": WITHOUT_COLUMN,
     "singular with NaN": with_value(SINGULAR, NAN, 1),
-    "0 x 0": sp.csc_array((0, 0)),
-    "1 x 1": sp.csc_array([[2.0]]),
-    "1 x 1 of zero": sp.csc_array([[0.0]]),
-    "1 x 1, negative": sp.csc_array([[-2.0]]),
-    "1 x 1, complex": sp.csc_array([[2.0 + 1j]]),
+    "of zeros": 0 * A,
+    "an empty column": WITHOUT_COLUMN,
     "symmetric": S,
+    "nearly symmetric": with_value(S, S.data[3] * (1 + 1e-12)),
     "indefinite": K,
     "lower triangle": sp.csc_array(sp.tril(S)),
     "upper triangle": sp.csc_array(sp.triu(S)),
     "Hermitian": H,
     "complex symmetric": canonical(C + C.T),
     "complex diagonal": canonical(H + 1j * sp.eye_array(5)),
-    "unsymmetric": A,
-    "nearly symmetric": with_value(S, S.data[3] * (1 + 1e-12)),
-    "float32": S.astype("f"),
-    "complex64": H.astype("F"),
+    "symmetric, float32": S.astype("f"),
+    "Hermitian, complex64": H.astype("F"),
     "overflow in float32": with_value(S.astype("f"), np.float32(3e38)),
-    "row index out of range": with_arrays(indices=changed(A.indices, 2, 7)),
-    "negative row index": with_arrays(indices=changed(A.indices, 2, -1)),
-    "indptr that falls": with_arrays(indptr=changed(A.indptr, 2, 9)),
-    "indptr beyond the entries": with_arrays(indptr=changed(A.indptr, 5, 40)),
-    "indptr that begins at 1": with_arrays(indptr=changed(A.indptr, 0, 1)),
-    "indices too short": with_arrays(indices=A.indices[:-2]),
-    "data too short": with_arrays(data=A.data[:-2]),
-    "index out of range and NaN": with_value(with_arrays(indices=changed(A.indices, 2, 7)), NAN),
 }
 
 
@@ -158,192 +127,91 @@ RELATED: dict[str, Callable[[Any], Any]] = {
     "analyze": gs.analyze,
     "analyze for cholesky": partial(gs.analyze, cholesky=True),
     "analyze for ldlt": partial(gs.analyze, ldlt=True),
+    "analyze for a Schur complement": partial(gs.analyze, schur=[0]),
     "explain": lambda M: type(gs.explain(M)),
     "splu_batch": partial(batch_of, gs.splu_batch),
     "cholesky_batch": partial(batch_of, gs.cholesky_batch),
-    "analyze for a Schur complement": partial(gs.analyze, schur=[0]),
 }
+ORDERINGS = ("colamd", None, [0, 1, 2], [0, 1, 2, 2, 4], [0, 1, 2, 3, 5], [-1, 0, 1, 2, 3], [4, 3, 2, 1, 0], "natural")
+#: Values of an argument, of all functions that factor or analyze.
+OPTIONS: dict[str, tuple[Any, ...]] = {
+    "engine": ("fast", None, "cpu", "glu", "sflu", "crisscross", "supernodal"),
+    "device": (0, -1, "cpu", "all", "gpu", [0, 1], []),
+    "device_memory": (0, -5, "1G"),
+    "expected_refactors": (-1, INF, NAN, True, "many", 0),
+    "ordering": (*ORDERINGS, np.arange(5.0), np.arange(5)[None]),
+    "refine": ("sometimes", "always"),
+    "precision": ("half", "mixed"),
+    "deterministic": (True,),
+    "verbose": (7, "loud"),
+    "progress": ("bar",),
+    "tolerance": (1e-3,),
+}
+#: Of splu.
+LU_OPTIONS: dict[str, tuple[Any, ...]] = {
+    "pivoting": ("full", "static", "partial"),
+    "permc_spec": ("FOO", "NATURAL"),
+    "diag_pivot_thresh": ("x", -1.0, NAN),
+    "relax": ("a",),
+    "panel_size": (1.5,),
+    "options": (
+        *(3, {"Foo": 1}, {"symbolic": "gpu"}, {"symbolic": "device"}, {"SymmetricMode": True}, {"IterRefine": "X"}),
+        *({"ColPerm": "NATURAL"}, {"ColPerm": "FOO"}, {"DiagPivotThresh": "a"}),
+    ),
+}
+#: Arguments that contradict each other, or are wrong together.
+TOGETHER: tuple[dict[str, Any], ...] = (
+    {"device": "cpu", "engine": "sflu"},
+    *({"device": [0, 1], "engine": engine} for engine in ("cpu", "glu")),
+    {"device": 0, "engine": "cpu"},
+    {"precision": "mixed", "refine": "never"},
+    {"engine": "fast", "ordering": "colamd"},
+    {"ordering": "colamd", "refine": "sometimes"},
+    {"refine": "sometimes", "precision": "half"},
+)
+LU_TOGETHER: tuple[dict[str, Any], ...] = (
+    {"pivoting": "partial", "engine": "sflu"},
+    *({"permc_spec": "NATURAL", "ordering": ordering} for ordering in ("amd", "natural")),
+    {"permc_spec": "FOO", "ordering": "foo"},
+    {"options": {"ColPerm": "NATURAL"}, "permc_spec": "COLAMD"},
+    {"options": {"Foo": 1}, "pivoting": "full"},
+)
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    "engine unknown": {"engine": "fast"},
-    "engine None": {"engine": None},
-    **{f"engine {name}": {"engine": name} for name in ("cpu", "glu", "sflu", "crisscross", "supernodal")},
-    "device 0": {"device": 0},
-    "device -1": {"device": -1},
-    "device cpu": {"device": "cpu"},
-    "device all": {"device": "all"},
-    "device gpu": {"device": "gpu"},
-    "devices": {"device": [0, 1]},
-    "no devices": {"device": []},
-    "device cpu, engine sflu": {"device": "cpu", "engine": "sflu"},
-    "devices, engine cpu": {"device": [0, 1], "engine": "cpu"},
-    "devices, engine glu": {"device": [0, 1], "engine": "glu"},
-    "device 0, engine cpu": {"device": 0, "engine": "cpu"},
-    "device_memory 0": {"device_memory": 0},
-    "device_memory negative": {"device_memory": -5},
-    "device_memory text": {"device_memory": "1G"},
-    "expected_refactors negative": {"expected_refactors": -1},
-    "expected_refactors infinite": {"expected_refactors": INF},
-    "expected_refactors NaN": {"expected_refactors": NAN},
-    "expected_refactors True": {"expected_refactors": True},
-    "expected_refactors text": {"expected_refactors": "many"},
-    "expected_refactors 0": {"expected_refactors": 0},
-    "ordering unknown": {"ordering": "colamd"},
-    "ordering None": {"ordering": None},
-    "ordering too short": {"ordering": [0, 1, 2]},
-    "ordering with a repetition": {"ordering": [0, 1, 2, 2, 4]},
-    "ordering out of range": {"ordering": [0, 1, 2, 3, 5]},
-    "ordering negative": {"ordering": [-1, 0, 1, 2, 3]},
-    "ordering of floats": {"ordering": np.arange(5.0)},
-    "ordering of 2 dimensions": {"ordering": np.arange(5)[None]},
-    "ordering given": {"ordering": [4, 3, 2, 1, 0]},
-    "ordering natural": {"ordering": "natural"},
-    "refine unknown": {"refine": "sometimes"},
-    "refine always": {"refine": "always"},
-    "precision unknown": {"precision": "half"},
-    "precision mixed": {"precision": "mixed"},
-    "precision mixed, refine never": {"precision": "mixed", "refine": "never"},
-    "deterministic": {"deterministic": True},
-    "verbose 7": {"verbose": 7},
-    "progress text": {"progress": "bar"},
-    "unknown keyword": {"tolerance": 1e-3},
-    "engine and ordering unknown": {"engine": "fast", "ordering": "colamd"},
-    "ordering and refine unknown": {"ordering": "colamd", "refine": "sometimes"},
-    "refine and precision unknown": {"refine": "sometimes", "precision": "half"},
+RIGHT: dict[str, Any] = {
+    **{f"shape {shape}": np.ones(shape) for shape in ((), 4, (4, 2), (1, 5), 0, (5, 0), (5, 1), (5, 2), (5, 2, 2))},
+    **{f"type {char}": b.astype(char) for char in "?blefgFDO"},
+    **{f"columns of type {char}": b2.astype(char) for char in "fD"},
+    **{f"full of {value}": np.full(5, value) for value in (NAN, "a")},
+    "list": b.tolist(),
+    "None": None,
+    "scalar": 1.0,
+    "sparse": sp.csc_array(b2),
+    "matrix": np.matrix(b2),
+    "columns, Fortran order": np.asfortranarray(b2),
+    "strided": np.arange(10.0)[::2],
+    "read-only": np.broadcast_to(1.0, 5),
+    "other byte order": b.astype(">f8"),
+    "masked": np.ma.array(b, mask=[0, 0, 1, 0, 0]),
 }
-LU_OPTIONS: dict[str, dict[str, Any]] = {
-    "pivoting unknown": {"pivoting": "full"},
-    "pivoting static": {"pivoting": "static"},
-    "pivoting partial": {"pivoting": "partial"},
-    "pivoting partial, engine sflu": {"pivoting": "partial", "engine": "sflu"},
-    "permc_spec unknown": {"permc_spec": "FOO"},
-    "permc_spec natural": {"permc_spec": "NATURAL"},
-    "permc_spec natural, ordering amd": {"permc_spec": "NATURAL", "ordering": "amd"},
-    "permc_spec natural, ordering natural": {"permc_spec": "NATURAL", "ordering": "natural"},
-    "permc_spec and ordering unknown": {"permc_spec": "FOO", "ordering": "foo"},
-    "diag_pivot_thresh text": {"diag_pivot_thresh": "x"},
-    "diag_pivot_thresh negative": {"diag_pivot_thresh": -1.0},
-    "diag_pivot_thresh NaN": {"diag_pivot_thresh": NAN},
-    "relax text": {"relax": "a"},
-    "panel_size float": {"panel_size": 1.5},
-    "options unknown": {"options": {"Foo": 1}},
-    "options no dict": {"options": 3},
-    "options ColPerm": {"options": {"ColPerm": "NATURAL"}},
-    "options ColPerm unknown": {"options": {"ColPerm": "FOO"}},
-    "options ColPerm and permc_spec": {"options": {"ColPerm": "NATURAL"}, "permc_spec": "COLAMD"},
-    "options symbolic unknown": {"options": {"symbolic": "gpu"}},
-    "options symbolic device": {"options": {"symbolic": "device"}},
-    "options SymmetricMode": {"options": {"SymmetricMode": True}},
-    "options IterRefine unknown": {"options": {"IterRefine": "X"}},
-    "options DiagPivotThresh text": {"options": {"DiagPivotThresh": "a"}},
-    "options and pivoting unknown": {"options": {"Foo": 1}, "pivoting": "full"},
-}
-#: Several errors in one call: which of them is raised.
-ORDERS: dict[str, Call] = {
-    "rectangular, engine unknown": lambda: gs.splu(A[:, :4], engine="fast"),
-    "rectangular, ordering unknown": lambda: gs.splu(A[:, :4], ordering="foo"),
-    "rectangular, NaN, ordering unknown": lambda: gs.splu(with_value(A[:, :4], NAN), ordering="foo"),
-    "rectangular csr, ordering unknown": lambda: gs.splu(A.tocsr()[:, :4], ordering="foo"),
-    "NaN, ordering unknown": lambda: gs.splu(with_value(A, NAN), ordering="foo"),
-    "NaN, engine sflu": lambda: gs.splu(with_value(A, NAN), engine="sflu"),
-    "singular, engine sflu": lambda: gs.splu(SINGULAR, engine="sflu"),
-    "longdouble, rectangular": lambda: gs.splu(A[:, :4].astype("g")),
-    "longdouble, ordering unknown": lambda: gs.splu(A.astype("g"), ordering="foo"),
-    "text, engine unknown": lambda: gs.splu("matrix", engine="fast"),
-    "index out of range, ordering unknown": lambda: gs.splu(MATRICES["row index out of range"], ordering="foo"),
-    "index out of range, engine unknown": lambda: gs.splu(MATRICES["row index out of range"], engine="fast"),
-    "rectangular, right-hand side too short": lambda: gs.spsolve(A[:, :4], np.ones(3)),
-    "NaN, right-hand side too short": lambda: gs.spsolve(with_value(A, NAN), np.ones(3)),
-    "singular, right-hand side too short": lambda: gs.spsolve(SINGULAR, np.ones(2)),
-    "csr, permc_spec unknown": lambda: gs.spsolve(A.tocsr(), b, permc_spec="FOO"),
-    "unsymmetric with NaN, cholesky": lambda: gs.cholesky(with_value(A, NAN)),
-    "unsymmetric, cholesky, ordering unknown": lambda: gs.cholesky(A, ordering="foo"),
-    "unsymmetric with NaN, ldlt": lambda: gs.ldlt(with_value(A, NAN)),
-    "indefinite, cholesky, engine glu": lambda: gs.cholesky(K, engine="glu"),
-    "indefinite, ldlt, engine glu": lambda: gs.ldlt(K, engine="glu"),
-    "indefinite, ldlt, engine crisscross": lambda: gs.ldlt(K, engine="crisscross"),
-    "rectangular, ldlt, hermitian": lambda: gs.ldlt(A[:, :4], hermitian=True),
-    "analyze both": lambda: gs.analyze(A, cholesky=True, ldlt=True),
-    "analyze both, engine unknown": lambda: gs.analyze(A, cholesky=True, ldlt=True, engine="fast"),
-    "explain both": lambda: gs.explain(A, cholesky=True, ldlt=True),
-}
-
-RIGHT: dict[str, tuple[Any, ...]] = {
-    "list": ([1.0, 2, 3, 4, 5],),
-    "None": (None,),
-    "scalar": (1.0,),
-    "sparse": (sp.csc_array(b2),),
-    "0 dimensions": (np.array(1.0),),
-    "3 dimensions": (np.ones((5, 2, 2)),),
-    "too short": (np.ones(4),),
-    "too few rows": (np.ones((4, 2)),),
-    "a row": (np.ones((1, 5)),),
-    "empty": (np.ones(0),),
-    "no columns": (np.ones((5, 0)),),
-    "one column": (b[:, None],),
-    "columns, C": (b2,),
-    "columns, F": (np.asfortranarray(b2),),
-    "strided": (np.arange(10.0)[::2],),
-    "read-only": (np.broadcast_to(1.0, 5),),
-    "integers": (np.arange(5),),
-    "int8": (np.arange(5, dtype="b"),),
-    "booleans": (np.ones(5, bool),),
-    "float32": (b.astype("f"),),
-    "half": (b.astype("e"),),
-    "longdouble": (b.astype("g"),),
-    "complex": (b + 1j,),
-    "complex64": ((b + 1j).astype("F"),),
-    "complex columns": (b2 + 1j,),
-    "objects": (b.astype(object),),
-    "text": (np.array(list("abcde")),),
-    "other byte order": (b.astype(">f8"),),
-    "matrix": (np.matrix(b2),),
-    "masked": (np.ma.array(b, mask=[0, 0, 1, 0, 0]),),
-    "NaN": (np.full(5, NAN),),
-    "trans t": (b, "t"),
-    "trans T": (b, "T"),
-    "trans unknown": (b, "X"),
-    "trans None": (b, None),
-    "trans bytes": (b, b"T"),
-    "trans 1": (b, 1),
-    "too short, trans unknown": (np.ones(4), "X"),
-    "list, trans unknown": ([1.0], "X"),
-}
-KEYWORDS: dict[str, dict[str, Any]] = {
-    "check later": {"check": "later"},
-    "check unknown": {"check": "never"},
-    "check None": {"check": None},
-    "out": {"out": np.empty(5)},
-    "later, out": {"check": "later", "out": np.empty(5)},
-    "later, out of another shape": {"check": "later", "out": np.empty(4)},
-    "later, out of another type": {"check": "later", "out": np.empty(5, "f")},
-    "later, out of integers": {"check": "later", "out": np.empty(5, int)},
-    "later, out a list": {"check": "later", "out": [0.0] * 5},
-}
+DIRECTIONS = ("t", "T", "X", None, b"T", 1)
+CHECKS = ("later", "never", None)
+OUTS = {"": np.empty(5), " of another shape": np.empty(4), " of another type": np.empty(5, "f"), " a list": [0.0] * 5}
 
 VALUES: dict[str, Any] = {
-    "too short": A.data[:-1],
-    "too long": np.append(A.data, 1.0),
+    **{f"type {char}": A.data.astype(char) for char in "lfgDO"},
+    **{f"times {factor}": A.data * factor for factor in (0, NAN, INF, 1e-300, 1e300)},
+    **{form: (2 * A).asformat(form) for form in ("csc", "csr", "coo", "array")},
     "scalar": 1.0,
     "None": None,
     "text": "values",
     "list": A.data.tolist(),
+    "too short": A.data[:-1],
+    "too long": np.append(A.data, 1.0),
     "2 dimensions": A.data[None],
     "a column": A.data[:, None],
-    "integers": A.data.astype(int),
-    "float32": A.data.astype("f"),
-    "longdouble": A.data.astype("g"),
-    "complex": A.data + 1j,
-    "objects": A.data.astype(object),
     "strided": np.repeat(A.data, 2)[::2],
-    "NaN": with_value(A, NAN).data,
-    "Inf": with_value(A, INF, 0).data,
+    "one NaN": with_value(A, NAN).data,
     "too short with NaN": with_value(A, NAN).data[:-1],
-    "zeros": 0 * A.data,
-    "matrix": 2 * A,
-    "csr": (2 * A).tocsr(),
-    "coo": (2 * A).tocoo(),
-    "dense": A.toarray(),
     "another pattern": moved_entry(),
     "fewer entries": canonical(sp.tril(A)),
     "more entries": canonical(A + sp.eye_array(5, k=4)),
@@ -352,34 +220,26 @@ VALUES: dict[str, Any] = {
     "matrix with NaN": with_value(A, NAN),
     "another pattern with NaN": with_value(moved_entry(), NAN),
     "matrix of longdouble": A.astype("g"),
-    "tiny": A.data * 1e-300,
-    "huge": A.data * 1e300,
+}
+KINDS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "splu": (gs.splu, A),
+    "cholesky": (gs.cholesky, S),
+    "ldlt": (gs.ldlt, K),
 }
 
 
 def refactored(make: Callable[[Any], Any], M: Any, values: Any) -> Any:
-    """What refactor says, and whether the factor solves for the right values."""
-    factor = make(M)
-    factor.refactor(values)
-    return factor.solve(np.ones(5))
-
-
-def kept(make: Callable[[Any], Any], M: Any, values: Any) -> Any:
-    """A factor whose values were refused solves with those before."""
+    """What refactor says, and whether the factor solves for the right values; those before where it refuses them."""
     factor = make(M)
     before = factor.solve(np.ones(5))
     try:
         factor.refactor(values)
     except (ValueError, RuntimeError, np.linalg.LinAlgError) as error:
-        return (
-            type(error).__mro__[1].__name__,
-            bool((factor.solve(np.ones(5)) == before).all()),
-            factor.stats.n_refactor,
+        error.add_note(
+            f"kept: {(factor.solve(np.ones(5)) == before).all()}, {factor.stats.n_refactor} refactorizations"
         )
-
-
-def refused_by_both(values: Any) -> Any:
-    return gs.splu(A).refactor_solve(values, np.ones(4), "X")
+        raise
+    return factor.solve(np.ones(5))
 
 
 def batch(make: Any = gs.splu_batch, M: Any = A, count: int = 3, **options: Any) -> Any:
@@ -387,222 +247,70 @@ def batch(make: Any = gs.splu_batch, M: Any = A, count: int = 3, **options: Any)
 
 
 SPOILT = np.stack([A.data, with_value(A, NAN).data, 0 * A.data])
+OPPOSITE = np.stack([S.data, -S.data])
+#: Values of a batch, given to splu_batch, Symbolic.factor and refactor.
+SYSTEMS: dict[str, Any] = {
+    **{
+        f"shape {values.shape}": values for values in (A.data, A.data[None, None], np.ones((2, 3)), np.ones((0, A.nnz)))
+    },
+    **{f"type {char}": np.ones((3, A.nnz), char) for char in "glD"},
+    "None": None,
+    "spoilt": SPOILT,
+}
 BATCH: dict[str, Call] = {
-    "values of 1 dimension": lambda: gs.splu_batch(A, A.data),
-    "values of 3 dimensions": lambda: gs.splu_batch(A, A.data[None, None]),
-    "values too short": lambda: gs.splu_batch(A, np.ones((2, 3))),
-    "no systems": lambda: gs.splu_batch(A, np.ones((0, A.nnz))),
-    "values None": lambda: gs.splu_batch(A, None),
-    "values of longdouble": lambda: gs.splu_batch(A, np.ones((2, A.nnz), "g")),
-    "values of integers": lambda: batch().solve(b),
-    "complex values of a real matrix": lambda: gs.splu_batch(A, np.stack([A.data, A.data + 1j])),
-    "errors unknown": lambda: batch(errors="ignore"),
-    "errors and engine unknown": lambda: batch(errors="ignore", engine="fast"),
-    "engine glu": lambda: batch(engine="glu"),
-    "precision": lambda: batch(precision="mixed"),
-    "flagged": lambda: gs.splu_batch(A, SPOILT).status.tolist(),
-    "flagged, solved": lambda: gs.splu_batch(A, SPOILT).solve(b),
-    "flagged, determinants": lambda: gs.splu_batch(A, SPOILT).slogdet(),
+    **{f"errors, {given}": partial(batch, errors="ignore", **given) for given in ({}, {"engine": "fast"})},
+    **{
+        f"{name} {value}": partial(batch, **{name: value})
+        for name, value in (("engine", "glu"), ("precision", "mixed"))
+    },
+    **{f"system {k!r}": lambda k=k: batch()[k] for k in (3, -1, "first")},
+    **{f"spoilt system {k}": lambda k=k: gs.splu_batch(A, SPOILT)[k] for k in (1, 2)},
+    **{f"check {check}": lambda check=check: batch().solve(b, check=check) for check in CHECKS},
+    **{f"trans {trans!r}": lambda trans=trans: batch().solve(b, trans) for trans in DIRECTIONS},
+    "status": lambda: gs.splu_batch(A, SPOILT).status.tolist(),
+    "solved": lambda: gs.splu_batch(A, SPOILT).solve(b),
+    "determinants": lambda: gs.splu_batch(A, SPOILT).slogdet(),
     "raised": lambda: gs.splu_batch(A, SPOILT, errors="raise"),
     "raised at refactor": lambda: batch(errors="raise").refactor(SPOILT),
-    "raised for one": lambda: gs.splu_batch(A, SPOILT)[1],
-    "raised for another": lambda: gs.splu_batch(A, SPOILT)[2],
-    "no such system": lambda: batch()[3],
-    "last system": lambda: batch()[-1],
-    "system of a name": lambda: batch()["first"],
-    "not definite": lambda: gs.cholesky_batch(S, np.stack([S.data, -S.data])).status.tolist(),
-    "not definite, raised": lambda: gs.cholesky_batch(S, np.stack([S.data, -S.data]), errors="raise"),
+    "not definite": lambda: gs.cholesky_batch(S, OPPOSITE).status.tolist(),
+    "not definite, raised": lambda: gs.cholesky_batch(S, OPPOSITE, errors="raise"),
     "unsymmetric": lambda: batch(gs.cholesky_batch, A),
-    "right-hand side too short": lambda: batch().solve(np.ones(4)),
-    "right-hand sides of another number": lambda: batch().solve(np.ones((2, 5))),
-    "right-hand side a list": lambda: batch().solve([1.0] * 5),
-    "right-hand side of 4 dimensions": lambda: batch().solve(np.ones((3, 5, 2, 2))),
-    "trans unknown": lambda: batch().solve(b, "X"),
-    "complex right-hand side": lambda: batch().solve(b + 1j),
-    "no columns": lambda: batch().solve(np.ones((3, 5, 0))),
-    "columns": lambda: batch().solve(np.ones((3, 5, 2))),
-    "check unknown": lambda: batch().solve(b, check="never"),
-    "check later": lambda: batch().solve(b, check="later"),
-    "check": lambda: batch().check(),
+    "checked": lambda: batch().check(),
     "out": lambda: batch().solve(b, out=np.empty((3, 5))),
-    "refactor too few": lambda: batch().refactor(np.ones((2, A.nnz))),
-    "refactor of complex": lambda: batch().refactor(np.ones((3, A.nnz), "D")),
-    "refactor of 1 dimension": lambda: batch().refactor(A.data),
     "refactor_solve of another number": lambda: batch().refactor_solve(np.ones((2, A.nnz)), b),
     "stats": lambda: sorted(batch().stats),
     "length, shape": lambda: (len(batch()), batch().shape),
-    "Symbolic.factor": lambda: gs.analyze(A).factor(np.stack([A.data, A.data])),
     "Symbolic.factor, errors unknown": lambda: gs.analyze(A).factor(np.stack([A.data, A.data]), errors="x"),
     "Symbolic.factor of ldlt": lambda: gs.analyze(K, ldlt=True).factor(np.stack([K.data, K.data])),
     "Symbolic.factor, mixed": lambda: gs.analyze(A, precision="mixed").factor(np.stack([A.data, A.data])),
     "singular analysis": lambda: gs.splu_batch(0 * A, np.stack([A.data, 0 * A.data])).status.tolist(),
 }
-
-
-def stale(act: Callable[[Any], Any]) -> Any:
-    """An update of a factor that was refactored since."""
-    lu = gs.splu(A)
-    updated = lu.updated(b)
-    lu.refactor(2 * A.data)
-    return act(updated)
-
-
-MORE: dict[str, Call] = {
-    "updated, singular": lambda: gs.splu(sp.eye_array(2, format="csc")).updated([1.0, 0.0], [-1.0, 0.0]),
-    "updated, shapes": lambda: gs.splu(A).updated(np.ones((4, 2))),
-    "updated, columns": lambda: gs.splu(A).updated(np.ones((5, 2)), np.ones((5, 3))),
-    "updated, 3 dimensions": lambda: gs.splu(A).updated(np.ones((5, 2, 2))),
-    "updated, complex": lambda: gs.splu(A.astype("f")).updated(np.ones(5)),
-    "updated, NaN": lambda: gs.splu(A).updated(np.full(5, NAN)),
-    "updated, no columns": lambda: gs.splu(A).updated(np.ones((5, 0))).solve(b),
-    "updated, solved": lambda: gs.splu(A).updated(b).solve(b2, "H"),
-    "updated, repr": lambda: gs.splu(A).updated(b),
-    "updated, right-hand side too short": lambda: gs.splu(A).updated(b).solve(np.ones(4)),
-    "updated, refactored": lambda: stale(lambda updated: updated.solve(b)),
-    "updated, refactored, determinant": lambda: stale(lambda updated: updated.slogdet()),
-    "update": lambda: gs.cholesky(S).update(np.ones(5)),
-    "update, shape": lambda: gs.cholesky(S).update(np.ones(4)),
-    "update, NaN": lambda: gs.cholesky(S).update(np.full(5, NAN)),
-    "update, sparse NaN": lambda: gs.cholesky(S).update(sp.csc_array(np.full((5, 1), NAN))),
-    "update, complex": lambda: gs.cholesky(S).update(1j * np.ones(5)),
-    "update, precision": lambda: gs.cholesky(S.astype("f")).update(np.ones(5)),
-    "update, widened, values": lambda: widened(S.data),
-    "update, widened, too many values": lambda: widened(np.ones(25)),
-    "downdate, not definite": lambda: gs.cholesky(S).downdate(100 * np.ones(5)),
-    "downdate, inside": lambda: gs.cholesky(S).downdate(sp.csc_array(100 * np.eye(5, 1))),
-    "downdate, kept": lambda: kept_by_downdate(),
-    "update of a singular column": lambda: gs.cholesky(S).update(np.zeros(5)),
-    "Schur, index out of range": lambda: gs.analyze(A, schur=[7]),
-    "Schur, negative": lambda: gs.analyze(A, schur=[-1]),
-    "Schur, twice": lambda: gs.analyze(A, schur=[1, 1]),
-    "Schur, floats": lambda: gs.analyze(A, schur=[0.5]),
-    "Schur, mask too short": lambda: gs.analyze(A, schur=[True, False]),
-    "Schur, 2 dimensions": lambda: gs.analyze(A, schur=[[0, 1]]),
-    "Schur, nothing": lambda: gs.analyze(A, schur=[]).factor(A.data).schur,
-    "Schur, everything": lambda: gs.analyze(A, schur=range(5)).factor(A.data).schur,
-    "Schur, mask": lambda: gs.analyze(A, schur=np.arange(5) < 2).factor(A.data).schur,
-    "Schur, values too short": lambda: gs.analyze(A, schur=[0]).factor(A.data[:-1]),
-    "Schur, NaN": lambda: gs.analyze(A, schur=[0]).factor(with_value(A, NAN).data),
-    "Schur, another pattern": lambda: gs.analyze(A, schur=[0]).factor(moved_entry()),
-    "Schur, singular interior": lambda: gs.analyze(SINGULAR, schur=[2]).factor(SINGULAR.data),
-    "Schur, not definite": lambda: gs.analyze(S, cholesky=True, schur=[2]).factor(-S.data),
-    "Schur, expand first": lambda: gs.analyze(A, schur=[0]).factor(A.data).expand(np.ones(1)),
-    "Schur, expand of another shape": lambda: gs.analyze(A, schur=[0]).factor(A.data).expand(np.ones(2), b),
-    "Schur, condense a list": lambda: gs.analyze(A, schur=[0]).factor(A.data).condense([1.0]),
-    "Schur, condense too short": lambda: gs.analyze(A, schur=[0]).factor(A.data).condense(np.ones(4)),
-    "Schur, complex expand": lambda: gs.analyze(A, schur=[0]).factor(A.data).expand(np.ones(1) + 1j, b),
-    "Schur, refactor": lambda: gs.analyze(A, schur=[0]).factor(A.data).refactor(A.data[:-1]),
-    "Schur, repr": lambda: gs.analyze(A, schur=[0]),
-    "selected_inverse": lambda: gs.splu(A).selected_inverse(),
-    "selected_inverse on LU": lambda: gs.splu(A).selected_inverse("LU"),
-    "selected_inverse, unknown": lambda: gs.splu(A).selected_inverse("all"),
-    "inverse_diagonal": lambda: gs.splu(A).inverse_diagonal(),
-    "trace_inverse": lambda: gs.splu(A).trace_inverse(A),
-    "trace_inverse, shape": lambda: gs.splu(A).trace_inverse(S[:4, :4]),
-    "trace_inverse, dense": lambda: gs.splu(A).trace_inverse(A.toarray()),
-    "trace_inverse, text": lambda: gs.splu(A).trace_inverse("B"),
-    "solve_L": lambda: gs.splu(A).solve_L(b),
-    "solve_L, too short": lambda: gs.splu(A).solve_L(np.ones(4)),
-    "solve_U, list": lambda: gs.splu(A).solve_U([1.0]),
-    "solve_U, trans unknown": lambda: gs.splu(A).solve_U(b, "X"),
-    "inertia": lambda: gs.ldlt(K).inertia(),
-    "inertia, complex symmetric": lambda: gs.ldlt(canonical(C + C.T)).inertia(),
-    "inertia, singular nearly": lambda: gs.ldlt(canonical(np.array([[1.0, 1], [1, 1 + 2.0**-52]]))).inertia(),
-    "ldlt, hermitian of complex symmetric": lambda: gs.ldlt(canonical(C + C.T), hermitian=True),
-    "ldlt, not hermitian of Hermitian": lambda: gs.ldlt(H, hermitian=False),
-    "ldlt, refactor with unsymmetric values": lambda: gs.ldlt(K).refactor(np.arange(1.0, K.nnz + 1)),
-    "cholesky, refactor with unsymmetric values": lambda: gs.cholesky(S).refactor(np.arange(1.0, S.nnz + 1)),
-    "cholesky, refactor with an unsymmetric matrix": lambda: gs.cholesky(S).refactor(with_value(S, 9.0)),
-    "ldlt, refactor with an unsymmetric matrix": lambda: gs.ldlt(K).refactor(with_value(K, 9.0)),
-    "ldlt, inertia of unsymmetric values": lambda: inertia_of(np.arange(1.0, K.nnz + 1)),
-    "Symbolic, Cholesky of unsymmetric values": lambda: gs.analyze(S, cholesky=True).factor(np.arange(1.0, S.nnz + 1)),
-    "natural order": lambda: gs.splu(A, permc_spec="NATURAL").perm_c.tolist(),
-    "natural ordering": lambda: gs.splu(A, ordering="natural").perm_c.tolist(),
-    "natural ordering, rows": lambda: gs.splu(A, ordering="natural").perm_r.tolist(),
-    "natural ordering of Cholesky": lambda: gs.cholesky(S, ordering="natural").perm.tolist(),
-    "order of the caller": lambda: gs.splu(A, ordering=[4, 3, 2, 1, 0]).perm_c.tolist(),
-    "order of the caller, Cholesky": lambda: gs.cholesky(S, ordering=[4, 3, 2, 1, 0]).perm.tolist(),
-    "call of a Cholesky factor": lambda: gs.cholesky(S)(b),
-    "call of an LU factor": lambda: gs.splu(A)(b),
-    "logdet": lambda: gs.cholesky(S).logdet(),
-    "logdet of LU": lambda: gs.splu(A).logdet(),
-    "L is kept": lambda: (lambda lu: (lu.L is lu.L, lu.U is lu.U))(gs.splu(A)),
-    "set an attribute": lambda: setattr(gs.splu(A), "shape", (2, 2)),
-    "set a new attribute": lambda: setattr(gs.splu(A), "note", "mine"),
-    "unknown attribute": lambda: gs.splu(A).perm,
-    "unknown attribute of Symbolic": lambda: gs.analyze(A).rank,
-    "unknown name of gpusplu": lambda: gs.lu,
-    "unknown name of gpusplu.linalg": lambda: gs.linalg.lu,
-    "name of SciPy in gpusplu.linalg": lambda: gs.linalg.norm(A),
-    "Symbolic of a singular pattern": lambda: gs.analyze(WITHOUT_COLUMN),
-    "Symbolic of a singular pattern, factor": lambda: gs.analyze(WITHOUT_COLUMN).factor(WITHOUT_COLUMN.data),
-    "stats keys": lambda: ", ".join(sorted(gs.splu(A).stats)),
-    "stats keys of Cholesky": lambda: ", ".join(sorted(gs.cholesky(S).stats)),
-    "stats keys of ldlt": lambda: ", ".join(sorted(gs.ldlt(K).stats)),
-    "stats keys, mixed": lambda: ", ".join(sorted(gs.splu(A, precision="mixed").stats)),
-    "stats, unknown attribute": lambda: gs.splu(A).stats.speed,
-    "stats, unknown key": lambda: gs.splu(A).stats["speed"],
-    "backward_error": lambda: gs.splu(A).backward_error,
-    "check without calls": lambda: gs.splu(A).check(),
-    "cache_info": lambda: gs.cache_info(),
-    "cache_limit, negative": lambda: gs.cache_limit(-1),
-    "cache_limit, text": lambda: gs.cache_limit("x"),
-    "factorization_count": lambda: type(gs.factorization_count()),
-    "copies": lambda: pickle.loads(pickle.dumps(gs.splu(A))).solve(b),
-    "copies of batches": lambda: pickle.loads(pickle.dumps(batch())).solve(b),
-    "copies of Symbolic": lambda: pickle.loads(pickle.dumps(gs.analyze(A))),
-    "enabled": lambda: with_enabled(lambda: type(sla.splu(A))),
-    "enabled, wrong": lambda: with_enabled(lambda: sla.splu(A[:, :4])),
-    "enabled, singular": lambda: with_enabled(lambda: sla.splu(SINGULAR)),
-    "enabled, csr": lambda: with_enabled(lambda: sla.splu(A.tocsr())),
-    "enabled, spsolve singular": lambda: with_enabled(lambda: sla.spsolve(SINGULAR, np.ones(3))),
-    "enabled, umfpack": lambda: with_enabled(lambda: sla.spsolve(A, b, use_umfpack=True)),
-    "enabled twice": lambda: with_enabled(lambda: with_enabled(lambda: type(sla.splu(A)))),
-    "enabled, engine": lambda: with_enabled(lambda: sla.splu(A, engine="cpu")),
-    "install twice": lambda: (gs.install(), gs.install(), gs.uninstall(), type(sla.splu(A))),
-    "uninstall": lambda: gs.uninstall(),
-    "gallery, unknown": lambda: gs.gallery.named("wave:3x3"),
-    "gallery, sizes": lambda: gs.gallery.named("rlc:3"),
-    "gallery, negative": lambda: gs.gallery.named("poisson:-3x3"),
-    "gallery, zero": lambda: gs.gallery.poisson(0, 3),
-    "gallery, float": lambda: gs.gallery.poisson(2.5, 3),
-    "spsolve, sparse": lambda: gs.spsolve(A, sp.csc_array(b2)),
-    "spsolve, sparse csr": lambda: gs.spsolve(A.tocsr(), sp.csr_array(b2)),
-    "spsolve, sparse column": lambda: gs.spsolve(A, sp.csr_array(b[:, None])),
-    "spsolve, sparse of another number of rows": lambda: gs.spsolve(A, sp.csc_array((4, 2))),
-    "spsolve, singular, columns": lambda: gs.spsolve(SINGULAR, np.ones((3, 2))),
-    "spsolve, singular, sparse": lambda: gs.spsolve(SINGULAR, sp.csc_array(np.eye(3))),
-    "spsolve, use_umfpack": lambda: gs.spsolve(A, b, use_umfpack=False),
-    "spsolve, engine": lambda: gs.spsolve(A, b, engine="cpu"),
-    "spsolve, permc_spec unknown": lambda: gs.spsolve(A, b, permc_spec="FOO"),
-    "verbose": lambda: gs.splu(A, verbose="loud"),
-    "progress that raises": lambda: gs.splu(A, progress=lambda *a: 1 / 0),
-    "plot": lambda: type(gs.splu(A).plot).__name__,
-    "large": lambda: gs.splu(unsymmetric(60, 60)).solve(np.ones(60)),
-    "large, ldlt": lambda: gs.ldlt(symmetric(80, 80, 0.0)).solve(np.ones(80)),
+COLUMNS: tuple[Any, ...] = (b, b2, np.ones((4, 2)), np.ones((5, 2, 2)), np.ones((5, 0)), np.full(5, NAN), 1j * b, [1.0])
+#: What factors of all kinds are asked, and with what: also what a kind has not.
+QUESTIONS: dict[str, tuple[tuple[Any, ...], ...]] = {
+    **{name: tuple((given,) for given in COLUMNS) for name in ("updated", "update", "downdate", "solve_L", "sample")},
+    "selected_inverse": ((), ("LU",), ("all",)),
+    "trace_inverse": ((A,), (S[:4, :4],), (A.toarray(),), ("B",)),
+    "solve_U": (([1.0],), (b, "X")),
+    "__call__": ((b,),),
+    "refactor_solve": ((A.data, b), (A.data[:-1], np.ones(4), "X"), (A.data, np.ones(4), "X")),
+    **dict.fromkeys(("inverse_diagonal", "inertia", "slogdet", "logdet", "rcond", "check", "perm"), ((),)),
+}
+INTERFACES: tuple[Any, ...] = ([7], [-1], [1, 1], [0.5], [True, False], [[0, 1]], [], range(5), np.arange(5) < 2)
+#: What is done with the complement of the first unknown.
+HALVES: dict[str, Callable[[Any], Any]] = {
+    "expand first": lambda f: f.expand(np.ones(1)),
+    **{f"expand {y.dtype} {y.shape}": lambda f, y=y: f.expand(y, b) for y in (np.ones(2), np.ones(1) + 1j)},
+    **{f"condense {given}": lambda f, given=given: f.condense(given) for given in ([1.0], np.ones(4))},
+    "refactor": lambda f: f.refactor(A.data[:-1]),
 }
 
 
-def widened(values: np.ndarray) -> Any:
-    factor = gs.cholesky(S)
-    factor.update(np.ones(5))
-    factor.refactor(values)
-    return factor.solve(b)
-
-
-def kept_by_downdate() -> Any:
-    factor = gs.cholesky(S)
-    before = factor.solve(b)
-    try:
-        factor.downdate(100 * np.ones(5))
-    except gs.NotPositiveDefiniteError as error:
-        return error.column, bool(np.allclose(factor.solve(b), before))
-
-
-def inertia_of(values: np.ndarray) -> Any:
-    factor = gs.ldlt(K)
-    factor.refactor(values)
-    return factor.inertia()
+def after(make: Callable[[], Any], change: Callable[[Any], Any], ask: Callable[[Any], Any]) -> Any:
+    """What a factor answers once it was changed."""
+    factor = make()
+    given = change(factor)
+    return ask(factor if given is None else given)
 
 
 def with_enabled(call: Call) -> Any:
@@ -610,44 +318,210 @@ def with_enabled(call: Call) -> Any:
         return call()
 
 
-def all_calls() -> dict[str, Call]:
-    calls: dict[str, Call] = {}
-    for name, function in FUNCTIONS.items():
-        calls |= {f"{name}: {what}": partial(function, M) for what, M in MATRICES.items()}
-    for k, (name, function) in enumerate(RELATED.items()):
-        calls |= {f"{name}: {what}": partial(function, M) for what, M in list(MATRICES.items())[k % 3 :: 3]}
-    calls |= {f"splu with {what}": partial(gs.splu, A, **given) for what, given in (OPTIONS | LU_OPTIONS).items()}
-    calls |= {f"cholesky with {what}": partial(gs.cholesky, S, **given) for what, given in list(OPTIONS.items())[::3]}
-    calls |= {f"ldlt with {what}": partial(gs.ldlt, K, **given) for what, given in list(OPTIONS.items())[1::3]}
-    calls |= {f"analyze with {what}": partial(gs.analyze, A, **given) for what, given in list(OPTIONS.items())[2::3]}
-    calls |= {f"two things wrong: {what}": call for what, call in ORDERS.items()}
-    for what, given in RIGHT.items():
-        calls[f"solve of {what}"] = lambda given=given: gs.splu(A).solve(*given)
-        if len(given) == 1:
-            calls[f"spsolve with {what}"] = partial(gs.spsolve, A, *given)
-    for what, given in list(RIGHT.items())[::4]:
-        calls[f"solve in single precision of {what}"] = lambda given=given: gs.splu(A.astype("f")).solve(*given)
-        calls[f"refactor_solve of {what}"] = lambda given=given: gs.splu(A).refactor_solve(A.data, *given)
-    for what, keywords in KEYWORDS.items():
-        calls[f"solve with {what}"] = lambda keywords=keywords: gs.splu(A).solve(b, **keywords)
-        calls[f"refactor_solve with {what}"] = lambda keywords=keywords: gs.splu(A).refactor_solve(
-            A.data, b, **keywords
+def stale(lu: Any) -> Any:
+    """An update of a factor that was refactored since."""
+    updated = lu.updated(b)
+    lu.refactor(2 * A.data)
+    return updated
+
+
+def widened(values: np.ndarray, factor: Any) -> None:
+    factor.update(np.ones(5))
+    factor.refactor(values)
+
+
+MORE: dict[str, Call] = {
+    "updated, singular": lambda: gs.splu(sp.eye_array(2, format="csc")).updated([1.0, 0.0], [-1.0, 0.0]),
+    "updated, columns": lambda: gs.splu(A).updated(np.ones((5, 2)), np.ones((5, 3))),
+    "updated, precision": lambda: gs.splu(A.astype("f")).updated(np.ones(5)),
+    "updated, right-hand side too short": lambda: gs.splu(A).updated(b).solve(np.ones(4)),
+    "updated, refactored": partial(after, partial(gs.splu, A), stale, lambda updated: updated.solve(b)),
+    "updated, refactored, determinant": partial(after, partial(gs.splu, A), stale, lambda updated: updated.slogdet()),
+    "update, sparse NaN": lambda: gs.cholesky(S).update(sp.csc_array(np.full((5, 1), NAN))),
+    "update, precision": lambda: gs.cholesky(S.astype("f")).update(np.ones(5)),
+    **{
+        f"update, widened, {values.size} values": partial(
+            after, partial(gs.cholesky, S), partial(widened, values), lambda factor: factor.solve(b)
         )
-    calls["refactor later"] = lambda: gs.splu(A).refactor(A.data, check="later")
-    calls["refactor, check unknown"] = lambda: gs.splu(A).refactor(A.data, check="never")
-    for what, values in VALUES.items():
-        calls[f"refactor with {what}"] = partial(refactored, gs.splu, A, values)
-        calls[f"Symbolic.factor of {what}"] = lambda values=values: gs.analyze(A).factor(values)
-    for what, values in list(VALUES.items())[14:19]:
-        calls[f"kept before {what}"] = partial(kept, gs.splu, A, values)
-    for what, scale in (("NaN", NAN), ("zeros", 0.0), ("negative", -1.0)):
-        calls[f"Cholesky, kept before {what}"] = partial(kept, gs.cholesky, S, S.data * scale)
-        calls[f"ldlt, kept before {what}"] = partial(kept, gs.ldlt, K, K.data * scale)
-        calls[f"Cholesky, refactor with {what}"] = partial(refactored, gs.cholesky, S, S.data * scale)
-    for what, values in list(VALUES.items())[::6]:
-        calls[f"refactor_solve, right-hand side and trans wrong, values {what}"] = partial(refused_by_both, values)
-    calls |= {f"batch, {what}": call for what, call in BATCH.items()}
-    return calls | MORE
+        for values in (S.data, np.ones(25))
+    },
+    "downdate, not definite": lambda: gs.cholesky(S).downdate(100 * np.ones(5)),
+    "downdate, inside": lambda: gs.cholesky(S).downdate(sp.csc_array(100 * np.eye(5, 1))),
+    "Schur, another pattern": lambda: gs.analyze(A, schur=[0]).factor(moved_entry()),
+    "Schur, singular interior": lambda: gs.analyze(SINGULAR, schur=[2]).factor(SINGULAR.data),
+    "Schur, not definite": lambda: gs.analyze(S, cholesky=True, schur=[2]).factor(-S.data),
+    "inertia, complex symmetric": lambda: gs.ldlt(canonical(C + C.T)).inertia(),
+    "inertia, singular nearly": lambda: gs.ldlt(canonical(np.array([[1.0, 1], [1, 1 + 2.0**-52]]))).inertia(),
+    "ldlt, hermitian of complex symmetric": lambda: gs.ldlt(canonical(C + C.T), hermitian=True),
+    "ldlt, not hermitian of Hermitian": lambda: gs.ldlt(H, hermitian=False),
+    "ldlt, hermitian of rectangular": lambda: gs.ldlt(A[:, :4], hermitian=True),
+    **{
+        f"{name}, refactor with {what}": partial(refactored, make, M, values)
+        for name, (make, M) in KINDS.items()
+        for what, values in (("unsymmetric values", np.arange(1.0, M.nnz + 1)), ("one other value", with_value(M, 9.0)))
+    },
+    "Symbolic, Cholesky of unsymmetric values": lambda: gs.analyze(S, cholesky=True).factor(np.arange(1.0, S.nnz + 1)),
+    **{f"{f.__name__}, both": partial(f, A, cholesky=True, ldlt=True) for f in (gs.analyze, gs.explain)},
+    "analyze, both, engine unknown": lambda: gs.analyze(A, cholesky=True, ldlt=True, engine="fast"),
+    **{
+        f"order of splu, {given}": lambda given=given: (lambda lu: (lu.perm_c.tolist(), lu.perm_r.tolist()))(
+            gs.splu(A, **given)
+        )
+        for given in ({"permc_spec": "NATURAL"}, {"ordering": "natural"}, {"ordering": [4, 3, 2, 1, 0]})
+    },
+    **{
+        f"order of cholesky, {o}": lambda o=o: gs.cholesky(S, ordering=o).perm.tolist()
+        for o in ("natural", [4, 3, 2, 1, 0])
+    },
+    "L is kept": lambda: (lambda lu: (lu.L is lu.L, lu.U is lu.U))(gs.splu(A)),
+    "set an attribute": lambda: setattr(gs.splu(A), "shape", (2, 2)),
+    "set a new attribute": lambda: setattr(gs.splu(A), "note", "mine"),
+    "unknown name of gpusplu": lambda: gs.lu,
+    "unknown name of gpusplu.linalg": lambda: gs.linalg.lu,
+    "name of SciPy in gpusplu.linalg": lambda: gs.linalg.norm(A),
+    "Symbolic of a singular pattern": lambda: gs.analyze(WITHOUT_COLUMN),
+    "Symbolic of a singular pattern, factor": lambda: gs.analyze(WITHOUT_COLUMN).factor(WITHOUT_COLUMN.data),
+    "Symbolic of a Schur complement": lambda: gs.analyze(A, schur=[0]),
+    **{f"stats keys of {name}": lambda m=make, M=M: ", ".join(sorted(m(M).stats)) for name, (make, M) in KINDS.items()},
+    "stats keys, mixed": lambda: ", ".join(sorted(gs.splu(A, precision="mixed").stats)),
+    "stats, unknown key": lambda: gs.splu(A).stats["speed"],
+    "cache_info": lambda: gs.cache_info(),
+    **{
+        f"cache_limit {given}": partial(gs.cache_limit, **given)
+        for given in ({"entries": -1}, {"entries": "x"}, {"bytes": -1})
+    },
+    "copies": lambda: pickle.loads(pickle.dumps(gs.splu(A))).solve(b),
+    "copies of batches": lambda: pickle.loads(pickle.dumps(batch())).solve(b),
+    **{
+        f"enabled, splu of {what}": lambda M=M: with_enabled(lambda: type(sla.splu(M)))
+        for what, M in (("csc", A), ("csr", A.tocsr()), ("rectangular", A[:, :4]), ("singular", SINGULAR))
+    },
+    "enabled, spsolve singular": lambda: with_enabled(lambda: sla.spsolve(SINGULAR, np.ones(3))),
+    "enabled, umfpack": lambda: with_enabled(lambda: sla.spsolve(A, b, use_umfpack=True)),
+    "enabled, engine": lambda: with_enabled(lambda: sla.splu(A, engine="cpu")),
+    "install twice": lambda: (gs.install(), gs.install(), gs.uninstall(), type(sla.splu(A))),
+    **{f"gallery {name}": partial(gs.gallery.named, name) for name in ("wave:3x3", "rlc:3", "poisson:-3x3")},
+    **{f"poisson of {n}": partial(gs.gallery.poisson, n, 3) for n in (0, 2.5)},
+    **{
+        f"spsolve of {form} with sparse {right.format} {right.shape}": partial(gs.spsolve, A.asformat(form), right)
+        for form in ("csc", "csr")
+        for right in (sp.csc_array(b2), sp.csr_array(b[:, None]), sp.csc_array((4, 2)))
+    },
+    **{
+        f"spsolve, singular, {given.shape}": partial(gs.spsolve, SINGULAR, given)
+        for given in (np.ones((3, 2)), SINGULAR)
+    },
+    **{
+        f"spsolve with {given}": partial(gs.spsolve, A, b, **given)
+        for given in ({"use_umfpack": False}, {"engine": "cpu"}, {"permc_spec": "FOO"})
+    },
+    "spsolve of csr, permc_spec unknown": lambda: gs.spsolve(A.tocsr(), b, permc_spec="FOO"),
+    "progress that raises": lambda: gs.splu(A, progress=lambda *a: 1 / 0),
+}
+
+
+def in_words(value: Any) -> str:
+    """A short name of an argument."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape}" + (
+            " not finite" if value.dtype.kind == "f" and np.isnan(value).any() else ""
+        )
+    return f"sparse {value.shape}" if sp.issparse(value) else repr(value)
+
+
+def single(options: dict[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
+    return [{name: value} for name, values in options.items() for value in values]
+
+
+def named(function: str, calls: dict[str, Callable[..., Any]], given: dict[str, Any]) -> Iterator[tuple[str, Call]]:
+    """Every call with every argument."""
+    for name, call in calls.items():
+        yield from ((f"{function}{name}: {what}", partial(call, one)) for what, one in given.items())
+
+
+def of_options() -> Iterator[tuple[str, Call]]:
+    common = [*single(OPTIONS), *TOGETHER]
+    chosen = {"splu": [*common, *single(LU_OPTIONS), *LU_TOGETHER]}
+    chosen |= {"cholesky": common[::3], "ldlt": common[1::3], "analyze": common[2::3]}
+    functions = {name: partial(make, M) for name, (make, M) in KINDS.items()} | {"analyze": partial(gs.analyze, A)}
+    for name, many in chosen.items():
+        for given in many:
+            said = ", ".join(f"{option} {in_words(value)}" for option, value in given.items())
+            yield f"{name} with {said}", partial(functions[name], **given)
+
+
+def of_two_errors() -> Iterator[tuple[str, Call]]:
+    """Which of them is raised."""
+    wrong = ("shape (5, 4)", "rectangular with NaN", "with nan", "singular", "of type g", "text", "indices[2] = 7")
+    for what in wrong:
+        for given in ({"engine": "fast"}, {"ordering": "foo"}, {"engine": "sflu"}):
+            yield f"two errors: splu of {what} with {given}", partial(gs.splu, MATRICES[what], **given)
+        for name, (make, _) in list(KINDS.items())[1:]:
+            yield f"two errors: {name} of {what}", partial(make, MATRICES[what], ordering="foo")
+        yield (
+            f"two errors: spsolve of {what}, right-hand side too short",
+            partial(gs.spsolve, MATRICES[what], np.ones(2)),
+        )
+    for engine in ("glu", "crisscross"):
+        for name, (make, _) in list(KINDS.items())[1:]:
+            yield f"two errors: {name} of an indefinite matrix with {engine}", partial(make, K, engine=engine)
+
+
+def of_right_hand_sides() -> Iterator[tuple[str, Call]]:
+    lu = partial(gs.splu, A)
+    solves = {"solve": lambda given: lu().solve(given), "spsolve": partial(gs.spsolve, A)}
+    yield from named("", solves, RIGHT)
+    some = dict(list(RIGHT.items())[::3])
+    single_precision = {"solve in single precision": lambda given: gs.splu(A.astype("f")).solve(given)}
+    yield from named("", single_precision | {"batch, solve": lambda given: batch().solve(given)}, some)
+    ways = {"solve": lambda: lu().solve, "refactor_solve": lambda: partial(lu().refactor_solve, A.data)}
+    for name, solve in ways.items():
+        for trans in DIRECTIONS:
+            for what, given in (("b", b), ("too short", np.ones(4)), ("a list", [1.0])):
+                yield f"{name} of {what}, trans {trans!r}", lambda s=solve, given=given, trans=trans: s()(given, trans)
+        for check in CHECKS:
+            yield f"{name}, check {check}", lambda s=solve, check=check: s()(b, check=check)
+        for what, out in OUTS.items():
+            yield f"{name}, later, out{what}", lambda s=solve, out=out: s()(b, check="later", out=out)
+        yield f"{name}, out", lambda s=solve: s()(b, out=np.empty(5))
+
+
+def of_values() -> Iterator[tuple[str, Call]]:
+    for check in CHECKS[:2]:
+        yield f"refactor, check {check}", lambda check=check: gs.splu(A).refactor(A.data, check=check)
+    yield from named("", {"Symbolic.factor": lambda values: gs.analyze(A).factor(values)}, VALUES)
+    yield from named("", {"refactor": partial(refactored, gs.splu, A)}, VALUES)
+    schur = {"factor for a Schur complement": lambda values: gs.analyze(A, schur=[0]).factor(values)}
+    yield from named("", schur, dict(list(VALUES.items())[::4]))
+    for name, (make, M) in list(KINDS.items())[1:]:
+        for scale in (NAN, 0.0, -1.0):
+            yield f"{name}, refactor times {scale}", partial(refactored, make, M, M.data * scale)
+    batches = {"splu_batch": partial(gs.splu_batch, A), "refactor": lambda values: batch().refactor(values)}
+    yield from named("batch, ", batches | {"Symbolic.factor": lambda values: gs.analyze(A).factor(values)}, SYSTEMS)
+
+
+def of_factors() -> Iterator[tuple[str, Call]]:
+    for name, (make, M) in KINDS.items():
+        for method, many in QUESTIONS.items():
+            for given in many:
+                said = ", ".join(map(in_words, given))
+                yield (
+                    f"{name}, {method}({said})",
+                    lambda make=make, M=M, method=method, given=given: getattr(make(M), method)(*given),
+                )
+    for given in INTERFACES:
+        yield f"Schur, {in_words(given)}", lambda given=given: gs.analyze(A, schur=given).factor(A.data).schur
+    for what, ask in HALVES.items():
+        yield f"Schur, {what}", lambda ask=ask: ask(gs.analyze(A, schur=[0]).factor(A.data))
+
+
+def all_calls() -> dict[str, Call]:
+    calls = dict(named("", FUNCTIONS, MATRICES))
+    for k, (name, function) in enumerate(RELATED.items()):
+        calls |= named("", {name: function}, dict(list(MATRICES.items())[k % 3 :: 3]))
+    for part in (of_options, of_two_errors, of_right_hand_sides, of_values, of_factors):
+        calls |= part()
+    return calls | {f"batch, {what}": call for what, call in BATCH.items()} | MORE
 
 
 CALLS = all_calls()

@@ -1,15 +1,18 @@
-"""gpusplu.jax inside scan, while_loop and checkpoint, and what it leaves behind."""
+"""gpusplu.jax inside scan, while_loop and checkpoint, and the factors that it keeps: how many, and for how long."""
 
 import gc
 import os
+import subprocess
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gpusplu as gs
 from support.jaxes import STORE, System, close, gj, jax, jnp, structure
+from support.processes import PYTHON, environment
 
 
 def made(call):
@@ -88,15 +91,6 @@ def test_condition_under_vmap():
     assert close(gradient, jnp.stack([jax.grad(lambda s: branch(s).sum())(each) for each in s]))
 
 
-def test_a_loop_over_new_values_refactors_one_factor():
-    one = System()
-    loss = jax.jit(jax.grad(lambda values: (gj.spsolve(one.matrix(values), one.b) ** 2).sum()))
-    values = one.values
-    for _ in range(20):
-        values = values + 0.01 * loss(values)
-    assert len(STORE.entries) == 1
-
-
 def test_nothing_is_left_behind():
     """Thousands of compiled and of uncompiled steps, each with new values."""
     one = System(n=60)
@@ -154,40 +148,6 @@ def test_what_does_not_fit_is_factored_again():
     assert len(STORE.entries) == 1
 
 
-def test_factorized_keeps_its_factor():
-    one = System()
-    held = [gj.factorized(one.A)]
-    gs.cache_clear()
-    for values in one.several(3):
-        gj.spsolve(one.matrix(values), one.b)
-    _, count = made(lambda: held[0](one.b))
-    assert count == 0
-    held.clear()
-    gs.cache_clear()
-    assert not STORE.entries
-
-
-def test_a_refactorization_that_is_ended_leaves_no_factor_of_other_values(monkeypatch):
-    one = System()
-    gs.cache_clear()
-    first, b = np.stack([np.asarray(values) for values in one.several(3)]), np.asarray(one.b)
-    expected = np.asarray(jax.vmap(lambda values: gj.spsolve(one.matrix(values), one.b))(jnp.asarray(first)))
-    (entry,) = STORE.entries.values()
-    batch = entry.factored.factor
-    refactor = batch.refactor
-
-    def ended(values):
-        refactor(values)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(batch, "refactor", ended)
-        with pytest.raises(KeyboardInterrupt), STORE.factor(entry.key[0], 2 * first):
-            pass
-    with STORE.factor(entry.key[0], first) as factored:
-        assert close(factored.solve(b), expected)
-
-
 def test_threads():
     """Compiled solves from several threads, each with its own values, and answers of their own."""
     one = System(n=40)
@@ -208,3 +168,96 @@ def test_threads():
         thread.join()
     assert wrong == []
     assert all(entry.users == 0 for entry in STORE.entries.values())
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    gs.cache_clear()
+    yield
+    gs.cache_clear()
+
+
+def matrices(side=40):
+    """Matrices of one pattern, by a number that their values depend on."""
+    A = gs.gallery.poisson(side, side)
+    sparse = jax.experimental.sparse
+
+    def matrix(k):
+        values = jnp.asarray(A.data * (1 + 1e-3 * k))
+        return sparse.BCSR((values, jnp.asarray(A.indices), jnp.asarray(A.indptr)), shape=A.shape)
+
+    return A, matrix
+
+
+def test_a_loop_of_new_values_keeps_one_factor():
+    A, matrix = matrices()
+    b, known = jnp.ones(A.shape[0]), []
+    for k in range(60):
+        solve = gj.factorized(matrix(k))
+        x = solve(b)
+        assert np.allclose(A @ np.asarray(x) * (1 + 1e-3 * k), 1)
+        known.append(len(STORE.entries))
+    assert max(known) <= 2
+
+
+def test_dead_objects_leave_one_factor_at_once():
+    A, matrix = matrices()
+    b = jnp.ones(A.shape[0])
+    solvers = [gj.factorized(matrix(k)) for k in range(12)]
+    for solve in solvers:
+        solve(b)
+    assert len(STORE.entries) == 12
+    del solve
+    solvers.clear()
+    gc.collect()
+    assert len(STORE.entries) == 1
+    gs.cache_clear()
+    assert not STORE.entries
+
+
+def test_adjoints_that_never_come_are_waited_for_within_bounds(monkeypatch):
+    A, matrix = matrices(5)
+    b = jnp.ones(A.shape[0])
+    for k in range(1100):
+        jax.vjp(lambda b, k=k: gj.spsolve(matrix(k), b), b)
+    assert 1000 < len(STORE.entries) <= 1025
+
+
+RESIDENT = """
+import sys, gpusplu as gs
+from support.jaxes import gj, jax, jnp
+side, count = int(sys.argv[1]), int(sys.argv[2])
+A, b = gs.gallery.poisson(side, side), jnp.ones(side**2)
+index = jnp.asarray(A.indices), jnp.asarray(A.indptr)
+def keep(numbers):
+    for k in numbers:
+        values = jnp.asarray(A.data * (1 + 1e-3 * k))
+        jax.vjp(lambda b: gj.spsolve(jax.experimental.sparse.BCSR((values, *index), shape=A.shape), b), b)
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+keep(range(10))
+before, counted = resident(), gs.cache_info().bytes
+keep(range(10, 10 + count))
+print((gs.cache_info().bytes - counted) / (resident() - before))
+"""
+
+
+@pytest.mark.parametrize(("side", "count"), [(20, 200), (100, 60)])
+def test_what_is_kept_is_counted(side, count):
+    """As much as a new process grows by."""
+    tests = Path(__file__).parents[1]
+    program = [*PYTHON, "-c", RESIDENT, str(side), str(count)]
+    ran = subprocess.run(program, env=environment(tests), capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert 0.8 < float(ran.stdout) < 1.2
+
+
+def test_factors_of_the_caller_are_not_counted():
+    A, matrix = matrices(60)
+    held = gj.factorized(matrix(0))
+    before = gs.cache_info().bytes
+    held(jnp.ones(A.shape[0]))
+    assert gs.cache_info().bytes - before < 1 << 18
+    gs.cache_clear()
+    assert gs.cache_info().bytes == 0

@@ -1,24 +1,14 @@
 """Tensors in place of NumPy's and SciPy's arrays: in the functions of gpusplu itself, on the processor."""
 
-import subprocess
-import sys
-import warnings
-
 import pytest
 import scipy.sparse as sp
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import gpusplu as gs  # noqa: E402
 from support import torch_checks as checks  # noqa: E402
-from support.tensors import DTYPES, LAYOUTS, numbers, sparse  # noqa: E402
+from support.tensors import numbers, sparse  # noqa: E402
 
 pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in checks.WARNINGS]
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_function(dtype, layout):
-    checks.plain_functions("cpu", dtype, layout)
 
 
 def test_nothing_is_copied():
@@ -28,32 +18,6 @@ def test_nothing_is_copied():
     assert wrap.indices.__array_interface__["data"][0] == A.row_indices().data_ptr()
     b = numbers(6)
     assert gs.common.arrays.Torch().array(b).__array_interface__["data"][0] == b.data_ptr()
-
-
-def test_values_in_the_order_of_the_tensor():
-    A = sparse()
-    lu = gs.splu(A)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # compressed rows are no reason for SciPy's warning
-        lu = gs.splu(A)
-    values, b = A.values() * 2 + 0.1, numbers(6)
-    expected = gs.splu(sp.csc_array(gs.common.arrays.Torch().wrap("", A)))
-    B = torch.sparse_csr_tensor(A.crow_indices(), A.col_indices(), values, A.shape)
-    checks.close(lu.refactor_solve(values, b), torch.linalg.solve(B.to_dense(), b))
-    lu.refactor(A)
-    checks.close(lu.solve(b), torch.from_numpy(expected.solve(b.numpy())))
-
-
-def test_cholesky_and_batches():
-    A = sparse().to_dense()
-    S = (A @ A.T).to_sparse_csr()
-    b = numbers(6)
-    ch = gs.cholesky(S)
-    checks.close(ch(b), torch.linalg.solve(S.to_dense(), b))
-    values = torch.stack([S.values(), 2 * S.values()])
-    for batch in (gs.cholesky_batch(S, values), gs.splu_batch(S, values), gs.analyze(S, cholesky=True).factor(values)):
-        checks.close(batch.solve(b), torch.stack([ch(b), ch(b) / 2]))
-        checks.close(batch.refactor_solve(2 * values, b), torch.stack([ch(b) / 2, ch(b) / 4]))
 
 
 def test_singular_matrices_are_as_with_scipy():
@@ -116,14 +80,6 @@ def test_right_hand_sides_that_do_not_fit_a_factor():
         lu.solve(torch.ones(6, device="meta"))
     with pytest.raises(TypeError, match="Cannot cast"):
         lu.refactor(numbers(lu.symbolic.nnz))
-
-
-def test_torch_is_not_imported():
-    code = (
-        "import sys, gpusplu as gs, scipy.sparse as sp, numpy as np;"
-        "gs.splu(sp.eye_array(3, format='csc')).solve(np.ones(3)); assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import copy
 import io
 import pickle
 
-import numpy as np
 import pytest
 import torch
 
@@ -75,18 +74,3 @@ def test_parts_that_do_not_belong_together():
         restore(pattern, values[:-1])
     with pytest.raises(ValueError, match="wrong type"):
         restore(pattern, None)
-
-
-def test_everything_that_was_made_from_a_pattern_seen_before():
-    """Objects of the NumPy side too."""
-    A = gs.gallery.poisson(6, 6)
-    values = np.stack([A.data, 2 * A.data])
-    for _ in range(3):
-        gs.spsolve(A, np.ones(36))
-        made = [gs.splu(A), gs.cholesky(A), gs.ldlt(A), gs.analyze(A), gs.splu(A, precision="mixed")]
-        made += [gs.splu_batch(A, values), gs.cholesky_batch(A, values)]
-        made += [gs.splu(A).updated(np.ones((36, 1)), np.ones((36, 1)))]
-        for one in made:
-            for other in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
-                if hasattr(one, "solve"):
-                    assert np.allclose(other.solve(np.ones(36)), one.solve(np.ones(36)))

@@ -12,8 +12,6 @@ from gpusplu.torch import native  # noqa: E402
 from support import torch_checks as checks  # noqa: E402
 from support.tensors import DTYPES, LAYOUTS, OPERATIONS, numbers, on_pattern, sparse  # noqa: E402
 
-# Complex derivatives are tested by default in test_every_entry_of_derivatives.
-MOST = [torch.float64, pytest.param(torch.complex128, marks=pytest.mark.thorough)]
 pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in checks.WARNINGS]
 
 
@@ -30,20 +28,6 @@ def test_every_entry_of_derivatives(dtype):
     checks.full_derivatives("cpu", dtype)
 
 
-@pytest.mark.parametrize("trans", OPERATIONS)
-@pytest.mark.parametrize("shape", [(6,), (6, 2)], ids=str)
-@pytest.mark.parametrize("dtype", MOST, ids=str)
-def test_derivatives(dtype, shape, trans):
-    checks.derivatives("cpu", dtype, shape, trans)
-
-
-@pytest.mark.parametrize("trans", OPERATIONS)
-@pytest.mark.parametrize("shape", [(6,), (3, 6), (3, 6, 2)], ids=str)
-@pytest.mark.parametrize("dtype", MOST, ids=str)
-def test_derivatives_of_a_batch(dtype, shape, trans):
-    checks.derivatives("cpu", dtype, shape, trans, nbatch=3)
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_gradient_of_a_sparse_tensor(layout):
     checks.gradient_is_sparse("cpu", layout)
@@ -52,11 +36,6 @@ def test_gradient_of_a_sparse_tensor(layout):
 
 def test_backward_makes_no_factorization():
     checks.one_factorization("cpu")
-
-
-@pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)], ids=str)
-def test_vmap(in_dims):
-    checks.one_batch_under_vmap("cpu", in_dims)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -79,56 +58,6 @@ def test_vmap_of_no_matrices():
         torch.func.vmap(lambda one: gst.spsolve(pattern, b, values=one))(values.detach().expand(0, -1))
 
 
-def test_nested_vmap():
-    pattern, values = on_pattern(nbatch=3)
-    values, b = values.detach(), numbers(2, 6)
-
-    def solve(values, b):
-        return gst.spsolve(pattern, b, values=values)
-
-    expected = torch.stack([torch.stack([solve(v, c) for c in b]) for v in values])
-    inner_b = torch.func.vmap(torch.func.vmap(solve, (None, 0)), (0, None))(values, b)
-    checks.close(inner_b, expected)
-    inner_values = torch.func.vmap(torch.func.vmap(solve, (0, None)), (None, 0))(values, b)
-    checks.close(inner_values, expected.transpose(0, 1))
-    twice = torch.stack([values, 2 * values])
-    of_values = torch.func.vmap(torch.func.vmap(solve, (0, None)), (0, None))(twice, b[0])
-    checks.close(of_values, torch.stack([expected[:, 0], expected[:, 0] / 2]))
-
-
-def test_vmap_of_several_right_hand_sides():
-    pattern, values = on_pattern()
-    b = numbers(3, 6, 2)
-    got = torch.func.vmap(lambda c: gst.spsolve(pattern, c, values=values.detach()), in_dims=2, out_dims=2)(
-        b.movedim(0, 2)
-    )
-    checks.close(
-        got, gst.spsolve(pattern, b.movedim(0, 1).reshape(6, 6), values=values.detach()).unflatten(1, (3, 2)).mT
-    )
-
-
-def test_second_derivatives_of_torch_func():
-    checks.every_second_derivative("cpu")
-
-
-@pytest.mark.parametrize("nbatch", [None, 3])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_determinants(dtype, nbatch):
-    checks.determinants("cpu", dtype, nbatch)
-
-
-@pytest.mark.parametrize("nbatch", [None, 3])
-def test_gradient_of_a_determinant_makes_no_factorization(nbatch):
-    pattern, values = on_pattern(50, nbatch=nbatch)
-    before = gs.factorization_count()
-    sign, logabsdet = gst.slogdet(pattern, values=values)
-    logabsdet.sum().backward()
-    assert gs.factorization_count() == before + (nbatch or 1)
-    D = gst.Pattern.tensor(pattern, values.detach()).to_dense()
-    rows, columns = pattern.coordinates()
-    checks.close(values.grad, torch.linalg.inv(D).mT[..., rows, columns])
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_determinant_of_a_sparse_tensor(dtype, layout):
@@ -142,16 +71,6 @@ def test_a_batch_with_a_singular_matrix_has_no_gradient():
     values.data[1] = 0
     with pytest.raises(torch.linalg.LinAlgError, match="a matrix of the batch is singular"):
         gst.slogdet(pattern, values=values)[1].sum().backward()
-
-
-def test_determinants_under_vmap():
-    pattern, values = on_pattern(nbatch=3)
-    values = values.detach()
-
-    def gradient(values):
-        return torch.func.grad(lambda v: gst.slogdet(pattern, values=v).logabsdet)(values)
-
-    checks.close(torch.func.vmap(gradient)(values), torch.stack([gradient(one) for one in values]))
 
 
 def test_determinant_of_a_singular_matrix():

@@ -105,3 +105,13 @@ def systems_like(A, count, seed=1):
 
 def is_hermitian(M):
     return not abs(M - M.conj().T).max() > 1e3 * np.finfo(M.dtype).eps * abs(M).max()
+
+
+class OneByOne(CpuEngine):
+    """The CPU engine without batches."""
+
+    name = "one_by_one"
+    capabilities = CpuEngine.capabilities._replace(batches=False)
+
+    def batch(self, problem, analysis, count):
+        return None

@@ -1,8 +1,16 @@
-"""Mutated matrix files: a matrix, or one line that says why not."""
+"""Mutated pickles and matrix files: an object that works, or one line that says why not."""
 
 import pytest
 
 from tests.faults.batches import run_batch
+
+
+@pytest.mark.thorough
+def test_mutated_pickles():
+    outcomes, failure = run_batch("pickles", 0, 3000)
+    assert not failure, failure
+    assert outcomes["works"] > 100
+    assert outcomes["ValueError"] > 100
 
 
 @pytest.mark.thorough

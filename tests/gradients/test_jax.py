@@ -1,4 +1,4 @@
-"""gpusplu.jax.spsolve and factorized: against what JAX does with dense arrays."""
+"""gpusplu.jax: spsolve, factorized and slogdet against what JAX does with dense arrays."""
 
 import numpy as np
 import pytest
@@ -35,30 +35,6 @@ def test_solves(layout, dtype, nrhs):
 def test_derivatives(layout, dtype, nrhs, wrap):
     one = System(layout, dtype, nrhs, n=6)
     check_grads(wrap(lambda values, b: gj.spsolve(one.matrix(values), b)), (one.values, one.b))
-
-
-@layouts
-@dtypes
-def test_gradients_are_those_of_dense_arrays(layout, dtype):
-    one = System(layout, dtype)
-
-    def loss(solve):
-        return lambda values, b: abs(solve(values, b) ** 2).sum()
-
-    ours = jax.grad(loss(lambda values, b: gj.spsolve(one.matrix(values), b)), (0, 1))(one.values, one.b)
-    dense = jax.grad(loss(lambda values, b: jnp.linalg.solve(one.full(values), b)), (0, 1))(one.values, one.b)
-    assert all(map(close, ours, dense))
-
-
-@layouts
-def test_hessian(layout):
-    one = System(layout, n=5)
-
-    def hessian(solve):
-        return jax.hessian(lambda values: (solve(values) ** 2).sum())(one.values)
-
-    dense = hessian(lambda values: jnp.linalg.solve(one.full(values), one.b))
-    assert close(hessian(lambda values: gj.spsolve(one.matrix(values), one.b)), dense, 1e-11)
 
 
 @layouts
@@ -201,3 +177,75 @@ def test_a_backward_pass_makes_no_factorization(layout, wrap):
     gradient = wrap(jax.grad(lambda values: solve(values, one.b).sum()))
     jax.jvp(gradient, (2 * one.values,), (one.values,))
     assert gs.factorization_count() == before + 2
+
+
+wraps = pytest.mark.parametrize("wrap", [pytest.param(lambda f: f, marks=pytest.mark.thorough), jax.jit])
+
+
+def solve_of(one):
+    return lambda values, b: gj.spsolve(one.matrix(values), b)
+
+
+@layouts
+@wraps
+@pytest.mark.parametrize("shared", [True, False])
+def test_matrices_in_a_batch(layout, wrap, shared):
+    """Index arrays that are mapped, the same in every system or others."""
+    one, other = System(layout), System(layout)
+    if not shared:
+        other.A = type(other.A).fromdense(other.dense.T)
+    A = [one.A, other.A]
+    leaves = [jnp.stack(arrays) for arrays in zip(*map(jax.tree.leaves, A), strict=True)]
+    stacked = type(one.A)((leaves[0], *leaves[1:]), shape=(2, *one.A.shape))
+    x = wrap(jax.vmap(gj.spsolve, (0, None)))(stacked, one.b)
+    dense = np.stack([one.dense, one.dense if shared else one.dense.T])
+    assert close(x, np.linalg.solve(dense, np.stack([one.b] * 2)[..., None])[..., 0])
+    gradient = jax.grad(lambda A: jax.vmap(gj.spsolve, (0, None))(A, one.b).sum(), allow_int=True)(stacked).data
+    expected = [jax.grad(lambda A: gj.spsolve(A, one.b).sum(), allow_int=True)(each).data for each in A]
+    assert close(gradient, jnp.stack(expected))
+
+
+@wraps
+def test_a_singular_system_leaves_the_others_alone(wrap):
+    one = System()
+    values = one.several(4).at[1].set(0).at[2, 3].set(jnp.nan)
+    x = wrap(jax.vmap(solve_of(one), (0, None)))(values, one.b)
+    assert jnp.isnan(x[1:3]).all()
+    assert close(x[::3], jnp.stack([solve_of(one)(values[k], one.b) for k in (0, 3)]))
+    assert jnp.isnan(wrap(jax.vmap(solve_of(one), (0, None)))(values[1:3], one.b)).all()
+
+
+@wraps
+@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)])
+def test_a_batch_of_no_systems(wrap, axes):
+    one = System()
+    given = one.values[None][:0] if axes[0] == 0 else one.values, one.b[None][:0] if axes[1] == 0 else one.b
+    x = wrap(jax.vmap(solve_of(one), axes))(*given)
+    assert (x.shape, x.dtype) == ((0, *one.b.shape), one.b.dtype)
+    gradients = wrap(jax.grad(lambda *both: jax.vmap(solve_of(one), axes)(*both).sum(), (0, 1)))(*given)
+    assert [g.shape for g in gradients] == [v.shape for v in given]
+    signs, logarithms = wrap(jax.vmap(lambda values: gj.slogdet(one.matrix(values))))(one.values[None][:0])
+    assert signs.shape == logarithms.shape == (0,)
+
+
+def test_determinant_in_single_precision():
+    one = System(dtype="f")
+    sign, logarithm = gj.slogdet(one.A)
+    assert logarithm.dtype == jnp.float32
+    assert np.isclose(logarithm, np.linalg.slogdet(one.dense)[1], rtol=1e-4)
+
+
+def test_determinants_of_singular_matrices():
+    one = System()
+    f = jax.jit(jax.value_and_grad(lambda values: gj.slogdet(one.matrix(values))[1]))
+    logarithm, gradient = f(0 * one.values)
+    assert logarithm == -jnp.inf
+    assert jnp.isnan(gradient).all()
+    assert gj.slogdet(one.matrix(0 * one.values)).sign == 0
+    assert jnp.isnan(f(one.values.at[0].set(jnp.nan))[0])
+
+
+def test_third_derivatives_are_refused():
+    one = System(n=5)
+    with pytest.raises(NotImplementedError, match="slogdet has first and second derivatives only"):
+        jax.jacfwd(jax.hessian(lambda values: gj.slogdet(one.matrix(values))[1]))(one.values)

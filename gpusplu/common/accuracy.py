@@ -1,6 +1,6 @@
 """Constants of the accuracy policy (core/certify/accuracy_policy.hpp) for code that has no core, or does not call it.
 
-`tests/cpu/test_accuracy_constants.py` compares them with the core. Reasons: docs/internals/decisions/0003.
+`tests/cpu/test_accuracy_policy.py` compares them with the core. Reasons: docs/internals/decisions/0003.
 """
 
 from __future__ import annotations

@@ -65,6 +65,7 @@ def test_values_are_moved_to_where_they_are_not():
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_fit_finds_the_constants(noise):
     found = fit(observations(TRUE, noise), PRIOR)
+    assert calibration.spread(observations(TRUE, noise), found) < 1.1
     assert found == {name: pytest.approx(value, rel=0.1 if noise == 0 else 0.35) for name, value in TRUE.items()}
 
 

@@ -180,7 +180,8 @@ def test_stats(lu):
     cells = Cells(lu.stats._repr_html_()).cells
     *_, last = repr(lu.stats).splitlines()
     assert last.split(None, 1)[1] in cells and last.startswith("seconds ")  # with units in text, too
-    assert cells[::2] == list(lu.stats)
+    assert cells[::2] == list(lu.stats) and "flops" in repr(lu.stats) and "flops" in dir(lu.stats)
+    assert dict(pickle.loads(pickle.dumps(lu.stats))) == dict(lu.stats)
     assert cells[1] == "cpu"
     assert Cells(Stats({"a<b>": "<script>&"})._repr_html_()).cells == ["a<b>", "<script>&"]
 

@@ -222,7 +222,7 @@ def test_no_bar_where_it_is_over_soon(clock, monkeypatch, capsys):
 @pytest.mark.parametrize("why", ["no terminal", "closed", "none", "the caller", "the environment"])
 def test_no_bar_where_nothing_shows_it_or_the_user_wants_none(clock, monkeypatch, why):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    stream = {"no terminal": io.StringIO(), "none": None}.get(why, Terminal())
+    stream = {"no terminal": io.StringIO(), "closed": io.StringIO(), "none": None}.get(why, Terminal())
     if why == "closed":
         stream.close()
     if why == "the environment":

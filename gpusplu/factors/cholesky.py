@@ -60,6 +60,8 @@ class CholeskyFactor(SymmetricFactor):
     >>> x = factor(np.ones(100))
     """
 
+    __slots__ = ("_given",)
+
     _given: matrix.Pattern | None  # pattern of the values that `refactor` takes, if changes have added entries to A
 
     def __init__(self, made: Made):

@@ -88,6 +88,7 @@ class Factor(PartsOfInverse):
     _symbolic: Analyzed
     _upper: Kept | None
     _vector: tuple[int]
+    __slots__ = ("__weakref__", *__annotations__)
 
     def __init__(self, made: Made):
         symbolic, numeric, self._dtype, self._began_on_host, _ = made
@@ -669,6 +670,7 @@ def inverse(gather: ndarray) -> ndarray:
 class SymmetricFactor(Factor):
     """Factor of one triangle; parts of solves have scikit-sparse's names."""
 
+    __slots__ = ()
     hermitian = True
 
     if TYPE_CHECKING:  # attributes of factors

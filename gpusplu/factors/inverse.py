@@ -33,6 +33,8 @@ ANALYSIS, ENTRIES, INVERSE = 10, 2, 3
 class PartsOfInverse:
     """Parts of the inverse, computed without forming it."""
 
+    __slots__ = ()
+
     if TYPE_CHECKING:  # attributes of factors
         shape: Any
         dtype: Any

@@ -46,6 +46,7 @@ class LDLFactor(SymmetricFactor):
     np.True_
     """
 
+    __slots__ = ("_inertia_reason",)
     _names = "L and D"
 
     def __init__(self, made: Made):

@@ -92,6 +92,8 @@ class LUFactor(Factor):
     >>> x = lu.solve(np.ones(100))
     """
 
+    __slots__ = ()
+
     @property
     def _is_ldlt(self) -> bool:
         """Whether the values were symmetric and factored by LDL^T: L and U are made from it on request."""

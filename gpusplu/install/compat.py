@@ -26,6 +26,8 @@ from ..factors.lu import LUFactor, factor_lu
 class SuperLUFactor(LUFactor):
     """LUFactor that behaves like scipy.sparse.linalg.SuperLU in every detail that SciPy's tests check."""
 
+    __slots__ = ("_as_scipys",)
+
     @property
     def L(self) -> Any:
         """As SciPy's; the same object until the values or the pivots change."""

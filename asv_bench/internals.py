@@ -36,7 +36,7 @@ from gpusplu.engines.processor import cpu_factor
 from gpusplu.engines.sflu.engine import SfluEngine
 from gpusplu.engines.sflu.factorization import Tuning as SfluTuning
 from gpusplu.engines.sflu.program import SfluProgram
-from gpusplu.engines.supernodal import front_mapping, lanes, lockstep, memory
+from gpusplu.engines.supernodal import front_mapping, lockstep, memory
 from gpusplu.engines.supernodal.plan import Limits, make_plan
 
 # Stages and methods of the core
@@ -258,7 +258,7 @@ def engine_batch(A, definite, count, grain=None, rows=None):
     if grain:
         lockstep.LEAST_GRAIN = lockstep.MOST_GRAIN = grain
     if rows:
-        lanes.TEAM_ROWS, lanes.WIDE_ROWS, lanes.SINGLE_WARP_ROWS = rows
+        lockstep.TEAM_ROWS, lockstep.WIDE_ROWS, lockstep.SINGLE_WARP_ROWS = rows
     problem, analysis = gs.analyze(A, cholesky=definite, engine="supernodal").parts()
     return registry.named("supernodal").batch(problem, analysis, count)
 

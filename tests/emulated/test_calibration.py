@@ -9,7 +9,7 @@ from gpusplu.cost.calibration import fit, with_followers
 from gpusplu.cost.model import seconds
 from gpusplu.cost.observation import Observation
 from gpusplu.engines.columns import observe as of_columns
-from gpusplu.engines.supernodal import observe as of_fronts
+from gpusplu.engines.supernodal import engine as of_fronts
 
 CONSTANTS = [(name, constant) for name, entry in table.entries().items() for constant in entry.constants]
 

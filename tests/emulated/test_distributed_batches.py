@@ -6,7 +6,7 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.dispatch.patterns import STORE
-from gpusplu.engines.supernodal.distributed_batch import shares
+from gpusplu.engines.supernodal.batch import shares
 from support.emulated_host import EmulatedHost
 
 A = gallery.poisson(5, 4)

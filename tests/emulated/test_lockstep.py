@@ -8,7 +8,7 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
-from gpusplu.engines.supernodal import lanes, lockstep
+from gpusplu.engines.supernodal import lockstep
 from support.lockstep import CHOLESKY, EVERY, KINDS, LU, make_batch, right_hand_sides, systems, transposed
 from support.real_cupy import real_cupy
 from support.small_matrices import EPS, canonical, dtypes
@@ -19,9 +19,9 @@ def cut(monkeypatch, grain, team_rows, wide_rows, alone_rows):
     """Subtrees of this work are below the cut; fronts of more rows are large, or solved with by blocks."""
     monkeypatch.setattr(lockstep, "LEAST_GRAIN", grain)
     monkeypatch.setattr(lockstep, "MOST_GRAIN", grain)
-    monkeypatch.setattr(lanes, "TEAM_ROWS", team_rows)
-    monkeypatch.setattr(lanes, "WIDE_ROWS", wide_rows)
-    monkeypatch.setattr(lanes, "SINGLE_WARP_ROWS", alone_rows)
+    monkeypatch.setattr(lockstep, "TEAM_ROWS", team_rows)
+    monkeypatch.setattr(lockstep, "WIDE_ROWS", wide_rows)
+    monkeypatch.setattr(lockstep, "SINGLE_WARP_ROWS", alone_rows)
 
 
 @pytest.fixture(autouse=True)
@@ -216,10 +216,10 @@ def test_what_cannot_be_done_in_lockstep(device, monkeypatch):
 @KINDS
 def test_tickets(definite, matrix, grain, device, monkeypatch):
     """Every tile of a large front has one, after the tiles and the fronts that it waits for."""
-    monkeypatch.setattr(lanes, "WIDE_ROWS", 0)
+    monkeypatch.setattr(lockstep, "WIDE_ROWS", 0)
     problem, analysis = gs.analyze(matrix("d"), cholesky=definite, engine="supernodal").parts()
     costs, pattern = lockstep.for_lanes(), problem.pattern
-    plan = lanes.LanePlan(
+    plan = lockstep.LanePlan(
         lockstep._core.make_lockstep_plan(analysis.core, pattern.ptr, pattern.ind, costs, grain=grain)
     )
     done, last = set(), dict.fromkeys(plan.order.tolist(), 0)

@@ -15,7 +15,7 @@ from gpusplu.common.traits import structure_of
 from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.engines.supernodal import memory as front_memory
-from gpusplu.engines.supernodal.predict import predict
+from gpusplu.engines.supernodal.engine import predict
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice, memory_at
 from support.small_matrices import EPS, phased, rhs

@@ -1,26 +1,48 @@
-"""The supernodal engine behind the interface."""
+"""The supernodal engine behind the interface: predictions, the engine, measurements for its constants."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from ...common.matrix import Pattern
+from ...common.matrix import Pattern, to_device
 from ...common.memo import Memo
 from ...common.stats import show
+from ...common.timing import repeated, synchronizer
+from ...common.traits import Structure
 from ...cost.calibration import costs_of
-from ...cost.model import Costs, Estimate
-from ...cost.observation import Observations
+from ...cost.features import factor_features, move_features, moving, start_features
+from ...cost.model import Costs, Estimate, Features, seconds
+from ...cost.observation import Observation, Observations, excess, net_of_solve
 from ...cuda import devices, several
+from ...cuda.nvrtc import compile_kernels
 from ...errors import ON_HOST
 from ..device.engine import DeviceEngine
 from ..device.program import COMMON
 from ..interface import KINDS, Analysis, Capabilities, Measure
 from ..problem import Problem
-from .predict import predict
+from .plan import PHASES, Plan
+
+
+def plan_features(plan: Plan) -> Features:
+    """Features of a plan: modelled seconds."""
+    modelled = dict(zip(PHASES, map(float, plan.phase_seconds), strict=True))
+    return {"call": 1.0, **modelled, "modelled": float(plan.solve_seconds)}
+
+
+def predict(structure: Structure, plan: Plan, costs: Costs, on_device: bool = False) -> Estimate:
+    """Predict with the engine's plan."""
+    features = plan_features(plan)
+    refactor, solve = (seconds(costs[f"supernodal.{phase}"], features) for phase in ("refactor", "solve"))
+    if plan.streamed:  # the plan's own, copies included; slower kernels hide more of them
+        refactor, solve = max(refactor, float(plan.factor_seconds)), max(solve, float(plan.solve_seconds))
+    first = refactor + seconds(costs["start.factor"], start_features(structure))
+    return Estimate("supernodal", 0.0, first, refactor, solve, moving(costs, structure, on_device, True))
 
 
 class SupernodalEngine(DeviceEngine):
@@ -127,12 +149,10 @@ class SupernodalEngine(DeviceEngine):
         return program
 
     def batch(self, problem: Problem, analysis: Analysis, count: int) -> Any:
-        from .batch import make_batch
+        from .batch import DistributedBatch, make_batch, shares
 
         if not problem.request.devices:
             return make_batch(problem, analysis, self.device(problem), count)
-        from .distributed_batch import DistributedBatch, shares
-
         opened = self.devices(problem)
         counts = shares(count, [device.multiprocessors for device in opened])
         parts = [(device, some) for device, some in zip(opened, counts, strict=True) if some]
@@ -161,8 +181,6 @@ class SupernodalEngine(DeviceEngine):
         return [("streaming", f"{show(facts['n_windows'])} segments, {kept}")]
 
     def calibrate(self, case: tuple[str, bool] | None, measure: Measure, costs: Costs, budget: float) -> Observations:
-        from .observe import observe_compiler, observe_fronts
-
         return observe_compiler(self.files) if case is None else observe_fronts(case[0], measure, budget)
 
 
@@ -184,6 +202,42 @@ def devices_text(facts: Mapping[str, Any]) -> str:
     which = f"{show(fronts)} large fronts by tiles on several devices, each other front" if fronts else "each front"
     text = f"{len(facts['shares'])} devices with {shares} of the work, {which} on one device"
     return f"{text}; {show(facts['traffic_bytes'])} bytes are copied {route}; predicted {gain:.2g} times as fast as one"
+
+
+def observe_fronts(name: str, measure: Measure, budget: float) -> Observations:
+    """Measure the engine on a matrix of the gallery, and the cost of values and vectors on the other side."""
+    from ... import gallery
+
+    A = gallery.named(name)
+    on_device, on_host = measure("supernodal", True), measure("supernodal", False)
+    if isinstance(on_device, str) or isinstance(on_host, str):
+        return {}
+    problem, analysis = on_device.factor_object.symbolic.parts()
+    structure, plan = problem.structure(analysis.core), plan_features(analysis.plan)
+    return {
+        "start.analyze": [Observation(factor_features(structure), min(on_device.analyze, on_host.analyze))],
+        "supernodal.refactor": [Observation(plan, net_of_solve(on_device.refactor, on_device.solve, on_device.step))],
+        "supernodal.solve": [Observation(plan, on_device.solve)],
+        **excess("start.factor", start_features(structure), min(on_device.factor, on_host.factor), on_device.refactor),
+        **excess("move.to_device", move_features(structure), on_host.step, on_device.step),
+        "move.to_host": [Observation(move_features(structure), seconds_to_host(A, budget))],
+    }
+
+
+def observe_compiler(files: tuple[str, ...]) -> Observations:
+    """Measure the compilation of an engine's kernels, without the cache."""
+    device = devices.open_device()
+    start = perf_counter()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda file: compile_kernels(file, "d", 0, device.arch), files))
+    return {"start.compile": [Observation({"call": 1.0}, perf_counter() - start)]}
+
+
+def seconds_to_host(A: Any, budget: float) -> float:
+    """Seconds to copy values and a right-hand side from the device, and a solution to it."""
+    x = np.ones(A.shape[0], A.dtype)
+    values, b = to_device(A.data), to_device(x)
+    return repeated(lambda: (values.get(), b.get(), to_device(x)), budget, synchronizer())
 
 
 ENGINE = SupernodalEngine()

@@ -1,4 +1,4 @@
-"""The supernodal engine's program."""
+"""The supernodal engine's program; determinants and inertia, which are those of its inverted diagonal blocks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,121 @@ import numpy as np
 
 from ... import _core
 from ...common.matrix import Pattern
+from ...cuda.layout import constant, struct
 from ...cuda.nvrtc import HERMITIAN
 from ...cuda.stream import Buffer, Stream
 from ..device.buffers import Buffers, Memory, Vectors
-from ..device.program import Program
-from .diagonal import Determinants, Signs
+from ..device.interrupted import outliving
+from ..device.program import Part, Program, joined, outer_determinant
 from .fronts import Fronts, kind_of_plan
 from .memory import factor_memory, missing_bytes, needed_bytes, vector_memory
+from .plan import SHARED as FRONTS
 from .plan import Plan
+
+SHARED = "shared/diagonal.hpp"
+PANEL, THREADS = constant(FRONTS, "PANEL"), constant(SHARED, "DIAGONAL_THREADS")
+BLOCK = struct(SHARED, "DiagonalBlock")
+
+
+class OverDiagonal(Part):
+    """A kernel that reads the diagonal blocks of factors by one plan that does not stream."""
+
+    def __init__(self, device: Any, plan: Plan):
+        super().__init__(device, np.dtype(plan.scalar), plan.cholesky)
+        self._plan = plan
+
+    @cached_property
+    def _blocks(self) -> tuple[Buffer | None, np.ndarray]:
+        """On the device, and type BLOCK."""
+        blocks = diagonal_blocks(self._plan)
+        return self.upload(blocks), blocks
+
+    def _launch(self, stream: Stream, file: str, name: str, **fields: Any) -> None:
+        """Launch the kernel, after its arguments have been uploaded."""
+        self.load(file)
+        on_device, blocks = self._blocks
+        count, order = len(blocks), int(blocks["order"].max())
+        self.device.own_stream().synchronize()
+        shape = self.blocks(count, 1, 16), THREADS, order * order * self.dtype.itemsize
+        self.launch(stream, file, name, shape, blocks=on_device, count=count, **fields)
+
+
+def are_tiles(plan: Plan) -> np.ndarray:
+    """Which of the diagonal blocks are those of large fronts."""
+    large: np.ndarray = np.repeat(plan.is_large, blocks_of(plan)[1])
+    return large
+
+
+def blocks_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+    """Order of the diagonal blocks of each front, except the last one, and their number."""
+    size = np.where(plan.is_large, int(plan.large_tile), PANEL)
+    return size, -(-np.asarray(plan.width, dtype=np.int64) // size)
+
+
+def diagonal_blocks(plan: Plan) -> np.ndarray:
+    """Type BLOCK: panels of fronts of phases before the last, tiles of large ones, front by front."""
+    width, rows = (np.asarray(of, dtype=np.int64) for of in (plan.width, plan.rows))
+    large, (size, count) = plan.is_large, blocks_of(plan)
+    front = np.repeat(np.arange(plan.nf), count)
+    k = np.arange(len(front)) - np.repeat(np.cumsum(count) - count, count)  # among the front's blocks
+    panels = plan.factor_entries - count * size * size  # of large fronts, ahead of the tiles
+    found = np.zeros(len(front), BLOCK)
+    found["ld"] = np.where(large, size, rows)[front]
+    step = np.where(large, size * size, PANEL * (rows + 1))
+    found["at"] = (np.asarray(plan.factor_offset) + np.where(large, panels, 0))[front] + k * step[front]
+    found["order"] = np.minimum(size[front], width[front] - k * size[front])
+    return found
+
+
+DETERMINANTS = "fronts/determinants.cu"
+
+
+class Determinants(OverDiagonal):
+    """Of factors by one plan that does not stream."""
+
+    @cached_property
+    def _outer(self) -> tuple[float, float]:
+        """The part that is the same for all values."""
+        return outer_determinant(self._plan)
+
+    def slogdet(self, stream: Stream, factor: Buffer) -> tuple[Any, float]:
+        """Sign and logarithm of the modulus of the determinant of A; waits."""
+        _, blocks = self._blocks
+        wide = np.dtype("D" if self.dtype.kind == "c" else "d")
+        logs, signs = np.empty(len(blocks)), np.empty(len(blocks), wide)
+        out = self.device.empty(logs.nbytes + signs.nbytes)
+        fields = {"factor": factor, "signs": out, "logs": out.pointer + signs.nbytes}
+        self._launch(stream, DETERMINANTS, "block_determinants", **fields)
+        with outliving(self.device, out):
+            stream.read(signs, out.pointer, signs.nbytes)
+            stream.read(logs, out.pointer + signs.nbytes, logs.nbytes)
+        sign, shift = self._outer
+        if self._plan.cholesky:  # for large fronts it is the inverted triangle
+            return 1.0, shift - float((logs * np.where(are_tiles(self._plan), 2, 1)).sum())
+        return sign * np.conj(joined(signs)), shift - float(logs.sum())
+
+
+INERTIA = "fronts/inertia.cu"
+COUNTS = constant(INERTIA, "INERTIA_COUNTS")
+LEAST = 1e3  # eigenvalues of a block below this many roundings of its largest entry may have either sign
+
+
+class Signs(OverDiagonal):
+    """Signs of Hermitian D, for factors by one plan that does not stream."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (INERTIA,)
+
+    def count(self, stream: Stream, factor: Buffer) -> tuple[int, int, int]:
+        """How many eigenvalues are positive, negative, and too small to tell; waits."""
+        sums, found = self.device.zeros(4 * COUNTS), np.zeros(COUNTS, np.uint32)
+        least = LEAST * np.finfo(self.dtype).eps
+        self._launch(stream, INERTIA, "count_signs", factor=factor, least=least, counts=sums)
+        with outliving(self.device, sums):
+            stream.read(found, sums.pointer, found.nbytes)
+        positive, negative, small = found.tolist()
+        return positive, negative, small
 
 
 class FrontProgram(Program):

@@ -1,7 +1,7 @@
 """CholeskyFactor, the result of cholesky, and its changes: A + C C^H and A - C C^H for C of a few columns.
 
 If A has entries in all places of C C^H, the core changes the columns of the factor that depend on C
-(core/numeric/front_update.cpp). Otherwise the matrix is factored again with more entries, which the factor keeps: the
+(core/numeric/front_factor.cpp). Otherwise the matrix is factored again with more entries, which the factor keeps: the
 next change of the same pattern finds them, and `refactor` fills them with zeros.
 """
 

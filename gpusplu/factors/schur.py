@@ -231,7 +231,7 @@ class Solved:
 
 
 def known_answer(A: sp.csc_array, n: int) -> np.ndarray:
-    """Unknowns of equal size with irregular signs, as in core/numeric/known_answer.hpp for a matrix with these
+    """Unknowns of equal size with irregular signs, as in core/numeric/error_checks.hpp for a matrix with these
     values."""
     extreme, largest = np.finfo(A.dtype).maxexp // 2, abs(A.data).max(initial=0)
     exponent = int(np.frexp(largest)[1]) - 1 if largest else 0

@@ -137,7 +137,7 @@ bool is_singular_by(Fallback fallback, bool underflow);
 // Larger errors are refined [units of the precision].
 constexpr double refine_above = 8;
 // Number of vectors that certify an inertia, and the largest ||I - A (L D L^H)^-1|| that they may show
-// (numeric/factor_properties.cpp): below it, both matrices have the same inertia.
+// (numeric/factor.cpp): below it, both matrices have the same inertia.
 constexpr idx inertia_samples = 8;
 constexpr double certain_distance = 0.01;
 

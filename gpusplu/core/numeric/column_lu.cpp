@@ -1,15 +1,49 @@
 #include "numeric/column_lu.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <limits>
+#include <queue>
 
+#include "analysis/graph.hpp"
 #include "base/huge_pages.hpp"
+#include "base/job_kind.hpp"
+#include "base/operation.hpp"
+#include "base/parts.hpp"
+#include "base/range_flags.hpp"
+#include "base/threads.hpp"
 #include "certify/accuracy_policy.hpp"
+#include "matrix/sort_rows.hpp"
+#include "matrix/values.hpp"
 #include "numeric/column_nodes.hpp"
-#include "numeric/column_pivot.hpp"
 #include "numeric/column_wide.hpp"
+#include "simd/column_kernels.hpp"
+#include "simd/select.hpp"
 
 namespace gs {
+namespace {
+
+template <class Real> void refactor_columns(const ColumnProgram<Real>& program, const ColumnTask<Real>& task,
+                                            bool is_complex, ColumnMonitor<Real>& monitor) {
+#define GS_CASE(number, level) \
+  case number:                 \
+    return level::refactor_columns(program, task, is_complex, monitor);
+  switch (simd_level()) { GS_LEVELS(GS_CASE) }
+#undef GS_CASE
+}
+
+template <class Real>
+void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex, bool divide) {
+#define GS_CASE(number, level)                                               \
+  case number:                                                               \
+    return divide ? level::solve_columns_dividing(program, task, is_complex) \
+                  : level::solve_columns(program, task, is_complex);
+  switch (simd_level()) { GS_LEVELS(GS_CASE) }
+#undef GS_CASE
+}
+
+}  // namespace
 
 template <class T> ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A)
     : n_(A.n),
@@ -112,6 +146,429 @@ template <class T> off ColumnLU<T>::bytes() const {
                 f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed);
   for (const ZeroedWork<T>& work : f.work) bytes += work.size() * (off)sizeof(T);
   return wide_ ? bytes + wide_->bytes() : bytes;
+}
+
+// ---- refactorization
+
+namespace {
+
+template <class T> void pivot_range(const RawVector<T>& pivot, FactorInfo& info) {
+  real_t<T> smallest = std::numeric_limits<real_t<T>>::max(), largest = 0;
+  for (const T p : pivot) {
+    const real_t<T> size = abs1(p);
+    smallest = std::min(smallest, size), largest = std::max(largest, size);
+  }
+  info.min_pivot = pivot.empty() ? 0 : smallest;
+  info.max_pivot = largest;
+}
+
+// Runs all tasks of the schedule. A thread begins with the same subtrees each time because its caches may still hold
+// their data, continues with unclaimed ones, and then takes nodes of the pipeline by ticket: a thread that starts late
+// delays no other thread, and every dependency of a node is finished or in progress.
+template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, const ColumnProgram<Real>& program,
+                                                             const ColumnTask<Real>& shared, int n_threads) {
+  const ColumnSchedule& schedule = f.schedule;
+  while ((int)f.work.size() < n_threads) f.work.emplace_back((off)f.pivot.size() * f.widest);
+  f.done.resize(f.n_nodes());
+  f.claimed.resize(schedule.n_subtrees);
+  f.epoch++;
+  std::vector<ColumnMonitor<Real>> monitors(n_threads);
+  std::atomic<idx> ticket{schedule.n_subtrees};
+  int failed = 0, overflowed = 0;
+  const auto body = [&](const Team& team) {
+    const RangeFlags flags;
+    ColumnTask<Real> task = shared;
+    ColumnMonitor<Real>& monitor = monitors[team.rank];
+    task.work = reinterpret_cast<Real*>(f.work[team.rank].data());
+    if (n_threads > 1) task.done = f.done.data(), task.epoch = f.epoch, task.failed = &failed, task.relax = relax;
+    const auto run = [&](idx t) {
+      task.nodes = schedule.nodes.data() + schedule.ptr[t];
+      task.count = schedule.ptr[t + 1] - schedule.ptr[t];
+      task.wait = n_threads > 1 && t >= schedule.n_subtrees;
+      refactor_columns(program, task, is_complex<T>, monitor);
+      have_done(1);
+    };
+    const idx n_subtrees = schedule.n_subtrees, own = (idx)((off)n_subtrees * team.rank / team.size);
+    for (idx i = 0; i < n_subtrees && monitor.status == 0 && !must_stop(); i++) {
+      const idx t = own + i < n_subtrees ? own + i : own + i - n_subtrees;
+      if (n_threads == 1 || __atomic_exchange_n(&f.claimed[t], f.epoch, __ATOMIC_RELAXED) != f.epoch) run(t);
+    }
+    while (monitor.status == 0 && !must_stop()) {
+      const idx t = ticket.fetch_add(1, std::memory_order_relaxed);
+      if (t >= schedule.n_tasks()) break;
+      run(t);
+    }
+    if (monitor.status != 0 || must_stop()) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
+    if (flags.overflow()) __atomic_store_n(&overflowed, 1, __ATOMIC_RELAXED);
+  };
+  static constinit JobKind kind;
+  begin_phase("factor", schedule.n_tasks());
+  try {
+    if (n_threads > 1) run_helpers(n_threads, body, &kind, schedule.work);
+    else body(Team{}), go_on();
+  } catch (const Interrupted&) {
+    f.work.clear();
+    throw;
+  }
+
+  ColumnMonitor<Real> all = monitors[0];
+  for (const ColumnMonitor<Real>& m : monitors) {
+    if (m.status != 0) all.status = m.status, all.column = m.column;
+    all.max_entry = std::max(all.max_entry, m.max_entry);
+    all.max_upper = std::max(all.max_upper, m.max_upper);
+    all.max_multiplier = std::max(all.max_multiplier, m.max_multiplier);
+  }
+  if (failed) f.work.clear();  // columns abandoned halfway are still in it
+  // Maxima ignore NaN. A stored zero becomes NaN where the product of two scales is out of range.
+  const auto finite = [](const RawVector<T>& v) { return all_finite(v.data(), (off)v.size()); };
+  if (!failed && overflowed && !(finite(f.lower) && finite(f.upper))) all.status = FactorInfo::not_finite;
+  return all;
+}
+
+// Below this many cycles (about 0.2 ms) a team does not pay if it has to be woken, or if two of its members share a
+// core: add20 (2.6e5) took 0.06 ms instead of 0.09 with 2 threads at best, and 0.12 otherwise; case3375wp_nrjac (8e5)
+// 0.16 instead of 0.28, and 0.27 otherwise.
+constexpr double worth_a_team = 5e5;
+
+}  // namespace
+
+template <class T> FactorInfo ColumnLU<T>::refactor(const void* given) {
+  using Real = real_t<T>;
+  const T* const values = (const T*)given;
+  FactorInfo info;
+  if (!all_finite(values, (off)pattern_.row.size())) {
+    info.status = FactorInfo::not_finite;
+    return info;
+  }
+  if (wide_) {
+    info.status = FactorInfo::bad_growth;
+    return info;
+  }
+  origin_.refactored = true;
+  ColumnNodes<T>& f = *nodes_;
+  if (!f.compiled) f = compile_nodes(pattern_, block_ptr_, std::move(f));
+  const int n_threads = num_threads();
+  if (f.schedule.n_threads != n_threads) f.schedule = schedule_nodes(f, pattern_.ptr, n_threads);
+  const ColumnProgram<Real> program = f.program(pattern_, scale_row_.empty() ? nullptr : scale_row_.data(),
+                                                scale_col_.empty() ? nullptr : scale_col_.data());
+  ColumnTask<Real> task{};
+  task.values = reinterpret_cast<const Real*>(values);
+  task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
+  // A team would only pass a chain from thread to thread.
+  const int team = f.schedule.work >= worth_a_team && !f.schedule.chained ? n_threads : 1;
+  ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
+  // Timing decides which of several bad columns a team finds first; one thread always finds the same one.
+  if (monitor.status != FactorInfo::ok && team > 1) {
+    f.schedule = schedule_nodes(f, pattern_.ptr, 1);
+    monitor = run_tasks(f, program, task, 1);
+  }
+
+  info.status = (FactorInfo::Status)monitor.status;
+  info.column = monitor.column < 0 ? -1 : col_perm_[monitor.column];
+  pivot_range(f.pivot, info);
+  info.max_multiplier = monitor.max_multiplier;
+  info.max_entry = monitor.max_entry;
+  info.pivot_growth = monitor.max_entry > 0 ? monitor.max_upper / monitor.max_entry : 0;
+  info.n_off_diagonal = n_off_diagonal_;
+  info.flops = flops_;
+  decide_division(info.max_pivot);
+  return info;
+}
+
+// ---- solves
+// In A's own numbering: permute and scale into interleaved right-hand sides, solve with the nodes, and back.
+
+template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const void* from_b, void* to_x) const {
+  using Real = real_t<T>;
+  const T* b = (const T*)from_b;
+  T* x = (T*)to_x;
+  const bool transpose = trans != Trans::none, conjugate = trans == Trans::conj_transpose;
+  const Real* row_scale = scale_row_.empty() ? nullptr : scale_row_.data();
+  const Real* col_scale = scale_col_.empty() ? nullptr : scale_col_.data();
+  const idx* from = (transpose ? col_perm_ : row_perm_).data();
+  const idx* to = (transpose ? row_perm_ : col_perm_).data();
+  if (wide_) {
+    for (idx k = 0; k < nrhs; k++, go_on()) wide_->solve(block_ptr_, trans, from, b + (off)k * n_, to, x + (off)k * n_);
+    return;
+  }
+  const Real* scale_in = transpose ? col_scale : row_scale;
+  const Real* scale_out = transpose ? row_scale : col_scale;
+  const ColumnProgram<Real> program = nodes_->program(pattern_, row_scale, col_scale);
+  std::unique_ptr<RawVector<T>> kept = scratch_.take();
+  if (!kept) kept = std::make_unique<RawVector<T>>();
+  RawVector<T>& scratch = *kept;
+  begin_phase("solve", nrhs);
+  for (idx done = 0; done < nrhs;) {
+    go_on();
+    int width = 8;
+    while (width > nrhs - done) width /= 2;
+    if (scratch.size() < (std::size_t)n_ * width) scratch.resize((std::size_t)n_ * width);
+    T* y = scratch.data();
+    for (int q = 0; q < width; q++) {
+      const T* column = b + (off)(done + q) * n_;
+      for (idx k = 0; k < n_; k++) {
+        const T v = conj_if(column[from[k]], conjugate);
+        y[(off)k * width + q] = scale_in ? v * scale_in[k] : v;
+      }
+    }
+    solve_columns(program, {reinterpret_cast<Real*>(y), width, transpose}, is_complex<T>, divides_);
+    for (int q = 0; q < width; q++) {
+      T* column = x + (off)(done + q) * n_;
+      for (idx k = 0; k < n_; k++) {
+        const T v = y[(off)k * width + q];
+        column[to[k]] = conj_if(scale_out ? v * scale_out[k] : v, conjugate);
+      }
+    }
+    done += width;
+    have_done(width);
+  }
+  scratch_.keep(std::move(kept));
+}
+
+// ---- extraction
+// L and U of A[row_perm][:, col_perm] = L U without scaling, from the nodes. Stored zeros (padding, cancellation) are
+// omitted. Above the diagonal blocks the factor holds entries of A, so U_ab = L_aa^-1 A_ab is computed here, by sparse
+// forward substitution column by column.
+
+namespace {
+
+// Calls visit(row, place of the value) for column k of L, in node s, below the diagonal, in no particular order.
+template <class T, class Visit> void each_lower(const ColumnNodes<T>& nodes, idx s, idx k, Visit&& visit) {
+  const ColumnNode& node = nodes.node[s];
+  const idx width = nodes.width(s), c = k - node.first, n_below = node.n_lower;
+  const off below = node.lower_value + (width > 1 ? width * width : 0) + c;
+  const idx* rows = nodes.lower_row.data() + node.lower_row;
+  for (idx i = c + 1; i < width; i++) visit(node.first + i, node.lower_value + i * width + c);
+  for (idx p = 0; p < n_below; p++) visit(rows[p], below + (off)p * width);
+}
+
+// Calls visit(row, value) for column k of U above the diagonal, the last eliminated row first; with `outer` for the
+// rows outside its diagonal block too.
+template <bool outer, class T, class Visit> void each_upper(const ColumnNodes<T>& nodes, idx s, idx k, Visit&& visit) {
+  const ColumnNode& node = nodes.node[s];
+  const idx width = nodes.width(s), c = k - node.first;
+  const T* block = nodes.lower.data() + node.lower_value;
+  for (idx i = c; i-- > 0;) visit(node.first + i, block[i * width + c]);
+  const T* value = nodes.upper.data() + node.upper_value;
+  const idx* rows = nodes.upper_row.data() + node.upper_row;
+  for (off p = nodes.node[s + 1].upper_row - node.upper_row - (outer ? 0 : node.n_outer); p-- > 0;)
+    visit(rows[p], value[p * width + c]);
+}
+
+template <class T> std::vector<idx> nodes_of_columns(const ColumnNodes<T>& nodes) {
+  std::vector<idx> node_of(nodes.pivot.size());
+  for (idx s = 0; s < nodes.n_nodes(); s++)
+    std::fill(node_of.begin() + nodes.node[s].first, node_of.begin() + nodes.node[s + 1].first, s);
+  return node_of;
+}
+
+// Solves L x = x for one sparse column with nonzeros in `rows`, and appends the nonzeros of the result, rows ascending.
+template <class T> class OuterSolve {
+ public:
+  OuterSolve(const ColumnNodes<T>& nodes, const std::vector<idx>& node_of)
+      : nodes_(nodes), node_of_(node_of), x_(node_of.size(), T(0)), queued_(node_of.size(), false) {}
+  void add(idx row, T v) {
+    x_[row] += v;
+    if (queued_[row]) return;
+    queued_[row] = true;
+    queue_.push(row);
+  }
+  template <class F> void run(F&& entry) {
+    while (!queue_.empty()) {
+      const idx row = queue_.top();
+      queue_.pop();
+      queued_[row] = false;
+      const T v = x_[row];
+      x_[row] = T(0);
+      if (v == T(0)) continue;
+      entry(row, v);
+      each_lower(nodes_, node_of_[row], row, [&](idx below, off at) {
+        if (const T l = nodes_.lower[at]; l != T(0)) add(below, -l * v);
+      });
+      pace_.go_on(kOfRow + nodes_.node[node_of_[row]].n_lower);
+    }
+  }
+
+ private:
+  const ColumnNodes<T>& nodes_;
+  const std::vector<idx>& node_of_;
+  std::vector<T> x_;
+  static constexpr off kOfRow = 16;  // entries that take as long as taking a row from the queue
+  Pace pace_;
+  std::vector<char> queued_;
+  std::priority_queue<idx, std::vector<idx>, std::greater<idx>> queue_;
+};
+
+template <class T> void append(Matrix<T>& out, idx row, T v) {
+  out.pattern.ind.push_back(row);
+  out.values.push_back(v);
+}
+
+}  // namespace
+
+template <class T> AnyMatrix ColumnLU<T>::lower() const {
+  Matrix<T> out;
+  out.pattern.n = n_;
+  out.pattern.ptr.push_back(0);
+  Pace pace;
+  for (idx s = 0; s < nodes_->n_nodes(); s++)
+    for (idx k = nodes_->node[s].first; k < nodes_->node[s + 1].first; k++) {
+      pace.go_on(1 + nodes_->node[s].n_lower);
+      append(out, k, T(1));
+      each_lower(*nodes_, s, k, [&](idx row, off at) {
+        const T v = nodes_->lower[at];
+        if (v != T(0)) append(out, row, unscaled(v, row_scale(k), 1 / row_scale(row)));
+      });
+      out.pattern.ptr.push_back((off)out.pattern.ind.size());
+    }
+  sort_rows(out);
+  return out;
+}
+
+template <class T> AnyMatrix ColumnLU<T>::upper() const {
+  const std::vector<idx> node_of = nodes_of_columns(*nodes_), block_of = part_of_each(block_ptr_, n_);
+  OuterSolve<T> outer(*nodes_, node_of);
+  Matrix<T> out;
+  out.pattern.n = n_;
+  out.pattern.ptr.push_back(0);
+  Pace pace;
+  for (idx k = 0; k < n_; k++) {
+    const ColumnNode* const node = nodes_->node.data() + node_of[k];
+    pace.go_on(1 + node[1].upper_row - node[0].upper_row);
+    const auto emit = [&](idx row, T v) { append(out, row, unscaled(v, 1 / row_scale(row), 1 / col_scale(k))); };
+    each_upper<true>(*nodes_, node_of[k], k, [&](idx row, T v) {
+      if (v == T(0)) return;
+      if (block_of[row] == block_of[k]) emit(row, v);
+      else outer.add(row, v);
+    });
+    outer.run(emit);
+    emit(k, nodes_->pivot[k]);
+    out.pattern.ptr.push_back((off)out.pattern.ind.size());
+  }
+  sort_rows(out);
+  return out;
+}
+
+template <class T> Values ColumnLU<T>::diagonal() const {
+  std::vector<T> out(n_);
+  for (idx k = 0; k < n_; k++) out[k] = unscaled(nodes_->pivot[k], 1 / row_scale(k), 1 / col_scale(k));
+  return out;
+}
+
+// ---- entries of the inverse
+// From the columns of L and U: the recurrence of Takahashi, Fagan and Chen (Formation of a sparse bus
+// impedance matrix and its application to short circuit study, PICA 1973; Erisman and Tinney, On computing certain
+// elements of the inverse of a sparse matrix, CACM 18 (1975)).
+//
+// With B = L U and Z = B^-1, from U Z = L^-1 and Z L = U^-1 follow, for rows k of column j of L and columns i of row j
+// of U,
+//   Z_jk = -1/U_jj sum_i U_ji Z_ik,   Z_ij = -sum_k Z_ik L_kj,   Z_jj = 1/U_jj - sum_k Z_jk L_kj,
+// and all Z_ik that they need have (k, i) in the pattern of L + U, because of the fill. Columns i of L + U are
+// processed from the last to the first. A dense column holds Z_ik for the rows k of column i; each entry U_ji, from the
+// last eliminated to the first, reads the column of L that it was eliminated with, gives Z_ij, and adds its term to the
+// sums of Z_jk, which are stored at the positions of L's entries. These are the steps of the left-looking factorization
+// in reverse order, with twice its arithmetic.
+//
+// Entries (k, i) of B outside the diagonal blocks are above them; the corresponding Z_ik are below them and zero.
+
+namespace {
+
+template <class T> class ColumnInverse {
+ public:
+  explicit ColumnInverse(const ColumnNodes<T>& nodes)
+      : nodes_(nodes), node_of_(nodes_of_columns(nodes)), sums_(nodes.lower.size(), T(0)), z_(node_of_.size(), T(0)) {}
+
+  // Calls column(i, z) for each column, from the last to the first: z[k] is Z_ik for the rows k of L + U, else 0.
+  template <class Column> void run(Column&& column) {
+    for (idx i = (idx)z_.size(); i-- > 0;) {
+      start(i);
+      eliminated_with(i, [&](idx j, T u) {
+        step(j, u);
+        pace_.go_on(1 + nodes_.node[node_of_[j]].n_lower);
+      });
+      column(i, z_.data());
+      lower_column(i, [&](idx k, off) { z_[k] = T(0); });
+      eliminated_with(i, [&](idx j, T) { z_[j] = T(0); });
+      z_[i] = T(0);
+    }
+  }
+
+  // Calls row(k) for the rows of column i of L + U inside its diagonal block, without padding and cancelled entries.
+  template <class Row> void rows_of(idx i, Row&& row) const {
+    row(i);
+    lower_column(i, [&](idx k, off at) {
+      if (nodes_.lower[at] != T(0)) row(k);
+    });
+    eliminated_with(i, [&](idx j, T u) {
+      if (u != T(0)) row(j);
+    });
+  }
+
+ private:
+  void start(idx i) {
+    const T inverse_pivot = nodes_.inverse_pivot[i];
+    T diagonal = inverse_pivot;
+    lower_column(i, [&](idx k, off at) {
+      z_[k] = sums_[at] * inverse_pivot;
+      diagonal -= z_[k] * nodes_.lower[at];
+    });
+    z_[i] = diagonal;
+  }
+
+  template <class Visit> void lower_column(idx k, Visit&& visit) const { each_lower(nodes_, node_of_[k], k, visit); }
+  template <class Visit> void eliminated_with(idx i, Visit&& visit) const {
+    each_upper<false>(nodes_, node_of_[i], i, visit);
+  }
+
+  void step(idx j, T u) {
+    T sum(0);
+    lower_column(j, [&](idx k, off at) {
+      sum -= z_[k] * nodes_.lower[at];
+      sums_[at] -= z_[k] * u;
+    });
+    z_[j] = sum;
+  }
+
+  const ColumnNodes<T>& nodes_;
+  std::vector<idx> node_of_;
+  std::vector<T> sums_;
+  std::vector<T> z_;
+  Pace pace_;
+};
+
+}  // namespace
+
+template <class T> void ColumnLU<T>::inverse_on_pattern(PatternView P, void* out, bool) const {
+  T* const inverse = (T*)out;
+  const std::vector<idx> place = inverse_permutation(row_perm_.data(), n_);
+  ColumnInverse<T>(*nodes_).run([&](idx i, const T* z) {
+    const idx j = col_perm_[i];
+    for (off p = P.ptr[j]; p < P.ptr[j + 1]; p++) {
+      const idx k = place[P.ind[p]];
+      inverse[p] = unscaled(z[k], row_scale(k), col_scale(i));
+    }
+  });
+}
+
+// The entries of L + U, and those above the diagonal blocks, which are zero in the inverse.
+template <class T> std::vector<char> ColumnLU<T>::has_places(PatternView P) const {
+  const std::vector<idx> place = inverse_permutation(row_perm_.data(), n_), block_of = part_of_each(block_ptr_, n_);
+  std::vector<idx> column_of(n_, -1);  // the last one that has a row
+  const ColumnInverse<T> columns(*nodes_);
+  std::vector<char> has(P.nnz());
+  Pace pace;
+  for (idx i = 0; i < n_; i++) {
+    const off begin = P.ptr[col_perm_[i]], end = P.ptr[col_perm_[i] + 1];
+    if (begin == end) continue;
+    off visited = end - begin;
+    columns.rows_of(i, [&](idx k) { column_of[k] = i, visited++; });
+    pace.go_on(visited);
+    for (off p = begin; p < end; p++) {
+      const idx k = place[P.ind[p]];
+      has[p] = column_of[k] == i || block_of[k] < block_of[i];
+    }
+  }
+  return has;
 }
 
 std::shared_ptr<ColumnNumeric> make_column_lu(Dtype dtype, const Symbolic& symbolic, PatternView A) {

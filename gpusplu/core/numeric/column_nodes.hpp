@@ -1,14 +1,15 @@
 // The factor of a column LU: the storage that factor, refactor, solve and extraction share, laid out as
-// simd/column_program.hpp describes. factor() leaves nodes of one column each, without segments and with unsorted rows;
+// simd/column_kernels.hpp describes. factor() leaves nodes of one column each, without segments and with unsorted rows;
 // the first refactor() compiles them into nodes of up to 8 columns.
 #pragma once
 #include <cstdlib>
+#include <limits>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "numeric/column_lu.hpp"
-#include "simd/column_program.hpp"
+#include "simd/column_kernels.hpp"
 
 namespace gs {
 
@@ -75,5 +76,21 @@ template <class T> struct ColumnNodes {
 // `columns` is unchanged.
 template <class T>
 ColumnNodes<T> compile_nodes(const PermutedPattern& B, const std::vector<idx>& block_ptr, ColumnNodes<T>&& columns);
+
+// How a team of threads divides a refactorization: independent subtrees first, then the nodes above them as a pipeline.
+// Time: nearly O(segments).
+template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const RawVector<off>& a_ptr, int n_threads);
+
+// Above this, the reciprocal of a pivot is below or near the smallest normal number and has lost digits.
+template <class T> constexpr double largest_with_reciprocal = 1 / (16.0 * std::numeric_limits<real_t<T>>::min());
+
+// Left-looking LU with partial pivoting: factors the diagonal blocks of B = Dr A Dc permuted into nodes of one column
+// each; row_scale, col_scale: by B's rows and columns, may be null. row_order (out, gather): row k after pivoting is
+// row row_order[k] of B. A column in the result is one of B. Time: proportional to the arithmetic and to the entries of
+// the pruned graph.
+template <class T> FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr,
+                                                   const T* values, const real_t<T>* row_scale,
+                                                   const real_t<T>* col_scale, const PivotOptions& options,
+                                                   ColumnNodes<T>& out, std::vector<idx>& row_order);
 
 }  // namespace gs

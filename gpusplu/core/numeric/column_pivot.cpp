@@ -1,8 +1,8 @@
-#include "numeric/column_pivot.hpp"
 #include "base/huge_pages.hpp"
 #include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "base/wide.hpp"
+#include "numeric/column_nodes.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -13,11 +13,11 @@ namespace gs {
 namespace {
 
 // The state of one factorization. Rows are B's throughout.
-template <class T> class Pivoting {
+template <class T> class PivotSearch {
  public:
   using Real = real_t<T>;
-  Pivoting(const PermutedPattern& B, const T* values, const Real* row_scale, const Real* col_scale,
-           const PivotOptions& options, ColumnNodes<T>& out, std::vector<idx>& row_order)
+  PivotSearch(const PermutedPattern& B, const T* values, const Real* row_scale, const Real* col_scale,
+              const PivotOptions& options, ColumnNodes<T>& out, std::vector<idx>& row_order)
       : B_(B),
         values_(values),
         row_scale_(row_scale),
@@ -355,7 +355,7 @@ template <class T> FactorInfo factor_with_pivoting(const PermutedPattern& B, con
                                                    const T* values, const real_t<T>* row_scale,
                                                    const real_t<T>* col_scale, const PivotOptions& options,
                                                    ColumnNodes<T>& out, std::vector<idx>& row_order) {
-  return Pivoting<T>(B, values, row_scale, col_scale, options, out, row_order).run(block_ptr);
+  return PivotSearch<T>(B, values, row_scale, col_scale, options, out, row_order).run(block_ptr);
 }
 
 #define GS_INSTANTIATE(T)                                                                                \

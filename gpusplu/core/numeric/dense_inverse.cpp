@@ -54,13 +54,13 @@ template <class T> class InverseFront {
     over_slices(m, [&](idx begin, idx end, int) { multipliers(j0, j1, begin, end); });
     over_slices(m, [&](idx begin, idx end, int) {
       zero(at(j1 + begin, j0), end - begin, n);
-      kernel_.update(end - begin, n, m, at(j1 + begin, j1), R_, X_, m, at(j1 + begin, j0), R_);
+      kernel_.update(end - begin, n, m, at(j1 + begin, j1), R_, X_, m, at(j1 + begin, j0), R_, false);
       if (mirrored_) {
         for (idx j = 0; j < n; j++)
           for (idx i = begin; i < end; i++) *at(j0 + j, j1 + i) = conj_if(*at(j1 + i, j0 + j), hermitian_);
       } else {
         zero(at(j0, j1 + begin), n, end - begin);
-        kernel_.update(n, end - begin, m, Y_, n, at(j1, j1 + begin), R_, at(j0, j1 + begin), R_);
+        kernel_.update(n, end - begin, m, Y_, n, at(j1, j1 + begin), R_, at(j0, j1 + begin), R_, false);
       }
     });
     if (!must_stop()) diagonal_block(j0, j1);
@@ -89,17 +89,17 @@ template <class T> class InverseFront {
     }
     switch (front_.kind) {
       case FrontKind::cholesky:
-        kernel_.solve_lower_h(n, n, minus_upper_, n, factor(j0, j0), R_);
+        kernel_.solve_lower_h(n, n, minus_upper_, n, factor(j0, j0), R_, true);
         mirror(n, minus_upper_, minus_lower_);
         break;
       case FrontKind::ldlt:
         kernel_.solve_left(n, n, minus_lower_, n, factor(j0, j0), R_);
         mirror(n, minus_lower_, lower_);
-        kernel_.divide_by_pivots(n, n, lower_, n, front_.d + j0, front_.e + j0, minus_upper_, n, hermitian_, &unused);
+        kernel_.divide_by_pivots(n, n, lower_, n, front_.d + j0, front_.e + j0, minus_upper_, n, hermitian_, unused);
         break;
       case FrontKind::lu:
         kernel_.solve_left(n, n, minus_lower_, n, factor(j0, j0), R_);
-        kernel_.solve_upper(n, n, minus_upper_, n, factor(j0, j0), R_, &unused);
+        kernel_.solve_upper(n, n, minus_upper_, n, factor(j0, j0), R_, unused);
     }
     for (idx k = 0; k < n * n; k++) lower_[k] = -minus_lower_[k];
   }
@@ -113,11 +113,11 @@ template <class T> class InverseFront {
   void multipliers(idx j0, idx j1, idx begin, idx end) {
     const idx n = j1 - j0, m = R_ - j1, inside = front_.W - j1;
     for (idx j = 0; j < n; j++) std::fill_n(X_ + begin + off(j) * m, end - begin, T(0));
-    kernel_.update(end - begin, n, n, factor(j1 + begin, j0), R_, minus_lower_, n, X_ + begin, m);
+    kernel_.update(end - begin, n, n, factor(j1 + begin, j0), R_, minus_lower_, n, X_ + begin, m, false);
     if (mirrored_) return;
     std::fill_n(Y_ + off(begin) * n, off(end - begin) * n, T(0));
     if (const idx last = std::min(end, inside); begin < last)
-      kernel_.update(n, last - begin, n, minus_upper_, n, factor(j0, j1 + begin), R_, Y_ + off(begin) * n, n);
+      kernel_.update(n, last - begin, n, minus_upper_, n, factor(j0, j1 + begin), R_, Y_ + off(begin) * n, n, false);
     if (const idx first = std::max(begin, inside); first < end)
       kernel_.update_t(n, end - first, n, minus_upper_, n, front_.Ut + (first - inside) + off(j0) * front_.H, front_.H,
                        Y_ + off(first) * n, n, false);
@@ -126,8 +126,8 @@ template <class T> class InverseFront {
   void diagonal_block(idx j0, idx j1) {
     const idx n = j1 - j0, m = R_ - j1;
     zero(at(j0, j0), n, n);
-    kernel_.update(n, n, n, minus_upper_, n, lower_, n, at(j0, j0), R_);
-    kernel_.update(n, n, m, at(j0, j1), R_, X_, m, at(j0, j0), R_);
+    kernel_.update(n, n, n, minus_upper_, n, lower_, n, at(j0, j0), R_, false);
+    kernel_.update(n, n, m, at(j0, j1), R_, X_, m, at(j0, j0), R_, false);
     if (!mirrored_) return;
     for (idx j = j0; j < j1; j++) {
       if (hermitian_) *at(j, j) = T(std::real(*at(j, j)));

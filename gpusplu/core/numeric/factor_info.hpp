@@ -1,6 +1,9 @@
 // The result of a numerical factorization by any engine.
 #pragma once
+#include <algorithm>
+
 #include "base/types.hpp"
+#include "certify/accuracy_policy.hpp"
 
 namespace gs {
 
@@ -19,5 +22,19 @@ struct FactorInfo {
   bool flushed = false;       // results below the normal numbers became zero
   double flops = 0;           // multiply-adds counted as 2 [flop]
 };
+
+// The quality of its pivots, for the accuracy policy. `restricted_pivoting`: the pivot search covered only a part of
+// each column.
+inline PivotReport report_of(const FactorInfo& info, bool cholesky, bool restricted_pivoting, double error_bound) {
+  PivotReport pivots;
+  pivots.failed = info.status != FactorInfo::ok;
+  pivots.error_bound = error_bound;
+  if (cholesky) return pivots;
+  pivots.restricted_pivoting = restricted_pivoting;
+  pivots.n_perturbed = info.n_perturbed, pivots.n_tiny = info.n_tiny;
+  pivots.max_multiplier = info.max_multiplier;
+  pivots.growth = std::max(1.0, info.max_multiplier) * info.pivot_growth * std::max(1.0, info.max_entry);
+  return pivots;
+}
 
 }  // namespace gs

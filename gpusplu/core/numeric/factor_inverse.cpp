@@ -1,7 +1,7 @@
 // The selected inverse of a Factor, certified.
 //
 // Solves are refined; entries of the inverse cannot be. But each column and row of A checks its own entries
-// (numeric/identity_error.hpp). The checks may miss perturbed pivots, and the effect of large multipliers, or of scales
+// (numeric/error_checks.hpp). The checks may miss perturbed pivots, and the effect of large multipliers, or of scales
 // of other values, on entries of the inverse next to small entries of A. If a few columns and rows exceed the error
 // limit of the accuracy policy, solves replace their entries. If more do, or if there are such pivots, all entries come
 // from a column LU of the same values with partial pivoting or, as the last fallback, from solves.
@@ -9,8 +9,8 @@
 
 #include "base/operation.hpp"
 #include "matrix/products.hpp"
+#include "numeric/error_checks.hpp"
 #include "numeric/factor.hpp"
-#include "numeric/identity_error.hpp"
 
 namespace gs {
 namespace {
@@ -153,9 +153,8 @@ void Factor::try_inverse_by_partial_pivoting(const InverseOf& of, InverseEntries
     const Symbolic reanalyzed = fallback == Fallback::unscaled ? unscaled_analysis() : analysis_by_columns(true);
     if (reanalyzed.structural_rank < reanalyzed.n) return;
     const auto column = make_column_lu(dtype_, reanalyzed, A_);
-    PivotOptions options;
-    options.pivot_threshold = pivot_threshold_of(fallback, options_.pivot_threshold);
-    if (column->factor(values_.data(), options).status != FactorInfo::ok) continue;
+    const double threshold = pivot_threshold_of(fallback, options_.pivot_threshold);
+    if (column->factor(values_.data(), {threshold}).status != FactorInfo::ok) continue;
     try_inverse(*column, of, best);
     if (policy_.is_inverse(best.error)) return;
   }

@@ -10,8 +10,8 @@
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"
+#include "numeric/error_checks.hpp"
 #include "numeric/factor.hpp"
-#include "numeric/known_answer.hpp"
 
 namespace gs {
 namespace {

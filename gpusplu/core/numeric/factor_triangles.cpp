@@ -10,7 +10,9 @@
 // back to columns that come later in the caller's order, so L and U then come from a column LU in that order.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <type_traits>
 #include <utility>
 
@@ -18,9 +20,9 @@
 #include "base/operation.hpp"
 #include "certify/accuracy.hpp"
 #include "matrix/modulus.hpp"
+#include "matrix/sort_rows.hpp"
+#include "numeric/error_checks.hpp"
 #include "numeric/factor.hpp"
-#include "numeric/known_answer.hpp"
-#include "numeric/nearest_order.hpp"
 
 namespace gs {
 namespace {
@@ -91,6 +93,66 @@ template <class T, class Product> double error_of_triangles(PatternView A, const
   return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
 }
 
+// The order of pivots nearest to the wanted one in which L stays lower triangular: new pivot k is old pivot order[k].
+// wanted[k] is the wanted position of old pivot k, all distinct. Where joined[k], old pivots k and k + 1 form a block
+// of D and stay together, at the smaller of their positions. L is lower triangular with its diagonal, in compressed
+// columns.
+//
+// Returns the smallest order by `wanted` of all that L allows, pivot by pivot; this is the wanted order itself if L is
+// lower triangular in it, which holds without exchanges: fronts are eliminated in a postorder of the elimination tree,
+// which is equivalent to any order of its own columns (Liu, The role of elimination trees in sparse factorization, SIAM
+// J. Matrix Anal. Appl. 11 (1990), section 6). Cost: O(nnz(L) + n log n).
+std::vector<idx> nearest_order(PatternView L, const std::vector<idx>& wanted, const std::vector<char>& joined) {
+  const idx n = L.n;
+  const auto first_of = [&](idx k) { return k > 0 && joined[k - 1] ? k - 1 : k; };  // of its block
+  const auto last_of = [&](idx k) { return joined[k] ? k + 1 : k; };
+  std::vector<idx> waiting(n);  // by first pivot of a block: entries of its rows in columns that are not placed yet
+  const auto for_rows_behind = [&](idx k, auto&& visit) {
+    for (idx j = k; j <= last_of(k); j++)
+      for (off p = L.ptr[j]; p < L.ptr[j + 1]; p++)
+        if (const idx block = first_of(L.ind[p]); block != k) visit(block);
+  };
+  for (idx k = 0; k < n; k = last_of(k) + 1) for_rows_behind(k, [&](idx block) { waiting[block]++; });
+  std::priority_queue<std::pair<idx, idx>, std::vector<std::pair<idx, idx>>, std::greater<>> ready;
+  const auto add = [&](idx k) { ready.emplace(std::min(wanted[k], wanted[last_of(k)]), k); };
+  for (idx k = 0; k < n; k = last_of(k) + 1)
+    if (waiting[k] == 0) add(k);
+  std::vector<idx> order;
+  order.reserve(n);
+  while (!ready.empty()) {
+    const idx k = ready.top().second;
+    ready.pop();
+    for (idx j = k; j <= last_of(k); j++) order.push_back(j);
+    for_rows_behind(k, [&](idx block) {
+      if (--waiting[block] == 0) add(block);
+    });
+  }
+  return order;
+}
+
+// P L P^T, with an order as returned by `nearest_order`.
+AnyMatrix in_order(const AnyMatrix& L, const std::vector<idx>& order) {
+  const std::vector<off>& ptr = L.pattern.ptr;
+  const RawVector<idx>& ind = L.pattern.ind;
+  const idx n = L.pattern.n;
+  const std::vector<idx> place = inverse_permutation(order.data(), n);
+  return std::visit(
+      [&]<class T>(const std::vector<T>& values) -> AnyMatrix {
+        Matrix<T> permuted;
+        permuted.pattern.n = n;
+        permuted.pattern.ptr.assign((std::size_t)n + 1, 0);
+        permuted.pattern.ind.reserve(ind.size()), permuted.values.reserve(values.size());
+        for (idx k = 0; k < n; k++) {
+          for (off p = ptr[order[k]]; p < ptr[order[k] + 1]; p++)
+            permuted.pattern.ind.push_back(place[ind[p]]), permuted.values.push_back(values[p]);
+          permuted.pattern.ptr[k + 1] = (off)permuted.pattern.ind.size();
+        }
+        sort_rows(permuted);
+        return permuted;
+      },
+      L.values);
+}
+
 }  // namespace
 
 double Factor::error_of_lu(const Numeric& numeric) const {
@@ -147,9 +209,8 @@ void Factor::fit_columns(double most_error) {
   const Symbolic unscaled = unscaled_analysis();
   if (unscaled.structural_rank < unscaled.n) return;
   auto column = make_column_lu(dtype_, unscaled, A_);
-  PivotOptions options;
-  options.pivot_threshold = pivot_threshold_of(Fallback::unscaled, options_.pivot_threshold);
-  const FactorInfo info = column->factor(values_.data(), options);
+  const double threshold = pivot_threshold_of(Fallback::unscaled, options_.pivot_threshold);
+  const FactorInfo info = column->factor(values_.data(), {threshold});
   if (info.status != FactorInfo::ok) return;
   const double error = error_of_lu(*column);
   if (error < most_error) triangles_ = std::move(column), triangles_error_ = error;

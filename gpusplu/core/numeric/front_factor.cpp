@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <utility>
 
+#include "analysis/graph.hpp"
 #include "base/flush_to_zero.hpp"
 #include "base/huge_pages.hpp"
 #include "base/job_kind.hpp"
@@ -14,6 +16,7 @@
 #include "base/scalars.hpp"
 #include "base/stopwatch.hpp"
 #include "base/timeline.hpp"
+#include "matrix/sort_rows.hpp"
 #include "numeric/front_assembly.hpp"
 #include "numeric/front_walks.hpp"
 
@@ -192,51 +195,38 @@ template <class T> struct FrontFactor<T>::Run {
     return plan.child_ptr[s] < plan.child_ptr[s + 1] && covers(shape, plan.child[plan.child_ptr[s + 1] - 1]);
   }
 
-  void front_by_one(int rank, idx s) {
-    if (skip(s) || !take_contribution(rank, s)) return;
-    const AtFront at{*this, rank, s};
-    Member& member = members[rank];
-    const FrontBlocks<T> front = blocks(s);
-    const ColumnRange all{0, front.shape.R};
-    const bool assign_c = assigns_c(front.shape, s);
-    by_chunks(front, all, [&](ColumnRange chunk) { clear_front(front, chunk, assign_c); });
-    note_entries(member, place_values(plan, plan.entry_ptr[s], plan.entry_ptr[s + 1], values, front.L));
-    by_chunks(front, all, [&](ColumnRange chunk) { assemble_children(front, s, chunk, assign_c); });
-    for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(rank, plan.child[c]);
-    Loops serial(rank);
-    eliminate(serial, s, front);
-  }
-
   // Runs a task on one thread. After an interrupt, fronts and those that depend on them stay unfinished.
   void task(int rank, const FrontTask& task) {
     if (must_stop()) return;
+    Loops serial(rank);
     for (idx s = task.first; s <= task.last; s++) {
       const off R = factor.shape(s).R;
       if (members[rank].pace.must_stop(R * R)) return;
-      front_by_one(rank, s);
+      front(serial, s);
     }
     have_done(task.work);
   }
 
-  void front_in_loops(Loops& loops, idx s) {
-    if (loops.size() == 1) return must_stop() ? void() : front_by_one(0, s);
-    if (must_stop() || skip(s) || !take_contribution(0, s)) return;
-    const AtFront at{*this, 0, s};
+  void front(Loops& loops, idx s) {
+    const int rank = loops.rank();
+    if (skip(s) || !take_contribution(rank, s)) return;
+    const AtFront at{*this, rank, s};
     const FrontBlocks<T> front = blocks(s);
     const bool assign_c = assigns_c(front.shape, s);
     const int parts = loops.parts(front.shape.R, kLeastColumns);
-    loops.run(parts, [&](int k, int) {
-      by_chunks(front, part(front, k, parts), [&](ColumnRange chunk) { clear_front(front, chunk, assign_c); });
+    const auto share_out = [&](auto&& work) { parts == 1 ? work(0, rank) : loops.run(parts, work); };
+    const auto by_columns = [&](auto&& work) {
+      share_out([&](int k, int) { by_chunks(front, part(front, k, parts), work); });
+    };
+    by_columns([&](ColumnRange chunk) { clear_front(front, chunk, assign_c); });
+    share_out([&](int k, int rank) {
+      const off begin = plan.entry_ptr[s], end = plan.entry_ptr[s + 1];
+      const auto entry = [&](int k) { return k == parts ? end : k == 0 ? begin : begin + (end - begin) * k / parts; };
+      const real_t<T> largest = place_values(plan, entry(k), entry(k + 1), values, front.L);
+      members[rank].largest_entry = std::max(members[rank].largest_entry, largest);
     });
-    const off begin = plan.entry_ptr[s], count = plan.entry_ptr[s + 1] - begin;
-    loops.run(parts, [&](int k, int rank) {
-      note_entries(members[rank],
-                   place_values(plan, begin + count * k / parts, begin + count * (k + 1) / parts, values, front.L));
-    });
-    loops.run(parts, [&](int k, int) {
-      by_chunks(front, part(front, k, parts), [&](ColumnRange chunk) { assemble_children(front, s, chunk, assign_c); });
-    });
-    for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(0, plan.child[c]);
+    by_columns([&](ColumnRange chunk) { assemble_children(front, s, chunk, assign_c); });
+    for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(rank, plan.child[c]);
     eliminate(loops, s, front);
   }
 
@@ -244,14 +234,11 @@ template <class T> struct FrontFactor<T>::Run {
   static ColumnRange part(const FrontBlocks<T>& front, int k, int parts) {
     const idx R = front.shape.R;
     auto boundary = [&](int k) {
+      if (k == 0 || k == parts) return k == 0 ? 0 : R;
       const double share = double(k) / parts;
-      return k == parts ? R : idx(R * (front.one_triangle ? 1 - std::sqrt(1 - share) : share));
+      return idx(R * (front.one_triangle ? 1 - std::sqrt(1 - share) : share));
     };
     return {boundary(k), boundary(k + 1)};
-  }
-
-  static void note_entries(Member& member, real_t<T> largest) {
-    member.largest_entry = std::max(member.largest_entry, largest);
   }
 
   void eliminate(Loops& loops, idx s, const FrontBlocks<T>& front) {
@@ -284,24 +271,18 @@ template <class T> struct FrontFactor<T>::Run {
     Member& member = members[loops.rank()];
     const auto [W, H, R] = front.shape;
     const idx start = symbolic.super_ptr[s];
-    const LdltBlocks<T> blocks{W,
-                               H,
-                               front.L,
-                               off(R),
-                               front.C,
-                               factor.diagonal_.data() + start,
-                               factor.below_diagonal_.data() + start,
-                               factor.pivots_.data() + start,
-                               factor.hermitian_};
+    T *const d = factor.diagonal_.data() + start, *const e = factor.below_diagonal_.data() + start;
+    idx* const order = factor.pivots_.data() + start;
+    const LdltBlocks<T> blocks{W, H, front.L, off(R), front.C, d, e, order, factor.hermitian_};
     const idx n_perturbed = member.stats.n_perturbed;
     ldlt_front(loops, blocks, scratch.data(), rule_for(H), stats.data());
     if (H > 0 && member.stats.n_perturbed > n_perturbed) note_perturbed(member, s, blocks);
     for (idx k = 0; k < W; k++) {
-      const real_t<T> e = abs1(blocks.e[k]), pivot = e > 0 ? e : abs1(blocks.d[k]);
+      const real_t<T> below = abs1(e[k]), pivot = below > 0 ? below : abs1(d[k]);
       member.smallest_pivot = std::min(member.smallest_pivot, pivot);
       member.largest_pivot = std::max(member.largest_pivot, pivot);
-      member.n_off_diagonal += blocks.order[k] != k;
-      k += e > 0;
+      member.n_off_diagonal += order[k] != k;
+      k += below > 0;
     }
   }
 
@@ -370,7 +351,7 @@ template <class T> FactorInfo FrontFactor<T>::factor(const void* values, const P
     walk.run(
         team, loops, [&](idx t) { run.task(team.rank, plan_.tasks[t]); },
         [&](Loops& loops, idx t) {
-          run.front_in_loops(loops, plan_.tasks[t].last);
+          if (!must_stop()) run.front(loops, plan_.tasks[t].last);
           have_done(plan_.tasks[t].work);
         });
     run.members[team.rank].flushed = flush && zeros.flushed();
@@ -380,6 +361,248 @@ template <class T> FactorInfo FrontFactor<T>::factor(const void* values, const P
   if (run.out_of_memory) throw std::bad_alloc();
   run.leave_record();
   return run.report();
+}
+
+// ---- extraction
+// The factors as compressed columns. Cost: O(panels), twice: entries that are exactly zero are counted, then omitted.
+//
+// A front exchanges only its own rows. The same rows of L in its descendants move too: an entry of row i belongs to row
+// new_row[i].
+
+namespace {
+
+// scale[perm[k]], or ones.
+std::vector<double> gathered(const std::vector<double>& scale, const std::vector<idx>& perm) {
+  std::vector<double> out(perm.size(), 1.0);
+  if (!scale.empty())
+    for (std::size_t k = 0; k < perm.size(); k++) out[k] = scale[perm[k]];
+  return out;
+}
+
+}  // namespace
+
+template <class T> std::vector<idx> FrontFactor<T>::row_perm() const {
+  std::vector<idx> perm = symbolic_->row_perm;
+  if (symbolic_->cholesky) return perm;
+  for (idx s = 0; s < symbolic_->nsuper(); s++) {
+    const idx start = symbolic_->super_ptr[s], W = shape(s).W;
+    for (idx k = 0; k < W; k++)
+      if (symbolic_->ldlt) perm[start + k] = symbolic_->row_perm[start + pivots_[start + k]];
+      else std::swap(perm[start + k], perm[start + pivots_[start + k]]);
+  }
+  return perm;
+}
+
+template <class T> AnyMatrix FrontFactor<T>::triangle(bool upper) const {
+  const Symbolic& symbolic = *symbolic_;
+  const std::vector<idx> perm = row_perm();
+  const std::vector<double> row_scale = gathered(symbolic.row_scale, perm);
+  const std::vector<double> col_scale = gathered(symbolic.col_scale, symbolic.col_perm);
+  const std::vector<idx> new_row = gather(inverse_permutation(perm.data(), symbolic.n), symbolic.row_perm);
+  const bool unit = !upper && !symbolic.cholesky;
+  Pace pace;
+  const auto each_entry = [&](auto&& visit) {  // visit(row, column, value)
+    for (idx s = 0; s < symbolic.nsuper(); s++) {
+      const auto [W, H, R] = shape(s);
+      const idx start = symbolic.super_ptr[s];
+      const idx* rows = symbolic.row_ind.data() + symbolic.row_ptr[s];
+      for (idx k = 0; k < W; k++) {
+        pace.go_on(R);
+        const idx j = start + k;
+        const T* column = panel(s) + off(k) * R;
+        const T* beyond = upper ? panel(s) + off(R) * W + off(k) * H : column + W;
+        for (idx i = k; i < R; i++) {
+          const T v = i >= W ? beyond[i - W] : upper ? panel(s)[k + off(i) * R] : column[i];
+          if (i > k && v == T(0)) continue;
+          const idx other = i < W ? start + i : upper ? rows[i - W] : new_row[rows[i - W]];
+          if (upper) visit(j, other, unscaled(v, 1 / row_scale[j], 1 / col_scale[other]));
+          else visit(other, j, i == k && unit ? T(1) : unscaled(v, row_scale[j], 1 / row_scale[other]));
+        }
+      }
+    }
+  };
+  Matrix<T> out;
+  out.pattern.n = symbolic.n;
+  out.pattern.ptr.assign(symbolic.n + 1, 0);
+  each_entry([&](idx, idx j, T) { out.pattern.ptr[j + 1]++; });
+  for (idx j = 0; j < symbolic.n; j++) out.pattern.ptr[j + 1] += out.pattern.ptr[j];
+  std::vector<off> next(out.pattern.ptr);
+  out.pattern.ind.resize(next.back()), out.values.resize(next.back());
+  each_entry([&](idx i, idx j, T v) {
+    const off p = next[j]++;
+    out.pattern.ind[p] = i, out.values[p] = v;
+  });
+  sort_rows(out);
+  return out;
+}
+
+template <class T> Values FrontFactor<T>::diagonal() const {
+  const std::vector<double> row_scale = gathered(symbolic_->row_scale, row_perm());
+  const std::vector<double> col_scale = gathered(symbolic_->col_scale, col_perm());
+  std::vector<T> diagonal(symbolic_->n);
+  for (std::size_t k = 0; k < diagonal_.size(); k++)
+    diagonal[k] = unscaled(diagonal_[k], 1 / row_scale[k], 1 / col_scale[k]);
+  if (symbolic_->ldlt) return diagonal;
+  for (idx s = 0; s < symbolic_->nsuper(); s++) {
+    const auto [W, H, R] = shape(s);
+    for (idx k = 0; k < W; k++) {
+      const idx j = symbolic_->super_ptr[s] + k;
+      diagonal[j] = unscaled(panel(s)[k + off(k) * R], 1 / row_scale[j], 1 / col_scale[j]);
+    }
+  }
+  return diagonal;
+}
+
+template <class T> Values FrontFactor<T>::below_diagonal() const {
+  const std::vector<double> scale = gathered(symbolic_->row_scale, row_perm());
+  std::vector<T> below(below_diagonal_);
+  for (std::size_t k = 0; k + 1 < below.size(); k++) below[k] = unscaled(below[k], 1 / scale[k], 1 / scale[k + 1]);
+  return below;
+}
+
+template <class T> std::pair<idx, idx> FrontFactor<T>::inertia_of_pivots() const {
+  idx positive = 0, negative = 0;
+  for (std::size_t k = 0; k < diagonal_.size(); k++) {
+    const real_t<T> d = std::real(diagonal_[k]), e = std::abs(below_diagonal_[k]);
+    if (e == 0) {
+      (d > 0 ? positive : negative)++;
+    } else if (d / e * (std::real(diagonal_[++k]) / e) < 1) {
+      positive++, negative++;
+    } else {
+      (d > 0 ? positive : negative) += 2;
+    }
+  }
+  return {positive, negative};
+}
+
+// ---- updates: Cholesky factors of A + C C^H and A - C C^H from those of A.
+//
+// A vector changes the columns on the path in the tree from its first row to the root, and nothing else (T. A. Davis
+// and W. W. Hager, "Row modifications of a sparse Cholesky factorization", SIAM J. Matrix Anal. Appl. 26 (2005), and
+// "Multiple-rank modifications of a sparse Cholesky factorization", 22 (2001)). Here the path goes from front to front.
+// In a front a vector has one entry per row; each column rotates it, by a plane rotation or for a downdate a hyperbolic
+// one in mixed form (A. Bojanczyk, R. Brent, P. Van Dooren and F. de Hoog, "A note on downdating the Cholesky
+// factorization", SIAM J. Sci. Stat. Comput. 8 (1987)), and the entries below go to the parent. Vectors with paths that
+// have met pass through a front together, column by column, so that it is read once. One thread does all of this, so
+// the result does not depend on the number of threads.
+
+namespace {
+
+constexpr idx block_of_vectors = 8;  // vectors
+
+// One plane or hyperbolic rotation: L <- (L + sign conj(s) w) / c, then w <- c w - s L, for n rows.
+template <class T> void rotate(idx n, T* __restrict L, T* __restrict w, real_t<T> c, T s, int sign) {
+  const real_t<T> inverse = 1 / c;
+  const T t = real_t<T>(sign) * conj_if(s, true);
+  for (idx i = 0; i < n; i++) {
+    const T l = (L[i] + t * w[i]) * inverse;
+    w[i] = c * w[i] - s * l;
+    L[i] = l;
+  }
+}
+
+// Column L with its pivot first, and the vector from the same row on. False if less than half of the digits of the
+// pivot would be left, or if it is not positive.
+template <class T> bool update_column(idx n, T* L, T* w, int sign) {
+  using R = real_t<T>;
+  const R size = std::abs(w[0]);
+  if (size == 0) return true;
+  const R pivot = std::real(L[0]);
+  const R changed = sign > 0 ? std::hypot(pivot, size) : std::sqrt((pivot - size) * (pivot + size));
+  const R c = changed / pivot;
+  if (!(c * c > std::sqrt(std::numeric_limits<R>::epsilon())) || !std::isfinite(changed)) return false;
+  rotate(n - 1, L + 1, w + 1, c, w[0] / pivot, sign);
+  L[0] = T(changed);
+  return true;
+}
+
+}  // namespace
+
+// The fronts where the columns of C begin.
+template <class T> std::vector<idx> FrontFactor<T>::first_fronts(const Pattern& C) const {
+  const Symbolic& symbolic = *symbolic_;
+  if (place_.empty()) place_ = inverse_permutation(symbolic.col_perm.data(), symbolic.n);
+  std::vector<idx> first(C.n, -1);
+  for (idx r = 0; r < C.n; r++) {
+    idx lowest = symbolic.n;
+    for (off p = C.ptr[r]; p < C.ptr[r + 1]; p++) lowest = std::min(lowest, place_[C.ind[p]]);
+    if (lowest < symbolic.n)
+      first[r] = (idx)(std::upper_bound(symbolic.super_ptr.begin(), symbolic.super_ptr.end(), lowest) -
+                       symbolic.super_ptr.begin()) -
+                 1;
+  }
+  return first;
+}
+
+template <class T> bool FrontFactor<T>::update_pays(const Pattern& C) const {
+  double entries = 0;
+  for (idx s : first_fronts(C))
+    for (; s >= 0; s = symbolic_->super_parent[s]) entries += double(shape(s).W) * shape(s).R;
+  return entries * symbolic_->costs.tasks.entries * num_threads() < plan_.total_work;
+}
+
+template <class T> bool FrontFactor<T>::update(const AnyMatrix& C, int sign) {
+  const std::vector<idx> first = first_fronts(C.pattern);
+  std::vector<idx> order(first.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](idx a, idx b) { return first[a] < first[b]; });
+  const auto begin = std::partition_point(order.begin(), order.end(), [&](idx r) { return first[r] < 0; });
+  std::vector<T> vectors((std::size_t)block_of_vectors * tallest_), below(tallest_);
+  std::vector<idx> at(block_of_vectors);  // all memory is allocated before anything changes
+  for (auto next = begin; next != order.end();) {
+    const idx count = (idx)std::min<std::ptrdiff_t>(block_of_vectors, order.end() - next);
+    if (!update_along_paths(C.pattern, std::get<std::vector<T>>(C.values).data(), &*next, count, first, sign, at.data(),
+                            vectors.data(), below.data()))
+      return false;
+    next += count;
+  }
+  return true;
+}
+
+// `at`: the current front of each vector. Vectors in one front are adjacent, as fronts of a subtree are.
+template <class T> bool FrontFactor<T>::update_along_paths(const Pattern& C, const T* values, const idx* which,
+                                                           idx count, const std::vector<idx>& first, int sign, idx* at,
+                                                           T* vectors, T* below) {
+  const off ld = tallest_;
+  Pace pace;
+  std::fill(vectors, vectors + ld * count, T(0));
+  for (idx k = 0; k < count; k++) {
+    at[k] = first[which[k]];
+    for (off p = C.ptr[which[k]]; p < C.ptr[which[k] + 1]; p++)
+      vectors[row_in_front(at[k], place_[C.ind[p]]) + k * ld] = values[p];
+  }
+  for (;;) {
+    idx begin = -1;
+    for (idx k = 0; k < count; k++)
+      if (at[k] >= 0 && (begin < 0 || at[k] < at[begin])) begin = k;
+    if (begin < 0) return true;
+    const idx s = at[begin];
+    const auto [W, H, R] = shape(s);
+    pace.go_on((off)W * R * count);
+    idx end = begin;
+    while (end < count && at[end] == s) end++;
+    for (idx j = 0; j < W; j++)
+      for (idx k = begin; k < end; k++)
+        if (!update_column(R - j, panel(s) + j + off(j) * R, vectors + j + k * ld, sign)) return false;
+    const idx* rel = symbolic_->rel_ind.data() + symbolic_->row_ptr[s];
+    for (idx k = begin; k < end; k++) {
+      T* own = vectors + k * ld;
+      at[k] = symbolic_->super_parent[s];
+      if (at[k] < 0) continue;
+      std::copy(own + W, own + R, below);
+      std::fill(own, own + std::max(R, shape(at[k]).R), T(0));
+      for (idx i = 0; i < H; i++) own[rel[i]] = below[i];
+    }
+  }
+}
+
+// Position of a row in front s, from its position in the order of the fronts.
+template <class T> idx FrontFactor<T>::row_in_front(idx s, idx place) const {
+  const idx begin = symbolic_->super_ptr[s], end = symbolic_->super_ptr[s + 1];
+  if (place < end) return place - begin;
+  const idx *rows = symbolic_->row_ind.data() + symbolic_->row_ptr[s],
+            *rows_end = symbolic_->row_ind.data() + symbolic_->row_ptr[s + 1];
+  return end - begin + (idx)(std::lower_bound(rows, rows_end, place) - rows);
 }
 
 std::shared_ptr<FrontNumeric> make_front_factor(Dtype dtype, std::shared_ptr<const Symbolic> symbolic, PatternView A,
@@ -392,7 +615,14 @@ std::shared_ptr<FrontNumeric> make_front_factor(Dtype dtype, std::shared_ptr<con
 #define GS_INSTANTIATE(T)                                                                   \
   template FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic>, PatternView, bool); \
   template off FrontFactor<T>::bytes() const;                                               \
-  template FactorInfo FrontFactor<T>::factor(const void*, const PivotRule&, bool);
+  template FactorInfo FrontFactor<T>::factor(const void*, const PivotRule&, bool);          \
+  template std::vector<idx> FrontFactor<T>::row_perm() const;                               \
+  template AnyMatrix FrontFactor<T>::triangle(bool) const;                                  \
+  template Values FrontFactor<T>::diagonal() const;                                         \
+  template Values FrontFactor<T>::below_diagonal() const;                                   \
+  template std::pair<idx, idx> FrontFactor<T>::inertia_of_pivots() const;                   \
+  template bool FrontFactor<T>::update_pays(const Pattern&) const;                          \
+  template bool FrontFactor<T>::update(const AnyMatrix&, int);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -37,8 +37,10 @@ template <class T> class FrontFactor : public FrontNumeric {
   void complement(T* S) const;
   // The two halves of a solve with A. `halfway` has n rows in the order of the fronts, those of the interface last:
   // first its right-hand side after elimination of all other unknowns; then, for the second half, its solution.
-  void condense(idx nrhs, const T* b, T* halfway) const;
-  void expand(idx nrhs, const T* halfway, T* x) const;
+  void condense(idx nrhs, const T* b, T* halfway) const {
+    solve_halves(Trans::none, nrhs, b, nullptr, halfway, nullptr);
+  }
+  void expand(idx nrhs, const T* halfway, T* x) const { solve_halves(Trans::none, nrhs, nullptr, halfway, nullptr, x); }
 
   bool update(const AnyMatrix& C, int sign) override;
   bool update_pays(const Pattern& C) const override;
@@ -46,8 +48,8 @@ template <class T> class FrontFactor : public FrontNumeric {
   void inverse_on_pattern(PatternView P, void* inverse, bool again) const override;
   std::vector<char> has_places(PatternView P) const override;
 
-  AnyMatrix lower() const override;
-  AnyMatrix upper() const override;
+  AnyMatrix lower() const override { return triangle(false); }
+  AnyMatrix upper() const override { return triangle(true); }
   std::vector<idx> row_perm() const override;
   std::vector<idx> col_perm() const override { return symbolic_->ldlt ? row_perm() : symbolic_->col_perm; }
   Values diagonal() const override;
@@ -91,6 +93,8 @@ template <class T> class FrontFactor : public FrontNumeric {
     void place(const Symbolic& symbolic, PatternView P);
   };
 
+  AnyMatrix triangle(bool upper) const;
+  void solve_halves(Trans trans, idx nrhs, const T* b, const T* from, T* to, T* x) const;
   double time_of_solve() const;  // with one right-hand side and one thread, in the unit of TaskCosts
   int threads_of_solve() const;
   std::vector<idx> first_fronts(const Pattern& C) const;

@@ -16,7 +16,6 @@
 #include "numeric/dense_inverse.hpp"
 #include "numeric/front_factor.hpp"
 #include "numeric/front_walks.hpp"
-#include "numeric/unscaled.hpp"
 
 namespace gs {
 namespace {
@@ -131,15 +130,10 @@ template <class T> struct FrontFactor<T>::Inverse {
     const T* L = factor.panel(s);
     const idx start = symbolic.super_ptr[s];
     const FrontKind kind = symbolic.cholesky ? FrontKind::cholesky : symbolic.ldlt ? FrontKind::ldlt : FrontKind::lu;
-    const FactoredFront<T> factored{kind,
-                                    W,
-                                    H,
-                                    L,
-                                    L + off(W) * R,
-                                    factor.pivots_.data() + start,
-                                    symbolic.ldlt ? factor.diagonal_.data() + start : nullptr,
-                                    symbolic.ldlt ? factor.below_diagonal_.data() + start : nullptr,
-                                    factor.hermitian_};
+    const T *d = factor.diagonal_.data(), *e = factor.below_diagonal_.data();
+    if (symbolic.ldlt) d += start, e += start;
+    const idx* pivots = factor.pivots_.data() + start;
+    const FactoredFront<T> factored{kind, W, H, L, L + off(W) * R, pivots, d, e, factor.hermitian_};
     inverse_front(loops, factored, blocks[s], space.scratch[rank].data());
     write(s, loops);
     if (plan.child_ptr[s] == plan.child_ptr[s + 1]) give_block(rank, s);

@@ -51,7 +51,8 @@ struct Exponents {
 FrontPlan::FrontPlan(const Symbolic& symbolic, PatternView A) {
   place_panels(symbolic);
   place_entries(symbolic, A);
-  list_children(symbolic);
+  Children children(symbolic.super_parent);
+  child_ptr = std::move(children.ptr), child = std::move(children.list);
   cut_tree(symbolic);
 }
 
@@ -88,11 +89,6 @@ void FrontPlan::place_entries(const Symbolic& symbolic, PatternView A) {
       entry_scale[to] =
           (std::uint16_t)(exponent.row[A.ind[k]] + exponent.column[symbolic.col_perm[j]] - exponent.lowest);
   });
-}
-
-void FrontPlan::list_children(const Symbolic& symbolic) {
-  Children children(symbolic.super_parent);
-  child_ptr = std::move(children.ptr), child = std::move(children.list);
 }
 
 void FrontPlan::cut_tree(const Symbolic& symbolic) {

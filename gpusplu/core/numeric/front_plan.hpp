@@ -52,7 +52,6 @@ struct FrontPlan {
  private:
   void place_panels(const Symbolic&);
   void place_entries(const Symbolic&, PatternView);
-  void list_children(const Symbolic&);
   void cut_tree(const Symbolic&);
 };
 

@@ -15,7 +15,6 @@
 #include "base/scalars.hpp"
 #include "numeric/front_factor.hpp"
 #include "numeric/front_walks.hpp"
-#include "numeric/unscaled.hpp"
 
 namespace gs {
 namespace {
@@ -53,7 +52,6 @@ template <class T> struct FrontFactor<T>::Solver {
 
   const T* b = nullptr;
   T* x = nullptr;
-  off ldb = 0, ldx = 0;
   idx width = 0;  // right-hand sides of the block, at most `block`
   std::unique_ptr<Workspace> space;
   bool complete = false;
@@ -90,40 +88,34 @@ template <class T> struct FrontFactor<T>::Solver {
   void forward(idx s, const FrontShape& shape, T* X, off ldx, T* Y, off ldy, T* work) const {
     if (symbolic.is_interface(s)) return;
     const auto [W, H, R] = shape;
-    const T* L = factor.panel(s);
-    const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
-    if (cholesky) return kernel.cholesky_forward(W, H, width, L, R, X, ldx, Y, ldy, conj);
-    if (ldlt) {
-      const idx start = symbolic.super_ptr[s];
-      apply_order(W, pivots, width, X, ldx, work, false);
-      kernel.lu_forward(W, H, width, L, R, X, ldx, Y, ldy);
-      return solve_pivots(W, factor.diagonal_.data() + start, factor.below_diagonal_.data() + start, factor.hermitian_,
-                          width, X, ldx);
-    }
-    if (transposed) return kernel.lu_forward_t(W, H, width, L, R, L + off(R) * W, H, X, ldx, Y, ldy, conj);
-    apply_pivots(W, pivots, width, X, ldx);
-    kernel.lu_forward(W, H, width, L, R, X, ldx, Y, ldy);
+    const idx start = symbolic.super_ptr[s], *pivots = factor.pivots_.data() + start;
+    const T *L = factor.panel(s), *below = transposed ? L + off(R) * W : L + W;
+    if (ldlt) apply_order(W, pivots, width, X, ldx, work, false);
+    else if (!cholesky && !transposed) apply_pivots(W, pivots, width, X, ldx);
+    const auto solve = cholesky ? kernel.cholesky_forward : transposed ? kernel.lu_forward_t : kernel.lu_forward;
+    solve(W, H, width, L, R, below, transposed ? H : R, X, ldx, Y, ldy, conj);
+    if (ldlt)
+      solve_pivots(W, factor.diagonal_.data() + start, factor.below_diagonal_.data() + start, factor.hermitian_, width,
+                   X, ldx);
   }
 
   void backward(idx s, const FrontShape& shape, T* X, off ldx, const T* Y, off ldy, T* work) const {
     if (symbolic.is_interface(s)) return;
     const auto [W, H, R] = shape;
-    const T* L = factor.panel(s);
+    const bool by_upper = !cholesky && !ldlt && !transposed;
     const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
-    if (cholesky) return kernel.cholesky_backward(W, H, width, L, R, X, ldx, Y, ldy, conj);
-    if (ldlt) {
-      kernel.lu_backward_t(W, H, width, L, R, X, ldx, Y, ldy, factor.hermitian_);
-      return apply_order(W, pivots, width, X, ldx, work, true);
-    }
-    if (!transposed) return kernel.lu_backward(W, H, width, L, R, L + off(R) * W, H, X, ldx, Y, ldy);
-    kernel.lu_backward_t(W, H, width, L, R, X, ldx, Y, ldy, conj);
-    apply_pivots(W, pivots, width, X, ldx, true);
+    const T *L = factor.panel(s), *below = by_upper ? L + off(R) * W : L + W;
+    const auto solve = cholesky ? kernel.cholesky_backward : by_upper ? kernel.lu_backward : kernel.lu_backward_t;
+    const bool conjugate = cholesky ? !conj : ldlt ? factor.hermitian_ : conj;
+    solve(W, H, width, L, R, below, by_upper ? H : R, X, ldx, Y, ldy, conjugate);
+    if (ldlt) apply_order(W, pivots, width, X, ldx, work, true);
+    else if (transposed) apply_pivots(W, pivots, width, X, ldx, true);
   }
 
   // Row k of the permuted right-hand side.
   T right_hand_side(idx k, idx r) const {
     const idx i = from[k];
-    const T v = conj_if(b[i + r * ldb], mirrored);
+    const T v = conj_if(b[i + r * off(symbolic.n)], mirrored);
     return from_scale ? scaled(v, from_scale[i]) : v;
   }
 
@@ -231,7 +223,7 @@ template <class T> struct FrontFactor<T>::Solver {
       for (idx r = 0; r < width; r++) {
         const T v = Z[k + off(r) * R], u = conj_if(v, mirrored);
         own[k * width + r] = v;
-        x[row + r * ldx] = to_scale ? scaled(u, to_scale[row]) : u;
+        x[row + r * off(symbolic.n)] = to_scale ? scaled(u, to_scale[row]) : u;
       }
     }
   }
@@ -246,62 +238,37 @@ template <class T> int FrontFactor<T>::threads_of_solve() const {
   return (int)std::min<double>(num_threads(), 1 + time_of_solve() / symbolic_->costs.threads.solve);
 }
 
-template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const void* b, void* x) const {
-  if (symbolic_->n == 0 || nrhs == 0) return;
+// Solves from b up to the roots and down to x, but only down if there is `from`, and only up if there is `to`.
+template <class T>
+void FrontFactor<T>::solve_halves(Trans trans, idx nrhs, const T* b, const T* from, T* to, T* x) const {
   const int want = threads_of_solve();
   Solver solver(*this, trans, nrhs, want);
-  solver.ldb = solver.ldx = symbolic_->n;
-  begin_phase("solve", nrhs);
-  static constinit JobKind kind;
+  static constinit JobKind whole, half;
   for (idx first = 0; first < nrhs; first += solver.space->block) {
+    const off begin = (off)first * symbolic_->n;
     solver.width = std::min(solver.space->block, nrhs - first);
-    solver.b = (const T*)b + first * solver.ldb, solver.x = (T*)x + first * solver.ldx;
+    solver.b = b + begin, solver.x = x + begin;
+    if (from) solver.resume(from + begin);
     UpwardWalk up(plan_, false);
     DownwardWalk down(plan_);
     const auto body = [&](const Team& team) {
-      up.run([&](idx t) { solver.up(team.rank, t); });
-      up.wait(team);
-      down.run(team, [&](idx t) { solver.down(team.rank, t); });
+      if (!from) {
+        up.run([&](idx t) { solver.up(team.rank, t); });
+        up.wait(team);
+      }
+      if (!to) down.run(team, [&](idx t) { solver.down(team.rank, t); });
     };
-    run_helpers(want, body, &kind, time_of_solve() * solver.width);
+    run_helpers(want, body, from || to ? &half : &whole, time_of_solve() * solver.width);
+    if (to) solver.leave(to + begin);
     have_done(solver.width);
   }
   solver.complete = true;
 }
 
-template <class T> void FrontFactor<T>::condense(idx nrhs, const T* b, T* halfway) const {
-  const int want = threads_of_solve();
-  Solver solver(*this, Trans::none, nrhs, want);
-  solver.ldb = symbolic_->n;
-  static constinit JobKind kind;
-  for (idx first = 0; first < nrhs; first += solver.space->block) {
-    solver.width = std::min(solver.space->block, nrhs - first);
-    solver.b = b + first * solver.ldb;
-    UpwardWalk up(plan_, false);
-    const auto body = [&](const Team& team) {
-      up.run([&](idx t) { solver.up(team.rank, t); });
-      up.wait(team);
-    };
-    run_helpers(want, body, &kind, time_of_solve() * solver.width);
-    solver.leave(halfway + first * solver.ldb);
-  }
-  solver.complete = true;
-}
-
-template <class T> void FrontFactor<T>::expand(idx nrhs, const T* halfway, T* x) const {
-  const int want = threads_of_solve();
-  Solver solver(*this, Trans::none, nrhs, want);
-  solver.ldx = symbolic_->n;
-  static constinit JobKind kind;
-  for (idx first = 0; first < nrhs; first += solver.space->block) {
-    solver.width = std::min(solver.space->block, nrhs - first);
-    solver.x = x + first * solver.ldx;
-    solver.resume(halfway + first * solver.ldx);
-    DownwardWalk down(plan_);
-    const auto body = [&](const Team& team) { down.run(team, [&](idx t) { solver.down(team.rank, t); }); };
-    run_helpers(want, body, &kind, time_of_solve() * solver.width);
-  }
-  solver.complete = true;
+template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const void* b, void* x) const {
+  if (symbolic_->n == 0 || nrhs == 0) return;
+  begin_phase("solve", nrhs);
+  solve_halves(trans, nrhs, (const T*)b, nullptr, nullptr, (T*)x);
 }
 
 template <class T> void FrontFactor<T>::complement(T* S) const {
@@ -319,11 +286,10 @@ template <class T> void FrontFactor<T>::complement(T* S) const {
     }
 }
 
-#define GS_INSTANTIATE(T)                                                    \
-  template int FrontFactor<T>::threads_of_solve() const;                     \
-  template void FrontFactor<T>::solve(Trans, idx, const void*, void*) const; \
-  template void FrontFactor<T>::condense(idx, const T*, T*) const;           \
-  template void FrontFactor<T>::expand(idx, const T*, T*) const;             \
+#define GS_INSTANTIATE(T)                                                                   \
+  template int FrontFactor<T>::threads_of_solve() const;                                    \
+  template void FrontFactor<T>::solve(Trans, idx, const void*, void*) const;                \
+  template void FrontFactor<T>::solve_halves(Trans, idx, const T*, const T*, T*, T*) const; \
   template void FrontFactor<T>::complement(T*) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

@@ -94,7 +94,7 @@ template <class T> class LdltFront {
     for (idx j = 0; j < n; j++) std::copy(at(k + j, k + j), at(k + n, k + j), backup_ + j + j * n);
     idx swaps[widest_block];
     const idx found = kernel_.ldlt_block(n, at(k, k), front_.ldl, front_.d + k, front_.e + k, swaps, work_,
-                                         rule_.tiny_below, front_.hermitian, &stats_);
+                                         rule_.tiny_below, front_.hermitian, stats_);
     kernel_.swap_rows(k, at(k, 0), front_.ldl, 0, n, swaps);
     if (R_ > k + n) kernel_.swap_upper(n, R_ - k - n, at(k + n, k), front_.ldl, swaps);
     for (idx j = 0; j < n; j++) {
@@ -164,15 +164,19 @@ template <class T> class LdltFront {
     loops_.run(chunks, [&](int task, int rank) {
       const idx i = first + task * rows_per_task, m = std::min(R_ - i, rows_per_task);
       kernel_.divide_by_pivots(m, accepted, Y_ + i, R_, d, e, at(i, k), front_.ldl, front_.hermitian,
-                               stats_by_rank_[rank]);
+                               *stats_by_rank_[rank]);
     });
+    subtract(k, accepted);
+  }
+
+  // Subtracts the terms of `count` pivots from k on from the columns behind them.
+  void subtract(idx k, idx count) {
     const idx strip = nb_ / 2;
-    loops_.run(chunks_of(W_ - next, strip), [&](int task, int) {
-      const idx c0 = next + task * strip;
-      const idx c1 = std::min(W_, c0 + strip);
-      kernel_.update_lower_by(c1 - c0, accepted, Y_ + c0, R_, at(c0, k), front_.ldl, at(c0, c0), front_.ldl,
-                              front_.hermitian);
-      kernel_.update_t(R_ - c1, c1 - c0, accepted, Y_ + c1, R_, at(c0, k), front_.ldl, at(c1, c0), front_.ldl,
+    loops_.run(chunks_of(W_ - k - count, strip), [&](int task, int) {
+      const idx c0 = k + count + task * strip, c1 = std::min(W_, c0 + strip);
+      kernel_.update_lower(c1 - c0, count, Y_ + c0, R_, at(c0, k), front_.ldl, at(c0, c0), front_.ldl,
+                           front_.hermitian);
+      kernel_.update_t(R_ - c1, c1 - c0, count, Y_ + c1, R_, at(c0, k), front_.ldl, at(c1, c0), front_.ldl,
                        front_.hermitian);
     });
   }
@@ -194,17 +198,8 @@ template <class T> class LdltFront {
     }
     if (k + 1 < R_)
       kernel_.divide_by_pivots(R_ - k - 1, 1, Y_ + k + 1, R_, front_.d + k, front_.e + k, at(k + 1, k), front_.ldl,
-                               front_.hermitian, &stats_);
-    update_by_one(k);
-  }
-
-  void update_by_one(idx k) {
-    loops_.run(chunks_of(W_ - k - 1, nb_), [&](int task, int) {
-      const idx c0 = k + 1 + task * nb_, c1 = std::min(W_, c0 + nb_);
-      kernel_.update_lower_by(c1 - c0, 1, Y_ + c0, R_, at(c0, k), front_.ldl, at(c0, c0), front_.ldl, front_.hermitian);
-      kernel_.update_t(R_ - c1, c1 - c0, 1, Y_ + c1, R_, at(c0, k), front_.ldl, at(c1, c0), front_.ldl,
-                       front_.hermitian);
-    });
+                               front_.hermitian, stats_);
+    subtract(k, 1);
   }
 
   // Exchanges `count` columns from k on with those from `to` on.
@@ -236,7 +231,7 @@ template <class T> void ldlt_front(Loops& loops, const LdltBlocks<T>& front, T* 
   const auto& [W, H, L, ldl, C, d, e, order, hermitian] = front;
   if (W <= ldlt_small_columns && ldlt_flops(W, H) < serial_ldlt_flops &&
       kernels<T>().ldlt_small_front(W, H, L, ldl, C, d, e, order, scratch[loops.rank()], rule.tiny_below,
-                                    largest_multiplier, hermitian, stats[loops.rank()]))
+                                    largest_multiplier, hermitian, *stats[loops.rank()]))
     return;
   Loops one(loops.rank());
   LdltFront<T> work(ldlt_flops(W, H) < serial_ldlt_flops ? one : loops, front, scratch, rule, stats);

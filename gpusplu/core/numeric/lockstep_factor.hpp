@@ -14,13 +14,24 @@
 #include "base/fork.hpp"
 #include "certify/accuracy_policy.hpp"
 #include "matrix/symmetry.hpp"
-#include "numeric/lockstep_sums.hpp"
 #include "plan/lockstep/plan.hpp"
 #include "simd/lockstep_kernels.hpp"
 
 namespace gs {
 
 using gpu::LockstepReport;
+
+// Contributions of children as lists of single entries: fronts of circuits are so small that loops over the rows of a
+// child end before a branch predictor learns their lengths. The lists omit children of more rows than
+// `most_listed_rows`.
+constexpr int most_listed_rows = 12;
+
+// Of front f, entries ptr[2 f] .. ptr[2 f + 1] - 1 go to its panels, and those up to ptr[2 f + 2] - 1 to its block:
+// entry from[k] of the blocks' memory to entry to[k] of the target. Ordered by its children.
+struct LockstepSums {
+  std::vector<off> ptr;
+  std::vector<idx> from, to;
+};
 
 template <class T> class LockstepFactor {
  public:
@@ -45,7 +56,7 @@ template <class T> class LockstepFactor {
   void slogdet(T* sign, double* log_modulus);
   std::vector<T> values(idx system) const;  // canonical, of the last factorization
   // Entry (j, i) of the inverse for each entry (i, j) of A, (count, nnz), from the factors; returns the identity error
-  // of each system (numeric/identity_error.hpp).
+  // of each system (numeric/error_checks.hpp).
   std::vector<double> inverse_on_pattern(T* inverse);
 
   idx count() const { return count_; }

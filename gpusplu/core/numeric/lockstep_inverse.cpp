@@ -5,8 +5,8 @@
 #include "analysis/entry_places.hpp"
 #include "base/scalars.hpp"
 #include "numeric/dense_inverse.hpp"
-#include "numeric/identity_error.hpp"
-#include "numeric/unscaled.hpp"
+#include "numeric/error_checks.hpp"
+#include "numeric/numeric.hpp"
 
 namespace gs {
 

@@ -16,7 +16,7 @@ template <class T> class LockstepInverse {
 
   // Entry (j, i) of the inverse for each entry (i, j) of A, of all systems: `inverse` is (count, nnz). fetch(system,
   // factor, values) copies the data of a system, on any thread. Returns the identity errors
-  // (numeric/identity_error.hpp).
+  // (numeric/error_checks.hpp).
   template <class Fetch> std::vector<double> of_all(idx count, Fetch&& fetch, T* inverse) const {
     const int threads = std::min<int>(num_threads(), count);
     std::vector<RawVector<T>> work;

@@ -2,6 +2,7 @@
 // solutions. There are two methods, which choose pivots differently: ColumnLU and FrontFactor. Arrays of numbers are
 // `void*`; their type is that of the factor.
 #pragma once
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -96,5 +97,13 @@ std::shared_ptr<ColumnNumeric> make_column_lu(Dtype dtype, const Symbolic& symbo
 // `hermitian`: for LDL^T, else A equals its transpose.
 std::shared_ptr<FrontNumeric> make_front_factor(Dtype dtype, std::shared_ptr<const Symbolic> symbolic, PatternView A,
                                                 bool hermitian);
+
+// An entry of factors, or of the inverse, of the unscaled matrix from that of the scaled one:
+// v * row_scale * col_scale; the product of these powers of two may leave the range of numbers where the result does
+// not.
+template <class T> inline T unscaled(T v, double row_scale, double col_scale) {
+  const double both = row_scale * col_scale;
+  return std::isnormal(both) ? scaled(v, both) : scaled(scaled(v, row_scale), col_scale);
+}
 
 }  // namespace gs

@@ -8,8 +8,7 @@
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"
-#include "numeric/known_answer.hpp"
-#include "numeric/pivot_report.hpp"
+#include "numeric/error_checks.hpp"
 
 namespace gs {
 

@@ -44,7 +44,7 @@ void update_rows(const Strips<T>& C, idx i, idx m, idx K, const T* Y, off ldy, c
     const Strip<T> strip(C, j);
     end = std::min(strip.end, j < i ? i : i + m);
     const idx n = end - j, above = std::max(j - i, 0), square = j < i ? 0 : n;
-    if (square > 0) kernel.update_lower_by(n, K, Y + above, ldy, L + j, ldl, strip.at(j, j), strip.ld, conj);
+    if (square > 0) kernel.update_lower(n, K, Y + above, ldy, L + j, ldl, strip.at(j, j), strip.ld, conj);
     kernel.update_t(m - above - square, n, K, Y + above + square, ldy, L + j, ldl, strip.at(i + above + square, j),
                     strip.ld, conj);
   }

@@ -8,13 +8,10 @@ namespace gs::GS_SIMD {
 constexpr idx columns_per_search = 32;  // columns per search for runs: both blocks' columns stay in the nearest caches
 
 template <class S, bool assign> GS_INLINE void add_rows(idx count, const real<S>* from, real<S>* to) {
-  using R = real<S>;
-  constexpr int L = lanes<R>;
-  idx i = 0;
-  for (; i + L <= count; i += L) store(to + i, assign ? load(from + i) : load(to + i) + load(from + i));
-  if (i == count) return;
-  const Mask<R> last = first_lanes<R>((int)(count - i));
-  store(to + i, assign ? load(from + i, last) : load(to + i, last) + load(from + i, last), last);
+  each_vector<real<S>>(
+      count, [&](idx i, auto mask) __attribute__((always_inline)) {
+        store(to + i, assign ? load(from + i, mask) : load(to + i, mask) + load(from + i, mask), mask);
+      });
 }
 
 // Columns [begin, end) of a run of `count` real numbers that begins at `from` and `to` in column 0.
@@ -36,7 +33,7 @@ template <class S, bool assign> GS_INLINE void add_run(idx begin, idx end, idx c
 template <class S, bool assign> static void add_columns_as(idx begin, idx end, idx first_row, bool lower, idx n_rows,
                                                            const idx* rel, const S* from_, off ld, S* to_, off ldto) {
   using R = real<S>;
-  constexpr int w = sizeof(S) / sizeof(R);
+  constexpr int w = width<S>;
   const R* const from = (const R*)from_;
   R* const to = (R*)to_;
   ld *= w, ldto *= w;
@@ -52,12 +49,10 @@ template <class S, bool assign> static void add_columns_as(idx begin, idx end, i
   }
 }
 
-template <class T> static void add_columns(idx begin, idx end, idx first_row, bool lower, idx n_rows, const idx* rel,
-                                           const T* from, off ldfrom, T* to, off ldto, bool assign) {
-  using S = std::remove_pointer_t<decltype(native((T*)nullptr))>;
-  if (assign)
-    add_columns_as<S, true>(begin, end, first_row, lower, n_rows, rel, native(from), ldfrom, native(to), ldto);
-  else add_columns_as<S, false>(begin, end, first_row, lower, n_rows, rel, native(from), ldfrom, native(to), ldto);
+template <class S> static void add_columns(idx begin, idx end, idx first_row, bool lower, idx n_rows, const idx* rel,
+                                           const S* from, off ldfrom, S* to, off ldto, bool assign) {
+  if (assign) add_columns_as<S, true>(begin, end, first_row, lower, n_rows, rel, from, ldfrom, to, ldto);
+  else add_columns_as<S, false>(begin, end, first_row, lower, n_rows, rel, from, ldfrom, to, ldto);
 }
 
 }  // namespace gs::GS_SIMD

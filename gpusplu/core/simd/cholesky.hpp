@@ -4,9 +4,6 @@
 
 namespace gs::GS_SIMD {
 
-GS_INLINE double square_root(double v) { return __builtin_sqrt(v); }
-GS_INLINE float square_root(float v) { return __builtin_sqrtf(v); }
-
 // Unblocked, n <= 8. Returns -1 or the first bad column.
 template <class S> static idx cholesky_panel(idx n, S* A, off lda, S* inverse_diagonal) {
   using R = real<S>;
@@ -42,9 +39,7 @@ template <class S> static idx cholesky_square(idx n, S* A, off lda) {
   return bad < 0 ? bad : bad + n1;
 }
 
-template <class T> static idx cholesky_front(idx W, idx H, T* L_, off ldl, Strips<T> C) {
-  auto* L = native(L_);
-  using S = std::remove_pointer_t<decltype(L)>;
+template <class S> static idx cholesky_front(idx W, idx H, S* L, off ldl, Strips<S> C) {
   Largest<S> unused;
   if (W <= block_columns) {
     S inverse_diagonal[block_columns];

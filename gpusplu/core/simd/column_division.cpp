@@ -2,8 +2,7 @@
 // Compiled without fused multiply-adds: the difference of two equal rounded products is then exactly zero.
 #include "simd/column_solve.hpp"
 
-namespace gs {
-namespace GS_SIMD {
+namespace gs::GS_SIMD {
 
 void solve_columns_dividing(const ColumnProgram<float>& program, const ColumnSolve<float>& task, bool is_complex) {
   solve_interleaved<float, true>(program, task, is_complex);
@@ -12,5 +11,4 @@ void solve_columns_dividing(const ColumnProgram<double>& program, const ColumnSo
   solve_interleaved<double, true>(program, task, is_complex);
 }
 
-}  // namespace GS_SIMD
-}  // namespace gs
+}  // namespace gs::GS_SIMD

@@ -1,10 +1,99 @@
-// Refactorization and triangular solves of a column LU: compiled once per instruction set.
+// The factor of a column LU as flat arrays, and the program that refactors it: the interface to the kernels of
+// column_refactor.cpp. Plain data, so that the object files of different instruction sets share no code.
+//
+// A node is `width` (1, 2, 4 or 8) consecutive columns of one diagonal block, taken together because their structures
+// (nearly) agree; missing entries are stored zeros. All its values are row-major with `width` numbers a row:
+//   lower values   [the diagonal block, width x width, if width > 1]  then one row for each of lower_row
+//   upper values   one row for each of upper_row: the rows eliminated by earlier nodes, segment by segment, and then
+//                  the rows outside the diagonal block (entries of A that nothing is eliminated from)
+// A leaf is a single column that nothing updates, with no entries outside its block or with no others: its lower_row,
+// or its upper_row, is in the order of A's entries, and the values have space for one more number. The diagonal block
+// holds L below its diagonal and U on and above it. A segment is the part of a source node that updates this node: its
+// columns from first_row to the source's last one.
 #pragma once
 #include <levels.hpp>
 
-#include "simd/column_program.hpp"
+#include "base/types.hpp"
 
 namespace gs {
+
+// Repeats the source's data that the update needs, so that the (many) segments are read in one stream.
+struct ColumnSegment {
+  off lower_row, lower_value;  // of the source
+  idx first_row;
+  idx source;  // node
+  idx n_lower;
+  std::uint8_t width, skipped;  // width of the source; its columns before first_row
+};
+
+// Where a node's part of each array begins; the entry after the last node ends the last part.
+struct ColumnNode {
+  off lower_row, lower_value, upper_row, upper_value, segment;
+  idx first;  // column
+  idx n_lower;
+  idx n_outer;   // number of last entries of upper_row outside the diagonal block
+  idx diagonal;  // of a leaf: index of the pivot among A's entries of the column; -1: not a leaf
+};
+
+// Nodes [begin, end) of one diagonal block, or of a run of blocks without any L.
+struct ColumnPhase {
+  idx begin, end;
+  bool has_lower;
+};
+
+// T: float, double or std::complex of them, seen as Real numbers (pairs of them).
+template <class Real> struct ColumnProgram {
+  idx n_nodes;
+  const ColumnNode* node;  // n_nodes + 1
+  const idx* lower_row;
+  const idx* upper_row;
+  const ColumnSegment* segment;
+  Real* lower;
+  Real* upper;
+  Real* pivot;            // n
+  Real* inverse_pivot;    // n
+  const off* a_ptr;       // n + 1: entries of B's column k in a_row
+  const off* a_first;     // start of A's values of that column
+  const idx* a_row;       // pivotal row numbers
+  const Real* row_scale;  // in pivotal row and column order, or null
+  const Real* col_scale;
+  const ColumnPhase* phase;  // ascending
+  idx n_phases;
+};
+
+constexpr int kStopped = -1;  // in place of a status: the call was asked to stop
+
+// Observations of one worker.
+template <class Real> struct ColumnMonitor {
+  Real max_entry = 0, max_upper = 0, max_multiplier = 0;
+  int status = 0;   // FactorInfo::Status
+  idx column = -1;  // of B
+};
+
+// Refactors nodes[0] .. nodes[count-1] in that order. work: zeros, as many numbers as rows times the largest width; the
+// kernel leaves it zero unless the status is bad. values: A's. Shared between threads: the thread that finishes node s
+// sets done[s] to `epoch`; with `wait` it waits for source nodes, until *failed is set.
+template <class Real> struct ColumnTask {
+  const Real* values;
+  Real* work;
+  const idx* nodes;
+  off count;
+  Real bound;  // multipliers above it are reported as bad growth
+  int* done;   // null: one thread does everything in order
+  int epoch;
+  bool wait;
+  const int* failed;
+  void (*relax)(int spin);  // one turn of a waiting loop
+};
+
+// B y = y in place (or its transpose), y interleaved: number q of row k at y[k * n_rhs + q]; n_rhs is 1, 2, 4 or 8.
+template <class Real> struct ColumnSolve {
+  Real* y;
+  int n_rhs;
+  bool transpose;
+};
+
+// Compiled once per instruction set.
 #define GS_COLUMN_KERNELS(number, level)                                                                        \
   namespace level {                                                                                             \
   void refactor_columns(const ColumnProgram<float>&, const ColumnTask<float>&, bool, ColumnMonitor<float>&);    \

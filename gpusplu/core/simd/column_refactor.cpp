@@ -9,8 +9,7 @@
 #include "simd/column_kernels.hpp"
 #include "simd/column_row.hpp"
 
-namespace gs {
-namespace GS_SIMD {
+namespace gs::GS_SIMD {
 namespace {
 
 template <class Real, bool Complex> class Worker {
@@ -122,7 +121,7 @@ template <class Real, bool Complex> class Worker {
     }
     if (largest > monitor_.max_entry) monitor_.max_entry = largest;
   }
-  template <int Width> GS_INLINE_ROW void put(Real* x, idx row, const Real* value, Real scale, Real& largest) {
+  template <int Width> GS_INLINE void put(Real* x, idx row, const Real* value, Real scale, Real& largest) {
     for (int part = 0; part < numbers; part++) {
       const Real v = value[part] * scale;
       x[(off)row * (Width * numbers) + part] = v;
@@ -312,9 +311,9 @@ template <class Real, bool Complex> class Worker {
   }
 
   // One row of L: divides its number c by the pivot, and subtracts that multiple of U's row c from the rest.
-  template <int Width> GS_INLINE_ROW auto divide_out(typename Row<Real, Complex, Width>::Vector x, int c,
-                                                     const Real* inverse, typename Row<Real, Complex, Width>::Vector u,
-                                                     typename Row<Real, Complex, Width>::Vector turned) {
+  template <int Width> GS_INLINE auto divide_out(typename Row<Real, Complex, Width>::Vector x, int c,
+                                                 const Real* inverse, typename Row<Real, Complex, Width>::Vector u,
+                                                 typename Row<Real, Complex, Width>::Vector turned) {
     using R = Row<Real, Complex, Width>;
     if constexpr (R::size == 1) {
       return x * inverse[0];
@@ -353,5 +352,4 @@ void refactor_columns(const ColumnProgram<double>& program, const ColumnTask<dou
   refactor(program, task, is_complex, monitor);
 }
 
-}  // namespace GS_SIMD
-}  // namespace gs
+}  // namespace gs::GS_SIMD

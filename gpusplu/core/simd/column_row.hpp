@@ -3,15 +3,14 @@
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors never cross a call: everything here is inlined
 
-#define GS_INLINE_ROW static inline __attribute__((always_inline))
-
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
-namespace gs {
-namespace GS_SIMD {
+#include "simd/scalar.hpp"
+
+namespace gs::GS_SIMD {
 namespace {
 
 template <class Real, int N> struct Lanes {
@@ -19,8 +18,8 @@ template <class Real, int N> struct Lanes {
 };
 template <class Real> struct Lanes<Real, 1> { typedef Real type; };
 
-GS_INLINE_ROW float absolute(float v) { return __builtin_fabsf(v); }
-GS_INLINE_ROW double absolute(double v) { return __builtin_fabs(v); }
+GS_INLINE float absolute(float v) { return __builtin_fabsf(v); }
+GS_INLINE double absolute(double v) { return __builtin_fabs(v); }
 
 // `width` adjacent numbers: one row of a node.
 template <class Real, bool Complex, int Width> struct Row {
@@ -30,34 +29,34 @@ template <class Real, bool Complex, int Width> struct Row {
   using Bits = typename Lanes<Integer, size>::type;
   static constexpr Integer all_but_sign = std::numeric_limits<Integer>::max();
 
-  GS_INLINE_ROW Vector load(const Real* p) {
+  GS_INLINE Vector load(const Real* p) {
     if constexpr (size == 1) return *p;
     else return *reinterpret_cast<const Vector*>(p);
   }
-  GS_INLINE_ROW void store(Real* p, Vector v) {
+  GS_INLINE void store(Real* p, Vector v) {
     if constexpr (size == 1) *p = v;
     else *reinterpret_cast<Vector*>(p) = v;
   }
-  GS_INLINE_ROW Vector zero() {
+  GS_INLINE Vector zero() {
     if constexpr (size == 1) return 0;
     else return Vector{};
   }
-  GS_INLINE_ROW Vector rotate(Vector v) {  // times i
+  GS_INLINE Vector rotate(Vector v) {  // times i
     if constexpr (Complex) return rotate(v, std::make_integer_sequence<int, size>());
     else return v;
   }
-  template <int... k> GS_INLINE_ROW Vector rotate(Vector v, std::integer_sequence<int, k...>) {
+  template <int... k> GS_INLINE Vector rotate(Vector v, std::integer_sequence<int, k...>) {
     constexpr Bits signs = {(k % 2 ? 0 : ~all_but_sign)...};
     const Vector swapped = __builtin_shufflevector(v, v, (k ^ 1)...);
     return reinterpret_cast<Vector>(reinterpret_cast<Bits>(swapped) ^ signs);
   }
   // acc - l v, with `turned` = i v
-  GS_INLINE_ROW Vector subtract(Vector acc, const Real* l, Vector v, Vector turned) {
+  GS_INLINE Vector subtract(Vector acc, const Real* l, Vector v, Vector turned) {
     acc -= l[0] * v;
     if constexpr (Complex) acc -= l[1] * turned;
     return acc;
   }
-  GS_INLINE_ROW Vector larger(Vector a, Vector b) {  // max(|a|, |b|), number by number; |re|, |im| separately
+  GS_INLINE Vector larger(Vector a, Vector b) {  // max(|a|, |b|), number by number; |re|, |im| separately
     if constexpr (size == 1) {
       b = absolute(b);
       return a > b ? a : b;
@@ -66,7 +65,7 @@ template <class Real, bool Complex, int Width> struct Row {
       return a > b ? a : b;
     }
   }
-  GS_INLINE_ROW Real largest(Vector v) {
+  GS_INLINE Real largest(Vector v) {
     if constexpr (size == 1) return v;
     else {
       Real out = v[0];
@@ -77,5 +76,4 @@ template <class Real, bool Complex, int Width> struct Row {
 };
 
 }  // namespace
-}  // namespace GS_SIMD
-}  // namespace gs
+}  // namespace gs::GS_SIMD

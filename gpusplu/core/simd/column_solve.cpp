@@ -1,8 +1,7 @@
 // Triangular solves with the nodes of a column LU by reciprocals of pivots.
 #include "simd/column_solve.hpp"
 
-namespace gs {
-namespace GS_SIMD {
+namespace gs::GS_SIMD {
 
 void solve_columns(const ColumnProgram<float>& program, const ColumnSolve<float>& task, bool is_complex) {
   solve_interleaved<float, false>(program, task, is_complex);
@@ -11,5 +10,4 @@ void solve_columns(const ColumnProgram<double>& program, const ColumnSolve<doubl
   solve_interleaved<double, false>(program, task, is_complex);
 }
 
-}  // namespace GS_SIMD
-}  // namespace gs
+}  // namespace gs::GS_SIMD

@@ -10,8 +10,7 @@
 #include "simd/column_kernels.hpp"
 #include "simd/column_row.hpp"
 
-namespace gs {
-namespace GS_SIMD {
+namespace gs::GS_SIMD {
 namespace {
 
 template <class Real, bool Complex, int Rhs, bool Divide> class Solver {
@@ -190,5 +189,4 @@ void solve_interleaved(const ColumnProgram<Real>& program, const ColumnSolve<Rea
 }
 
 }  // namespace
-}  // namespace GS_SIMD
-}  // namespace gs
+}  // namespace gs::GS_SIMD

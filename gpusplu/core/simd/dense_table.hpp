@@ -9,94 +9,72 @@
 
 namespace gs::GS_SIMD {
 
-// Entries of the table that only convert types.
-template <class T> struct Routines {
-  using S = std::remove_pointer_t<decltype(native((T*)nullptr))>;
-  using R = real<S>;
+template <class S> static void solve_upper(idx m, idx n, S* X, off ldx, const S* U, off ldu, PivotStats& stats) {
+  Largest<S> largest;
+  solve_right<S, Shape::cols, false>(m, n, X, ldx, U, ldu, false, largest);
+  add_largest(largest, stats.max_multiplier, stats);
+}
+template <class S> static void solve_lower_t(idx m, idx n, S* X, off ldx, const S* L, off ldl, PivotStats& stats) {
+  Largest<S> largest;
+  solve_right<S, Shape::rows, true>(m, n, X, ldx, L, ldl, false, largest);
+  add_largest(largest, stats.max_upper, stats);
+}
+template <class S, bool unit> static void solve_lower_h(idx m, idx n, S* X, off ldx, const S* L, off ldl, bool conj) {
+  Largest<S> unused;
+  solve_right<S, Shape::rows, unit>(m, n, X, ldx, L, ldl, conj, unused);
+}
+template <class S>
+static void update_lower(idx n, idx K, const S* A, off lda, const S* B, off ldb, S* C, off ldc, bool conj) {
+  update<S, Shape::rows, true>(n, n, K, A, lda, B, ldb, C, ldc, conj);
+}
 
-  static void lu_panel(idx m, idx n, T* A, off lda, idx* pivots, const PivotRule* rule, PivotStats* stats) {
-    lu_block(m, n, native(A), lda, pivots, *rule, *stats);
-  }
-  static void swap_rows(idx n, T* A, off lda, idx k0, idx k1, const idx* pivots) {
-    GS_SIMD::swap_rows(n, native(A), lda, k0, k1, pivots);
-  }
-  static void swap_upper(idx W, idx H, T* Ut, off ldu, const idx* pivots) {
-    GS_SIMD::swap_upper(W, H, native(Ut), ldu, pivots);
-  }
-  static void solve_left(idx n, idx columns, T* X, off ldx, const T* L, off ldl) {
-    solve_left_unit(n, columns, native(X), ldx, native(L), ldl);
-  }
-  static void solve_upper(idx m, idx n, T* X, off ldx, const T* U, off ldu, PivotStats* stats) {
-    Largest<S> largest;
-    solve_right<S, Shape::cols, false>(m, n, native(X), ldx, native(U), ldu, false, largest);
-    add_largest<R>(largest_lane<R>(largest.bits), stats->max_multiplier, *stats);
-  }
-  static void solve_lower_t(idx m, idx n, T* X, off ldx, const T* L, off ldl, PivotStats* stats) {
-    Largest<S> largest;
-    solve_right<S, Shape::rows, true>(m, n, native(X), ldx, native(L), ldl, false, largest);
-    add_largest<R>(largest_lane<R>(largest.bits), stats->max_upper, *stats);
-  }
-  static void solve_lower_h(idx m, idx n, T* X, off ldx, const T* L, off ldl) {
-    Largest<S> unused;
-    solve_right<S, Shape::rows, false>(m, n, native(X), ldx, native(L), ldl, true, unused);
-  }
-  static void update(idx m, idx n, idx K, const T* A, off lda, const T* B, off ldb, T* C, off ldc) {
-    GS_SIMD::update<S, Shape::cols, false>(m, n, K, native(A), lda, native(B), ldb, native(C), ldc, false);
-  }
-  static void update_t(idx m, idx n, idx K, const T* A, off lda, const T* B, off ldb, T* C, off ldc, bool conj) {
-    GS_SIMD::update<S, Shape::rows, false>(m, n, K, native(A), lda, native(B), ldb, native(C), ldc, conj);
-  }
-  static void update_lower(idx n, idx K, const T* A, off lda, T* C, off ldc) {
-    GS_SIMD::update<S, Shape::rows, true>(n, n, K, native(A), lda, native(A), lda, native(C), ldc, true);
-  }
-  static void largest_upper(idx j0, idx j1, const T* L, off ldl, PivotStats* stats) {
-    add_upper_triangle(j0, j1, native(L), ldl, *stats);
-  }
-  static idx cholesky_square(idx n, T* A, off lda) { return GS_SIMD::cholesky_square(n, native(A), lda); }
-  static void swap_symmetric(idx n, T* A, off lda, idx p, idx q, bool hermitian) {
-    GS_SIMD::swap_symmetric(n, native(A), lda, p, q, hermitian);
-  }
-  static void solve_unit_h(idx m, idx n, T* X, off ldx, const T* L, off ldl, bool conj) {
-    Largest<S> unused;
-    solve_right<S, Shape::rows, true>(m, n, native(X), ldx, native(L), ldl, conj, unused);
-  }
-  static void update_lower_by(idx n, idx K, const T* Y, off ldy, const T* L, off ldl, T* C, off ldc, bool conj) {
-    GS_SIMD::update<S, Shape::rows, true>(n, n, K, native(Y), ldy, native(L), ldl, native(C), ldc, conj);
+template <class R> GS_INLINE Strips<Pair<R>> native(Strips<std::complex<R>> C) {
+  return {native(C.data), C.ld, C.width};
+}
+
+// A kernel as an entry of the table, where complex numbers are std::complex.
+template <auto kernel> struct Entry {
+  template <class Result, class... Args> using Pointer = Result (*)(Args...);
+  template <class Result, class... Args> constexpr operator Pointer<Result, Args...>() const {
+    return [](Args... args) -> Result { return kernel(native(args)...); };
   }
 };
 
+template <class S, class T> constexpr DenseKernels<T> dense_kernels() {
+  return {.lu_front = Entry<lu_front<S>>(),
+          .cholesky_front = Entry<cholesky_front<S>>(),
+          .lu_forward = Entry<front_forward<S, true, false>>(),
+          .lu_backward = Entry<front_backward<S, false, false>>(),
+          .lu_forward_t = Entry<front_forward<S, false, true>>(),
+          .lu_backward_t = Entry<front_backward<S, true, true>>(),
+          .cholesky_forward = Entry<front_forward<S, false, false>>(),
+          .cholesky_backward = Entry<front_backward<S, false, true>>(),
+          .lu_panel = Entry<lu_block<S>>(),
+          .swap_rows = Entry<swap_rows<S>>(),
+          .swap_upper = Entry<swap_upper<S>>(),
+          .solve_left = Entry<solve_left_unit<S>>(),
+          .solve_upper = Entry<solve_upper<S>>(),
+          .solve_lower_t = Entry<solve_lower_t<S>>(),
+          .solve_lower_h = Entry<solve_lower_h<S, false>>(),
+          .solve_unit_h = Entry<solve_lower_h<S, true>>(),
+          .update = Entry<update<S, Shape::cols, false>>(),
+          .update_t = Entry<update<S, Shape::rows, false>>(),
+          .update_lower = Entry<update_lower<S>>(),
+          .largest_upper = Entry<add_upper_triangle<S>>(),
+          .cholesky_square = Entry<cholesky_square<S>>(),
+          .ldlt_small_front = Entry<ldlt_small_front<S>>(),
+          .ldlt_block = Entry<ldlt_block<S>>(),
+          .swap_symmetric = Entry<swap_symmetric<S>>(),
+          .column_sizes = Entry<column_sizes<S>>(),
+          .divide_by_pivots = Entry<divide_by_pivots<S>>(),
+          .times_pivots = Entry<times_pivots<S>>(),
+          .add_columns = Entry<add_columns<S>>()};
+}
+
 }  // namespace gs::GS_SIMD
 
-#define GS_DENSE_TABLE(name, T)                               \
-  namespace gs::GS_SIMD {                                     \
-  extern const DenseKernels<T> name;                          \
-  const DenseKernels<T> name = {lu_front<T>,                  \
-                                cholesky_front<T>,            \
-                                lu_forward<T>,                \
-                                lu_backward<T>,               \
-                                lu_forward_t<T>,              \
-                                lu_backward_t<T>,             \
-                                cholesky_forward<T>,          \
-                                cholesky_backward<T>,         \
-                                Routines<T>::lu_panel,        \
-                                Routines<T>::swap_rows,       \
-                                Routines<T>::swap_upper,      \
-                                Routines<T>::solve_left,      \
-                                Routines<T>::solve_upper,     \
-                                Routines<T>::solve_lower_t,   \
-                                Routines<T>::solve_lower_h,   \
-                                Routines<T>::update,          \
-                                Routines<T>::update_t,        \
-                                Routines<T>::update_lower,    \
-                                Routines<T>::largest_upper,   \
-                                Routines<T>::cholesky_square, \
-                                ldlt_small_front<T>,          \
-                                ldlt_block<T>,                \
-                                Routines<T>::swap_symmetric,  \
-                                Routines<T>::solve_unit_h,    \
-                                column_sizes<T>,              \
-                                divide_by_pivots<T>,          \
-                                times_pivots<T>,              \
-                                Routines<T>::update_lower_by, \
-                                add_columns<T>};              \
+#define GS_DENSE_TABLE(name, T)                                           \
+  namespace gs::GS_SIMD {                                                 \
+  extern const DenseKernels<T> name;                                      \
+  constinit const DenseKernels<T> name = dense_kernels<native_t<T>, T>(); \
   }

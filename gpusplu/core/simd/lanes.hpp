@@ -4,6 +4,7 @@
 #pragma once
 #include <utility>
 
+#include "simd/lockstep_kernels.hpp"
 #include "simd/vec.hpp"
 
 namespace gs::GS_SIMD {
@@ -20,6 +21,8 @@ template <class R> struct RealOf<ComplexLanes<R>> { using type = R; };
 template <class V> using lane_real = typename RealOf<V>::type;
 template <class V> constexpr bool has_pairs = false;
 template <class R> constexpr bool has_pairs<ComplexLanes<R>> = true;
+template <class V>
+concept RealLanes = !has_pairs<V>;
 
 template <class R> GS_INLINE ComplexLanes<R> operator+(ComplexLanes<R> a, ComplexLanes<R> b) {
   return {a.re + b.re, a.im + b.im};
@@ -32,11 +35,9 @@ template <class R> GS_INLINE ComplexLanes<R> operator*(ComplexLanes<R> a, Comple
 }
 template <class R> GS_INLINE ComplexLanes<R>& operator+=(ComplexLanes<R>& a, ComplexLanes<R> b) { return a = a + b; }
 
-GS_INLINE Vec<float> conj(Vec<float> a) { return a; }
-GS_INLINE Vec<double> conj(Vec<double> a) { return a; }
+template <RealLanes V> GS_INLINE V conj(V a) { return a; }
 template <class R> GS_INLINE ComplexLanes<R> conj(ComplexLanes<R> a) { return {a.re, -a.im}; }
-GS_INLINE Vec<float> mul_sub(Vec<float> a, Vec<float> b, Vec<float> c) { return c - a * b; }
-GS_INLINE Vec<double> mul_sub(Vec<double> a, Vec<double> b, Vec<double> c) { return c - a * b; }
+template <RealLanes V> GS_INLINE V mul_sub(V a, V b, V c) { return c - a * b; }
 template <class R> GS_INLINE ComplexLanes<R> mul_sub(ComplexLanes<R> a, ComplexLanes<R> b, ComplexLanes<R> c) {
   return {c.re - a.re * b.re + a.im * b.im, c.im - a.re * b.im - a.im * b.re};
 }
@@ -83,12 +84,8 @@ template <class B> GS_INLINE bool any(B m) {
   for (int i = 1; i < vector_bytes / (int)sizeof m[0]; i++) all |= m[i];
   return all != 0;
 }
-GS_INLINE Vec<double> root(Vec<double> v) {
-  for (int i = 0; i < lanes<double>; i++) v[i] = __builtin_sqrt(v[i]);
-  return v;
-}
-GS_INLINE Vec<float> root(Vec<float> v) {
-  for (int i = 0; i < lanes<float>; i++) v[i] = __builtin_sqrtf(v[i]);
+template <RealLanes V> GS_INLINE V root(V v) {
+  for (int i = 0; i < lanes<lane_real<V>>; i++) v[i] = square_root(v[i]);
   return v;
 }
 #endif
@@ -114,13 +111,11 @@ template <class V> GS_INLINE V maximum(V a, V b) { return a > b ? a : b; }
 #endif
 
 // |re| + |im|
-GS_INLINE Vec<float> size1(Vec<float> v) { return absolute<float>(v); }
-GS_INLINE Vec<double> size1(Vec<double> v) { return absolute<double>(v); }
+template <RealLanes V> GS_INLINE V size1(V v) { return absolute<lane_real<V>>(v); }
 template <class R> GS_INLINE Vec<R> size1(ComplexLanes<R> v) { return absolute<R>(v.re) + absolute<R>(v.im); }
 
 // The modulus, without intermediate overflow or underflow.
-GS_INLINE Vec<float> modulus(Vec<float> v) { return absolute<float>(v); }
-GS_INLINE Vec<double> modulus(Vec<double> v) { return absolute<double>(v); }
+template <RealLanes V> GS_INLINE V modulus(V v) { return absolute<lane_real<V>>(v); }
 template <class R> GS_INLINE Vec<R> modulus(ComplexLanes<R> v) {
   const Vec<R> re = absolute<R>(v.re), im = absolute<R>(v.im), one = broadcast<R>(1);
   const Vec<R> large = re > im ? re : im, small = re > im ? im : re, share = small / (large == 0 ? one : large);
@@ -128,32 +123,22 @@ template <class R> GS_INLINE Vec<R> modulus(ComplexLanes<R> v) {
 }
 
 // Reciprocals. Complex numbers are scaled to about 1 before they are squared.
-GS_INLINE Vec<float> reciprocal(Vec<float> v) { return broadcast<float>(1) / v; }
-GS_INLINE Vec<double> reciprocal(Vec<double> v) { return broadcast<double>(1) / v; }
+template <RealLanes V> GS_INLINE V reciprocal(V v) { return broadcast<lane_real<V>>(1) / v; }
 template <class R> GS_INLINE ComplexLanes<R> reciprocal(ComplexLanes<R> v) {
   const Vec<R> scale = reciprocal(size1(v)), re = v.re * scale, im = v.im * scale;
   const Vec<R> inverse = scale / (re * re + im * im);
   return {re * inverse, -im * inverse};
 }
 
-GS_INLINE Vec<float> times(Vec<float> v, Vec<float> by) { return v * by; }
-GS_INLINE Vec<double> times(Vec<double> v, Vec<double> by) { return v * by; }
-GS_INLINE ComplexLanes<float> times(ComplexLanes<float> v, Vec<float> by) { return {v.re * by, v.im * by}; }
-GS_INLINE ComplexLanes<double> times(ComplexLanes<double> v, Vec<double> by) { return {v.re * by, v.im * by}; }
-GS_INLINE Vec<float> real_part(Vec<float> v) { return v; }
-GS_INLINE Vec<double> real_part(Vec<double> v) { return v; }
+template <class R> GS_INLINE ComplexLanes<R> times(ComplexLanes<R> v, Vec<R> by) { return {v.re * by, v.im * by}; }
 template <class R> GS_INLINE Vec<R> real_part(ComplexLanes<R> v) { return v.re; }
 template <class V> GS_INLINE V lanes_of(Vec<lane_real<V>> real) {
   if constexpr (has_pairs<V>) return {real, Vec<lane_real<V>>{}};
   else return real;
 }
-GS_INLINE Vec<float> choose(LaneMask<float> where, Vec<float> yes, Vec<float> no) { return where ? yes : no; }
-GS_INLINE Vec<double> choose(LaneMask<double> where, Vec<double> yes, Vec<double> no) { return where ? yes : no; }
-GS_INLINE ComplexLanes<float> choose(LaneMask<float> where, ComplexLanes<float> yes, ComplexLanes<float> no) {
-  return {where ? yes.re : no.re, where ? yes.im : no.im};
-}
-GS_INLINE ComplexLanes<double> choose(LaneMask<double> where, ComplexLanes<double> yes, ComplexLanes<double> no) {
-  return {where ? yes.re : no.re, where ? yes.im : no.im};
+template <class V> GS_INLINE V choose(LaneMask<lane_real<V>> where, V yes, V no) {
+  if constexpr (has_pairs<V>) return {where ? yes.re : no.re, where ? yes.im : no.im};
+  else return where ? yes : no;
 }
 
 // Exchanges numbers `step` apart of rows `step` apart. The lane numbers are a pack so that orders are constants.
@@ -176,5 +161,79 @@ template <class R, int step = 1> GS_INLINE void turn(Vec<R> (&v)[lanes<R>]) {
     turn<R, 2 * step>(v);
   }
 }
+
+// ---- memory layout of the lanes of a group, and copies of system values to and from it
+
+// Prefetch distances: entries of A, fronts, at most so many cache lines of a front's factor, and bytes of values.
+constexpr int ahead_entries = 96, ahead_fronts = 2, ahead_lines = 64, ahead_bytes = 1024;
+
+template <class T> struct LockstepLanes {
+  using S = native_t<T>;
+  using R = real<S>;
+  using V = Lanes<S>;
+  static constexpr int width = lanes<R>;               // lanes of a part
+  static constexpr int lines = sizeof(S) / sizeof(R);  // cache lines of an entry
+
+  static Entries<V> entries(const R* p, int part) { return {(V*)p + part}; }
+
+  static V value(const T* const* systems, off k) {
+    V v;
+    for (int l = 0; l < width; l++) {
+      const S s = native(systems[l])[k];
+      if constexpr (has_pairs<V>) v.re[l] = s.re, v.im[l] = s.im;
+      else v[l] = s;
+    }
+    return v;
+  }
+
+  // Adjacent entries that are copied together, `block` of them: as many numbers as there are lanes.
+  static constexpr int block = width * (int)sizeof(R) / (int)sizeof(S);
+  template <class See> GS_INLINE_MEMBER static void values(const T* const* systems, off k, Entries<V> to, See&& see) {
+    Vec<R> v[width];
+    for (int l = 0; l < width; l++) {
+      v[l] = GS_SIMD::load((const R*)(systems[l] + k));
+      __builtin_prefetch((const char*)(systems[l] + k) + ahead_bytes);
+    }
+    turn<R>(v);
+    for (int e = 0; e < block; e++) {
+      V own;
+      if constexpr (has_pairs<V>) own = {v[2 * e], v[2 * e + 1]};
+      else own = v[e];
+      see(e, own);
+      to[e] = own;
+    }
+  }
+  static void values_back(Entries<V> from, off k, T* const* systems) {
+    Vec<R> v[width];
+    for (int e = 0; e < block; e++) {
+      if constexpr (has_pairs<V>) v[2 * e] = from[e].re, v[2 * e + 1] = from[e].im;
+      else v[e] = from[e];
+    }
+    turn<R>(v);
+    for (int l = 0; l < width; l++) GS_SIMD::store((R*)(systems[l] + k), v[l]);
+  }
+
+  static T number(const R* entry, int lane) {
+    const int part = lane / width, l = lane % width;
+    if constexpr (has_pairs<V>) {
+      const R* re = entry + part * 2 * width + l;
+      return T(re[0], re[width]);
+    } else {
+      return entry[part * width + l];
+    }
+  }
+
+  static LaneMask<R> mask_of(const std::uint8_t* chosen) {
+    LaneMask<R> mask;
+    for (int l = 0; l < width; l++) mask[l] = chosen[l] ? -1 : 0;
+    return mask;
+  }
+
+  // Prefetches `count` entries from `p` on, up to a limit.
+  template <int write> static void prefetch(const R* p, int count) {
+    const int n = count * lines < ahead_lines ? count * lines : ahead_lines;
+    for (int k = 0; k < n; k++) __builtin_prefetch(p + k * (64 / (int)sizeof(R)), write);
+  }
+};
 
 }  // namespace gs::GS_SIMD

@@ -23,31 +23,26 @@ template <class S, int terms, bool subtract>
 GS_INLINE BitVec<real<S>> combine(idx m, const S* y1_, const S* y2_, S c1, S c2, S* out_) {
   using R = real<S>;
   using V = Vec<R>;
-  constexpr int L = lanes<R>, w = width<S>;
   const R *y1 = (const R*)y1_, *y2 = (const R*)y2_;
   R* out = (R*)out_;
   const Coefficient<S> a = coefficient(c1, false), b = coefficient(c2, false);
-  const auto rows = [&](idx i, Mask<R> last, bool partial) __attribute__((always_inline)) {
-    V sum = {};
-    if constexpr (subtract) sum = partial ? load(out + i, last) : load(out + i);
-    const V u = partial ? load(y1 + i, last) : load(y1 + i);
-    sum = sub_times_vec(sum, u, a.first);
-    if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(u), a.second);
-    if constexpr (terms == 2) {
-      const V v = partial ? load(y2 + i, last) : load(y2 + i);
-      sum = sub_times_vec(sum, v, b.first);
-      if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(v), b.second);
-    }
-    if constexpr (!subtract) sum = -sum;
-    if (partial) store(out + i, sum, last);
-    else store(out + i, sum);
-    return magnitude_bits<S>(sum);
-  };
   BitVec<R> largest{};
-  const idx count = m * w;
-  idx i = 0;
-  for (; i + L <= count; i += L) largest = larger(largest, rows(i, first_lanes<R>(L), false));
-  if (i < count) largest = larger(largest, rows(i, first_lanes<R>((int)(count - i)), true));
+  each_vector<R>(
+      m * width<S>, [&](idx i, auto mask) __attribute__((always_inline)) {
+        V sum = {};
+        if constexpr (subtract) sum = load(out + i, mask);
+        const V u = load(y1 + i, mask);
+        sum = sub_times_vec(sum, u, a.first);
+        if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(u), a.second);
+        if constexpr (terms == 2) {
+          const V v = load(y2 + i, mask);
+          sum = sub_times_vec(sum, v, b.first);
+          if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(v), b.second);
+        }
+        if constexpr (!subtract) sum = -sum;
+        store(out + i, sum, mask);
+        largest = larger(largest, magnitude_bits<S>(sum));
+      });
   return largest;
 }
 
@@ -64,11 +59,11 @@ template <class S> struct LargestEntry {
 template <class S> GS_INLINE Bits<real<S>> largest_magnitude(idx m, const S* x_) {
   using R = real<S>;
   const R* x = (const R*)x_;
-  const idx count = m * width<S>;
   BitVec<R> largest{};
-  idx i = 0;
-  for (; i + lanes<R> <= count; i += lanes<R>) largest = larger(largest, magnitude_bits<S>(load(x + i)));
-  if (i < count) largest = larger(largest, magnitude_bits<S>(load(x + i, first_lanes<R>((int)(count - i)))));
+  each_vector<R>(
+      m * width<S>, [&](idx i, auto mask) __attribute__((always_inline)) {
+        largest = larger(largest, magnitude_bits<S>(load(x + i, mask)));
+      });
   return largest_lane<R>(largest);
 }
 
@@ -165,13 +160,9 @@ template <class S> GS_INLINE void copy_column(idx m, const S* from_, S* to_) {
   using R = real<S>;
   const R* from = (const R*)from_;
   R* to = (R*)to_;
-  const idx count = m * width<S>;
-  idx i = 0;
-  for (; i + lanes<R> <= count; i += lanes<R>) store(to + i, load(from + i));
-  if (i < count) {
-    const Mask<R> last = first_lanes<R>((int)(count - i));
-    store(to + i, load(from + i, last), last);
-  }
+  each_vector<R>(
+      m * width<S>, [&](idx i, auto mask)
+                        __attribute__((always_inline)) { store(to + i, load(from + i, mask), mask); });
 }
 
 // Takes pivots from k on, up to block_columns of them, as long as the diagonal is good in its order: those of LU
@@ -245,26 +236,22 @@ template <class S> static idx find_pivots(LdltBlock<S> block, double stop, Pivot
   return k;
 }
 
-template <class T> static idx ldlt_block(idx n, T* A, off lda, T* d, T* e, idx* swaps, T* work, double stop,
-                                         bool hermitian, PivotStats* stats) {
-  return find_pivots(LdltBlock{n, native(A), lda, native(d), native(e), swaps, native(work), hermitian}, stop, *stats);
+template <class S> static idx ldlt_block(idx n, S* A, off lda, S* d, S* e, idx* swaps, S* work, double stop,
+                                         bool hermitian, PivotStats& stats) {
+  return find_pivots(LdltBlock<S>{n, A, lda, d, e, swaps, work, hermitian}, stop, stats);
 }
 
 // The largest magnitude of each of n columns, and at least the old value in `sizes`.
-template <class T> static void column_sizes(idx m, idx n, const T* X, off ldx, double* sizes) {
-  using R = real<std::remove_cv_t<std::remove_pointer_t<decltype(native((T*)nullptr))>>>;
+template <class S> static void column_sizes(idx m, idx n, const S* X, off ldx, double* sizes) {
   for (idx j = 0; j < n; j++) {
-    const double size = from_bits<R>(largest_magnitude(m, native(X) + j * ldx));
+    const double size = from_bits<real<S>>(largest_magnitude(m, X + j * ldx));
     sizes[j] = size > sizes[j] || size != size ? size : sizes[j];
   }
 }
 
 // X = Y D^-1 for m rows: multipliers.
-template <class T> static void divide_by_pivots(idx m, idx n, const T* Y_, off ldy, const T* d_, const T* e_, T* X_,
-                                                off ldx, bool hermitian, PivotStats* stats) {
-  const auto *Y = native(Y_), *d = native(d_), *e = native(e_);
-  auto* X = native(X_);
-  using S = std::remove_pointer_t<decltype(X)>;
+template <class S> static void divide_by_pivots(idx m, idx n, const S* Y, off ldy, const S* d, const S* e, S* X,
+                                                off ldx, bool hermitian, PivotStats& stats) {
   using R = real<S>;
   BitVec<R> largest{};
   for (idx k = 0; k < n; k++) {
@@ -279,15 +266,12 @@ template <class T> static void divide_by_pivots(idx m, idx n, const T* Y_, off l
     largest = larger(largest, combine<S, 2, false>(m, y1, y2, i.i12, i.i22, X + (k + 1) * ldx));
     k++;
   }
-  add_largest<R>(largest_lane<R>(largest), stats->max_multiplier, *stats);
+  add_largest(Largest<S>{largest}, stats.max_multiplier, stats);
 }
 
 // Y = X D for m rows.
-template <class T>
-static void times_pivots(idx m, idx n, const T* X_, off ldx, const T* d_, const T* e_, T* Y_, off ldy, bool hermitian) {
-  const auto *X = native(X_), *d = native(d_), *e = native(e_);
-  auto* Y = native(Y_);
-  using S = std::remove_pointer_t<decltype(Y)>;
+template <class S>
+static void times_pivots(idx m, idx n, const S* X, off ldx, const S* d, const S* e, S* Y, off ldy, bool hermitian) {
   for (idx k = 0; k < n; k++) {
     const S *x1 = X + k * ldx, *x2 = x1 + ldx;
     S *y1 = Y + k * ldy, *y2 = y1 + ldy;

@@ -77,12 +77,9 @@ GS_INLINE bool ldlt_tiny(S* A, off lda, S* d, S* e, double stop, bool hermitian,
 
 template <class S>
 GS_INLINE bool ldlt_any_tiny(idx W, S* A, off lda, S* d, S* e, double stop, bool hermitian, PivotStats& stats) {
-#define GS_CASE(n) \
-  case n:          \
-    return ldlt_tiny<S, n>(A, lda, d, e, stop, hermitian, stats);
-  switch (W) { GS_CASE(1) GS_CASE(2) GS_CASE(3) GS_CASE(4) GS_CASE(5) GS_CASE(6) GS_CASE(7) GS_CASE(8) }
-#undef GS_CASE
-  return false;
+  return with_constant<1, 2, 3, 4, 5, 6, 7, 8>(
+      W, [&](auto w)
+             __attribute__((always_inline)) { return ldlt_tiny<S, w.value>(A, lda, d, e, stop, hermitian, stats); });
 }
 
 // A lower bound of the numbers that entries of Y are divided by.
@@ -104,10 +101,8 @@ template <class S> GS_INLINE double least_divisor(idx W, const S* d, const S* e)
 
 // A whole front of W <= ldlt_small_columns columns. Returns false, with nothing changed, if a pivot is too small or may
 // have multipliers above `most`. Y has (W + H) W entries.
-template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, Strips<T> C, T* d_, T* e_, idx* order,
-                                                T* Y_, double stop, double most, bool hermitian, PivotStats* stats) {
-  auto *L = native(L_), *d = native(d_), *e = native(e_), *Y = native(Y_);
-  using S = std::remove_pointer_t<decltype(L)>;
+template <class S> static bool ldlt_small_front(idx W, idx H, S* L, off ldl, Strips<S> C, S* d, S* e, idx* order, S* Y,
+                                                double stop, double most, bool hermitian, PivotStats& stats) {
   using R = real<S>;
   S *block = Y + (off)H * W, work[2 * ldlt_small_columns];
   idx swaps[ldlt_small_columns];
@@ -132,11 +127,11 @@ template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, St
     const double size = (Real<S>::complex ? 2 : 1) * (double)from_bits<R>(largest_lane<R>(upper.bits));
     if (!(size <= most * least_divisor(W, d, e))) return false;
     note_upper(size, seen);
-    divide_by_pivots((idx)H, W, (T*)Y, H, d_, e_, (T*)(L + W), ldl, hermitian, stats);
+    divide_by_pivots(H, W, Y, H, d, e, L + W, ldl, hermitian, stats);
     update_strips(H, W, Y, H, L + W, ldl, C, hermitian);
   }
   for (idx j = 0; j + 1 < W; j++) copy_column(W - j - 1, block + j + 1 + j * W, L + j + 1 + j * ldl);
-  note_upper(seen.max_upper, *stats);
+  note_upper(seen.max_upper, stats);
   return true;
 }
 

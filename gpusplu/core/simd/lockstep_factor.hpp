@@ -6,7 +6,6 @@
 #include "lockstep/assembly.hpp"
 #include "lockstep/eliminate.hpp"
 #include "shared/values.hpp"
-#include "simd/lockstep_lanes.hpp"
 
 namespace gs::GS_SIMD {
 

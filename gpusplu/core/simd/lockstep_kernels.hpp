@@ -29,7 +29,7 @@ struct LockstepProgram {
   const gpu::LockstepFront* fronts;
   const idx *below, *child, *entry_source;
   const std::uint16_t* place;
-  const off* sums;  // numeric/lockstep_sums.hpp
+  const off* sums;  // numeric/lockstep_factor.hpp
   const idx *sum_from, *sum_to;
   int most_listed;  // most rows of a child that the sums include
   const std::uint32_t* entry_target;

@@ -1,6 +1,5 @@
 // Defines the table of one scalar type; one file each, so that they compile in parallel.
 #pragma once
-#include "simd/lockstep_both.hpp"
 #include "simd/lockstep_factor.hpp"
 #include "simd/lockstep_solve.hpp"
 #include "simd/lockstep_vectors.hpp"

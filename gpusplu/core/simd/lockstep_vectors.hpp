@@ -2,7 +2,7 @@
 // norms.
 #pragma once
 #include "lockstep/side.hpp"
-#include "simd/lockstep_lanes.hpp"
+#include "simd/lanes.hpp"
 
 namespace gs::GS_SIMD {
 
@@ -97,23 +97,21 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
     else of(Count<lockstep_columns>());
   }
 
-  static void add(off count, const std::uint8_t* chosen, const R* step, R* x) {
+  // x = value(x, other) in the chosen lanes.
+  static void update_chosen(off count, const std::uint8_t* chosen, const R* other, R* x, auto&& value) {
     for (int part = 0; part < parts; part++) {
       const LaneMask<R> mask = mask_of(chosen + part * width);
       for (off e = 0; e < count; e++) {
         V& to = ((V*)x)[e * parts + part];
-        to = GS_SIMD::choose(mask, to + ((const V*)step)[e * parts + part], to);
+        to = GS_SIMD::choose(mask, value(to, ((const V*)other)[e * parts + part]), to);
       }
     }
   }
+  static void add(off count, const std::uint8_t* chosen, const R* step, R* x) {
+    update_chosen(count, chosen, step, x, [](V own, V other) { return own + other; });
+  }
   static void choose(off count, const std::uint8_t* chosen, const R* other, R* x) {
-    for (int part = 0; part < parts; part++) {
-      const LaneMask<R> mask = mask_of(chosen + part * width);
-      for (off e = 0; e < count; e++) {
-        V& to = ((V*)x)[e * parts + part];
-        to = GS_SIMD::choose(mask, ((const V*)other)[e * parts + part], to);
-      }
-    }
+    update_chosen(count, chosen, other, x, [](V, V other) { return other; });
   }
 
   static void take(idx n, int columns, off stride, const T* const* systems, R* to_) {

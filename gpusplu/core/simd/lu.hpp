@@ -16,17 +16,11 @@ GS_INLINE void swap_entries(idx count, auto* x, auto* y, off step) {
 template <class S> GS_INLINE void swap_columns(idx m, S* x_, S* y_) {
   using R = real<S>;
   R *x = (R*)x_, *y = (R*)y_;
-  const idx count = m * width<S>;
-  idx i = 0;
-  for (; i + lanes<R> <= count; i += lanes<R>) {
-    const Vec<R> a = load(x + i), b = load(y + i);
-    store(x + i, b), store(y + i, a);
-  }
-  if (i < count) {
-    const Mask<R> last = first_lanes<R>((int)(count - i));
-    const Vec<R> a = load(x + i, last), b = load(y + i, last);
-    store(x + i, b, last), store(y + i, a, last);
-  }
+  each_vector<R>(
+      m * width<S>, [&](idx i, auto mask) __attribute__((always_inline)) {
+        const Vec<R> a = load(x + i, mask), b = load(y + i, mask);
+        store(x + i, b, mask), store(y + i, a, mask);
+      });
 }
 
 // Applies the rule to the pivot and counts it.
@@ -47,9 +41,9 @@ template <class S> GS_INLINE S checked_pivot(S pivot, const PivotRule& rule, Piv
 
 // Largest entry of x (count real numbers).
 template <class R> GS_INLINE BitVec<R> largest_of(idx count, const R* x, BitVec<R> seen) {
-  idx i = 0;
-  for (; i + lanes<R> <= count; i += lanes<R>) seen = larger(seen, size_bits<R>(load(x + i)));
-  if (i < count) seen = larger(seen, size_bits<R>(load(x + i, first_lanes<R>((int)(count - i)))));
+  each_vector<R>(
+      count, [&](idx i, auto mask)
+                 __attribute__((always_inline)) { seen = larger(seen, size_bits<R>(load(x + i, mask))); });
   return seen;
 }
 
@@ -74,24 +68,23 @@ template <class S> GS_INLINE idx find_row(const S* x, idx m, Bits<real<S>> bits)
 
 // One vector of rows of one elimination step: l = x s, then subtracts l u_j from column j of the rest. Returns the
 // magnitudes of the first of these columns, where the next pivot is sought.
-template <class S, int rest, bool partial>
-GS_INLINE BitVec<real<S>> eliminate_rows(real<S>* x, off lda, S s, const S (&u)[8], Mask<real<S>> last) {
+template <class S, int rest>
+GS_INLINE BitVec<real<S>> eliminate_rows(real<S>* x, off lda, S s, const S (&u)[8], auto mask) {
   using R = real<S>;
   using V = Vec<R>;
-  V l = partial ? load(x, last) : load(x), turned;
+  V l = load(x, mask), turned;
   if constexpr (Real<S>::complex) {
     l = l * broadcast(s.re) + swap_pairs(l) * alternate<R>(-s.im, s.im);
     turned = swap_pairs(l) * alternate<R>(-1, 1);
   } else {
     l = l * broadcast(s);
   }
-  if (partial) store(x, l, last);
-  else store(x, l);
+  store(x, l, mask);
   BitVec<R> next{};
 #pragma GCC unroll 8
   for (int j = 0; j < rest; j++) {
     next_column(x, lda);
-    V y = partial ? load(x, last) : load(x);
+    V y = load(x, mask);
     if constexpr (Real<S>::complex) {
       y = sub_times_vec(y, l, broadcast(u[j].re));
       y = sub_times_vec(y, turned, broadcast(u[j].im));
@@ -99,8 +92,7 @@ GS_INLINE BitVec<real<S>> eliminate_rows(real<S>* x, off lda, S s, const S (&u)[
       y = sub_times_vec(y, l, broadcast(u[j]));
     }
     if (j == 0) next = magnitude_bits<S>(y);
-    if (partial) store(x, y, last);
-    else store(x, y);
+    store(x, y, mask);
   }
   return next;
 }
@@ -109,30 +101,23 @@ GS_INLINE BitVec<real<S>> eliminate_rows(real<S>* x, off lda, S s, const S (&u)[
 template <class S, int rest>
 __attribute__((noinline)) static Bits<real<S>> eliminate(idx m, S* column, off lda, S inverse_pivot) {
   using R = real<S>;
-  constexpr int L = lanes<R>, w = width<S>;
+  constexpr int w = width<S>;
   S u[8];
 #pragma GCC unroll 8
   for (int j = 0; j < rest; j++) u[j] = column[(j + 1) * lda];
   R* x = (R*)(column + 1);
-  const idx count = m * w;
-  const Mask<R> all = first_lanes<R>(L);
   BitVec<R> next{};
-  idx i = 0;
-  for (; i + L <= count; i += L)
-    next = larger(next, eliminate_rows<S, rest, false>(x + i, lda * w, inverse_pivot, u, all));
-  if (i < count)
-    next =
-        larger(next, eliminate_rows<S, rest, true>(x + i, lda * w, inverse_pivot, u, first_lanes<R>((int)(count - i))));
+  each_vector<R>(
+      m * w, [&](idx i, auto mask) __attribute__((always_inline)) {
+        next = larger(next, eliminate_rows<S, rest>(x + i, lda * w, inverse_pivot, u, mask));
+      });
   return largest_lane<R>(next);
 }
 
 template <class S> GS_INLINE Bits<real<S>> eliminate_any(idx rest, idx m, S* column, off lda, S inverse_pivot) {
-#define GS_CASE(n) \
-  case n:          \
-    return eliminate<S, n>(m, column, lda, inverse_pivot);
-  switch (rest) { GS_CASE(0) GS_CASE(1) GS_CASE(2) GS_CASE(3) GS_CASE(4) GS_CASE(5) GS_CASE(6) GS_CASE(7) }
-#undef GS_CASE
-  return 0;
+  return with_constant<0, 1, 2, 3, 4, 5, 6, 7>(
+      rest, [&](auto count)
+                __attribute__((always_inline)) { return eliminate<S, count.value>(m, column, lda, inverse_pivot); });
 }
 
 // Unblocked LU of an m x n panel, n <= 8, rows interchanged within the panel. The search for a pivot is part of the
@@ -226,6 +211,9 @@ template <class R> GS_INLINE void add_largest(Bits<R> bits, double& largest, Piv
   const double value = from_bits<R>(bits);
   largest = value > largest ? value : largest;
 }
+template <class S> GS_INLINE void add_largest(Largest<S> seen, double& largest, PivotStats& stats) {
+  add_largest<real<S>>(largest_lane<real<S>>(seen.bits), largest, stats);
+}
 
 // Interchanges the columns of Ut (H rows) as the rows of A11 were.
 template <class S> GS_INLINE void swap_upper(idx W, idx H, S* Ut, off ldu, const idx* pivots) {
@@ -235,9 +223,9 @@ template <class S> GS_INLINE void swap_upper(idx W, idx H, S* Ut, off ldu, const
 
 template <class S> GS_INLINE void add_upper_triangle(idx j0, idx j1, const S* L, off ldl, PivotStats& stats) {
   using R = real<S>;
-  BitVec<R> upper{};
-  for (idx j = j0; j < j1; j++) upper = largest_of<R>((j + 1) * width<S>, (const R*)(L + j * ldl), upper);
-  add_largest<R>(largest_lane<R>(upper), stats.max_upper, stats);
+  Largest<S> upper;
+  for (idx j = j0; j < j1; j++) upper.bits = largest_of<R>((j + 1) * width<S>, (const R*)(L + j * ldl), upper.bits);
+  add_largest(upper, stats.max_upper, stats);
 }
 
 template <class S, int W> __attribute__((noinline)) static void tiny_front(idx H, S* L, off ldl, S* Ut, off ldu, S* C,
@@ -252,32 +240,29 @@ template <class S, int W> __attribute__((noinline)) static void tiny_front(idx H
     solve_block<S, false>(W, H, L + W, ldl, L, 1, ldl, inverse_diagonal, false, multiplier);
     solve_block<S, true>(W, H, Ut, ldu, L, ldl, 1, inverse_diagonal, false, upper);
     update<S, Shape::rows, false>(H, H, W, L + W, ldl, Ut, ldu, C, ldc, false);
-    add_largest<R>(largest_lane<R>(multiplier.bits), stats.max_multiplier, stats);
+    add_largest(multiplier, stats.max_multiplier, stats);
   }
   const Bits<R> bits = largest_lane<R>(upper.bits), inside = to_bits(largest_upper);
   add_largest<R>(bits > inside ? bits : inside, stats.max_upper, stats);
 }
 
 // Multipliers inside A11 are at most 1 and are not checked.
-template <class T> static void lu_front(idx W, idx H, T* L_, off ldl, T* Ut_, off ldu, T* C_, off ldc, idx* pivots,
-                                        const PivotRule* rule, PivotStats* stats) {
-  auto *L = native(L_), *Ut = native(Ut_), *C = native(C_);
-  using S = std::remove_pointer_t<decltype(L)>;
-  using R = real<S>;
-#define GS_CASE(n) \
-  case n:          \
-    return tiny_front<S, n>(H, L, ldl, Ut, ldu, C, ldc, pivots, *rule, *stats);
-  switch (W) { GS_CASE(1) GS_CASE(2) GS_CASE(3) GS_CASE(4) GS_CASE(5) GS_CASE(6) GS_CASE(7) GS_CASE(8) }
-#undef GS_CASE
+template <class S> static void lu_front(idx W, idx H, S* L, off ldl, S* Ut, off ldu, S* C, off ldc, idx* pivots,
+                                        const PivotRule& rule, PivotStats& stats) {
+  if (W <= block_columns)
+    return with_constant<1, 2, 3, 4, 5, 6, 7, 8>(
+        W, [&](auto w) __attribute__((always_inline)) {
+          tiny_front<S, w.value>(H, L, ldl, Ut, ldu, C, ldc, pivots, rule, stats);
+        });
   Largest<S> multiplier, upper;
-  lu_block(W, W, L, ldl, pivots, *rule, *stats);
-  add_upper_triangle(0, W, L, ldl, *stats);
+  lu_block(W, W, L, ldl, pivots, rule, stats);
+  add_upper_triangle(0, W, L, ldl, stats);
   swap_upper(W, H, Ut, ldu, pivots);
   solve_right<S, Shape::cols, false>(H, W, L + W, ldl, L, ldl, false, multiplier);
   solve_right<S, Shape::rows, true>(H, W, Ut, ldu, L, ldl, false, upper);
   update<S, Shape::rows, false>(H, H, W, L + W, ldl, Ut, ldu, C, ldc, false);
-  add_largest<R>(largest_lane<R>(multiplier.bits), stats->max_multiplier, *stats);
-  add_largest<R>(largest_lane<R>(upper.bits), stats->max_upper, *stats);
+  add_largest(multiplier, stats.max_multiplier, stats);
+  add_largest(upper, stats.max_upper, stats);
 }
 
 }  // namespace gs::GS_SIMD

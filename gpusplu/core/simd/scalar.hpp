@@ -18,16 +18,15 @@ template <class R> struct Real<Pair<R>> {
   static constexpr bool complex = true;
 };
 template <class S> using real = typename Real<S>::type;
+template <class S> constexpr int width = Real<S>::complex ? 2 : 1;  // real numbers of an entry
 
-// Views of std::complex arrays as arrays of pairs.
-GS_INLINE float* native(float* p) { return p; }
-GS_INLINE double* native(double* p) { return p; }
-GS_INLINE Pair<float>* native(std::complex<float>* p) { return reinterpret_cast<Pair<float>*>(p); }
-GS_INLINE Pair<double>* native(std::complex<double>* p) { return reinterpret_cast<Pair<double>*>(p); }
-GS_INLINE const float* native(const float* p) { return p; }
-GS_INLINE const double* native(const double* p) { return p; }
-GS_INLINE const Pair<float>* native(const std::complex<float>* p) { return reinterpret_cast<const Pair<float>*>(p); }
-GS_INLINE const Pair<double>* native(const std::complex<double>* p) { return reinterpret_cast<const Pair<double>*>(p); }
+// Views of std::complex arrays as arrays of pairs; other arguments stay as they are.
+template <class A> GS_INLINE A&& native(A&& a) { return static_cast<A&&>(a); }
+template <class R> GS_INLINE Pair<R>* native(std::complex<R>* p) { return reinterpret_cast<Pair<R>*>(p); }
+template <class R> GS_INLINE const Pair<R>* native(const std::complex<R>* p) {
+  return reinterpret_cast<const Pair<R>*>(p);
+}
+template <class T> using native_t = std::remove_reference_t<decltype(*native((T*)nullptr))>;
 
 template <class R> GS_INLINE R magnitude(R v) { return v < 0 ? -v : v; }
 template <class R> GS_INLINE R magnitude(Pair<R> v) { return magnitude(v.re) + magnitude(v.im); }
@@ -62,11 +61,26 @@ template <class R> GS_INLINE Pair<R> inverse(Pair<R> v) {
   const R q = v.re / v.im, d = R(1) / (v.re * q + v.im);
   return {q * d, -d};
 }
+GS_INLINE double square_root(double v) { return __builtin_sqrt(v); }
+GS_INLINE float square_root(float v) { return __builtin_sqrtf(v); }
 template <class R> GS_INLINE R real_part(R v) { return v; }
 template <class R> GS_INLINE R real_part(Pair<R> v) { return v.re; }
 template <class S> GS_INLINE S from_real(real<S> v) {
   if constexpr (Real<S>::complex) return {v, 0};
   else return v;
+}
+
+// body(Constant<n>()) for n = count, or the default of its result if `count` is none of the numbers, from 0 to 8.
+template <int n> struct Constant { static constexpr int value = n; };
+template <int first, int... others> GS_INLINE auto with_constant(int count, auto&& body) {
+  using Result = decltype(body(Constant<first>()));
+#define GS_CASE(n)                                                                  \
+  case n:                                                                           \
+    if constexpr (n == first || ((n == others) || ...)) return body(Constant<n>()); \
+    else return Result();
+  switch (count) { GS_CASE(0) GS_CASE(1) GS_CASE(2) GS_CASE(3) GS_CASE(4) GS_CASE(5) GS_CASE(6) GS_CASE(7) GS_CASE(8) }
+#undef GS_CASE
+  return Result();
 }
 
 }  // namespace gs::GS_SIMD

@@ -23,35 +23,25 @@ template <class S, int columns>
 GS_INLINE void subtract_columns(idx m, const S* A_, off lda, const S* x, S* y_, bool conj) {
   using R = real<S>;
   using V = Vec<R>;
-  constexpr int L = lanes<R>, w = width<S>;
+  constexpr int w = width<S>;
   const R* A = (const R*)A_;
   R* y = (R*)y_;
   Coefficient<S> c[columns];
 #pragma GCC unroll 8
   for (int k = 0; k < columns; k++) c[k] = coefficient(x[k], conj);
-  const auto rows = [&](idx i, auto partial, Mask<R> last) __attribute__((always_inline)) {
-    V sum = partial ? load(y + i, last) : load(y + i);
-    const R* a = A + i;
+  each_vector<R>(
+      m * w, [&](idx i, auto mask) __attribute__((always_inline)) {
+        V sum = load(y + i, mask);
+        const R* a = A + i;
 #pragma GCC unroll 8
-    for (int k = 0; k < columns; k++) {
-      const V v = partial ? load(a, last) : load(a);
-      sum = sub_times_vec(sum, v, c[k].first);
-      if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(v), c[k].second);
-      next_column(a, lda * w);
-    }
-    if (partial) store(y + i, sum, last);
-    else store(y + i, sum);
-  };
-  struct Whole {
-    constexpr operator bool() const { return false; }
-  };
-  struct Partial {
-    constexpr operator bool() const { return true; }
-  };
-  const idx count = m * w;
-  idx i = 0;
-  for (; i + L <= count; i += L) rows(i, Whole{}, first_lanes<R>(L));
-  if (i < count) rows(i, Partial{}, first_lanes<R>((int)(count - i)));
+        for (int k = 0; k < columns; k++) {
+          const V v = load(a, mask);
+          sum = sub_times_vec(sum, v, c[k].first);
+          if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(v), c[k].second);
+          next_column(a, lda * w);
+        }
+        store(y + i, sum, mask);
+      });
 }
 
 template <class R, int step = lanes<R> / 2> GS_INLINE R sum_lanes(Vec<R> v) {
@@ -96,22 +86,21 @@ GS_INLINE void subtract_dots(idx m, const S* A_, off lda, const S* y_, S* x, boo
   }
 }
 
-#define GS_BY_COLUMNS(name, kernel, X, Y)                                                                      \
-  template <class S>                                                                                           \
-  __attribute__((noinline)) static void name(idx m, idx columns, const S* A, off lda, X* x, Y* y, bool conj) { \
-    if (m <= 0) return;                                                                                        \
-    for (; columns >= 8; columns -= 8, A += 8 * lda, x += 8) kernel<S, 8>(m, A, lda, GS_ORDER, conj);          \
-    if (columns & 4) kernel<S, 4>(m, A, lda, GS_ORDER, conj), A += 4 * lda, x += 4;                            \
-    if (columns & 2) kernel<S, 2>(m, A, lda, GS_ORDER, conj), A += 2 * lda, x += 2;                            \
-    if (columns & 1) kernel<S, 1>(m, A, lda, GS_ORDER, conj);                                                  \
-  }
-#define GS_ORDER x, y
-GS_BY_COLUMNS(times_vector, subtract_columns, const S, S)  // y -= A x
-#undef GS_ORDER
-#define GS_ORDER y, x
-GS_BY_COLUMNS(transposed_times_vector, subtract_dots, S, const S)  // x -= A^T y
-#undef GS_ORDER
-#undef GS_BY_COLUMNS
+// y -= A x, or x -= A^T y if `transposed`.
+template <class S, bool transposed> __attribute__((noinline)) static void times_vector(idx m, idx columns, const S* A,
+                                                                                       off lda, auto* x, auto* y,
+                                                                                       bool conj) {
+  if (m <= 0) return;
+  const auto next = [&](auto count) __attribute__((always_inline)) {
+    if constexpr (transposed) subtract_dots<S, count.value>(m, A, lda, y, x, conj);
+    else subtract_columns<S, count.value>(m, A, lda, x, y, conj);
+    A += count.value * lda, x += count.value;
+  };
+  for (; columns >= 8; columns -= 8) next(Constant<8>());
+  if (columns & 4) next(Constant<4>());
+  if (columns & 2) next(Constant<2>());
+  if (columns & 1) next(Constant<1>());
+}
 
 // Y (m x n) -= op(A) X with op(A) m x K, A itself stored K x m if `transposed`.
 template <class S, bool transposed>
@@ -119,8 +108,8 @@ static void subtract_product(idx m, idx n, idx K, const S* A, off lda, const S* 
   if (m <= 0 || K <= 0) return;
   if (n < many_columns) {
     for (idx j = 0; j < n; j++) {
-      if constexpr (transposed) transposed_times_vector<S>(K, m, A, lda, Y + j * ldy, X + j * ldx, conj);
-      else times_vector<S>(m, K, A, lda, X + j * ldx, Y + j * ldy, conj);
+      if constexpr (transposed) times_vector<S, true>(K, m, A, lda, Y + j * ldy, X + j * ldx, conj);
+      else times_vector<S, false>(m, K, A, lda, X + j * ldx, Y + j * ldy, conj);
     }
     return;
   }
@@ -181,75 +170,30 @@ static void solve_triangle(idx W, idx nrhs, const S* T, off ldt, S* x, off ldx, 
   }
 }
 
-template <class T> static void lu_forward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx, T* y, off ldy) {
-  auto* x = native(x_);
-  using S = std::remove_pointer_t<decltype(x)>;
+// x = op(T)^-1 x, then y -= B x: T lower, or an upper one transposed.
+template <class S, bool unit, bool transposed> static void front_forward(idx W, idx H, idx nrhs, const S* T, off ldt,
+                                                                         const S* B, off ldb, S* x, off ldx, S* y,
+                                                                         off ldy, bool conj) {
+  if constexpr (unit) conj = false;  // L U is not conjugated, only its transpose
   if (is_small(W, H, nrhs))
-    return small_forward<true, false, false, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx, native(y), ldy);
-  solve_triangle<S, true, true, false>(W, nrhs, native(L), ldl, x, ldx, false);
-  subtract_product<S, false>(H, nrhs, W, native(L) + W, ldl, x, ldx, native(y), ldy, false);
+    return Real<S>::complex && conj
+               ? small_forward<unit, !unit, transposed>(W, H, nrhs, T, ldt, B, ldb, x, ldx, y, ldy)
+               : small_forward<unit, false, transposed>(W, H, nrhs, T, ldt, B, ldb, x, ldx, y, ldy);
+  solve_triangle<S, unit, true, transposed>(W, nrhs, T, ldt, x, ldx, conj);
+  subtract_product<S, false>(H, nrhs, W, B, ldb, x, ldx, y, ldy, conj);
 }
 
-template <class T> static void lu_backward(idx W, idx H, idx nrhs, const T* L, off ldl, const T* Ut, off ldu, T* x_,
-                                           off ldx, const T* y, off ldy) {
-  auto* x = native(x_);
-  using S = std::remove_pointer_t<decltype(x)>;
+// x = op(T)^-1 (x - B^T y): T upper, or a lower one transposed.
+template <class S, bool unit, bool transposed> static void front_backward(idx W, idx H, idx nrhs, const S* T, off ldt,
+                                                                          const S* B, off ldb, S* x, off ldx,
+                                                                          const S* y, off ldy, bool conj) {
+  if constexpr (!transposed) conj = false;
   if (is_small(W, H, nrhs))
-    return small_backward<false, false, false, S>(W, H, nrhs, native(L), ldl, native(Ut), ldu, x, ldx, native(y), ldy);
-  subtract_product<S, true>(W, nrhs, H, native(Ut), ldu, native(y), ldy, x, ldx, false);
-  solve_triangle<S, false, false, false>(W, nrhs, native(L), ldl, x, ldx, false);
-}
-
-template <class T> static void lu_forward_t(idx W, idx H, idx nrhs, const T* L, off ldl, const T* Ut, off ldu, T* x_,
-                                            off ldx, T* y, off ldy, bool conj) {
-  auto* x = native(x_);
-  using S = std::remove_pointer_t<decltype(x)>;
-  if (is_small(W, H, nrhs))
-    return Real<S>::complex && conj ? small_forward<false, true, true, S>(W, H, nrhs, native(L), ldl, native(Ut), ldu,
-                                                                          x, ldx, native(y), ldy)
-                                    : small_forward<false, false, true, S>(W, H, nrhs, native(L), ldl, native(Ut), ldu,
-                                                                           x, ldx, native(y), ldy);
-  solve_triangle<S, false, true, true>(W, nrhs, native(L), ldl, x, ldx, conj);
-  subtract_product<S, false>(H, nrhs, W, native(Ut), ldu, x, ldx, native(y), ldy, conj);
-}
-
-template <class T>
-static void lu_backward_t(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx, const T* y, off ldy, bool conj) {
-  auto* x = native(x_);
-  using S = std::remove_pointer_t<decltype(x)>;
-  if (is_small(W, H, nrhs))
-    return Real<S>::complex && conj ? small_backward<true, true, true, S>(W, H, nrhs, native(L), ldl, native(L) + W,
-                                                                          ldl, x, ldx, native(y), ldy)
-                                    : small_backward<true, false, true, S>(W, H, nrhs, native(L), ldl, native(L) + W,
-                                                                           ldl, x, ldx, native(y), ldy);
-  subtract_product<S, true>(W, nrhs, H, native(L) + W, ldl, native(y), ldy, x, ldx, conj);
-  solve_triangle<S, true, false, true>(W, nrhs, native(L), ldl, x, ldx, conj);
-}
-
-template <class T>
-static void cholesky_forward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx, T* y, off ldy, bool conj) {
-  auto* x = native(x_);
-  using S = std::remove_pointer_t<decltype(x)>;
-  if (is_small(W, H, nrhs))
-    return Real<S>::complex && conj ? small_forward<false, true, false, S>(W, H, nrhs, native(L), ldl, native(L) + W,
-                                                                           ldl, x, ldx, native(y), ldy)
-                                    : small_forward<false, false, false, S>(W, H, nrhs, native(L), ldl, native(L) + W,
-                                                                            ldl, x, ldx, native(y), ldy);
-  solve_triangle<S, false, true, false>(W, nrhs, native(L), ldl, x, ldx, conj);
-  subtract_product<S, false>(H, nrhs, W, native(L) + W, ldl, x, ldx, native(y), ldy, conj);
-}
-
-template <class T> static void cholesky_backward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx,
-                                                 const T* y, off ldy, bool conj) {
-  auto* x = native(x_);
-  using S = std::remove_pointer_t<decltype(x)>;
-  if (is_small(W, H, nrhs))
-    return Real<S>::complex && conj ? small_backward<false, false, true, S>(W, H, nrhs, native(L), ldl, native(L) + W,
-                                                                            ldl, x, ldx, native(y), ldy)
-                                    : small_backward<false, true, true, S>(W, H, nrhs, native(L), ldl, native(L) + W,
-                                                                           ldl, x, ldx, native(y), ldy);
-  subtract_product<S, true>(W, nrhs, H, native(L) + W, ldl, native(y), ldy, x, ldx, !conj);
-  solve_triangle<S, false, false, true>(W, nrhs, native(L), ldl, x, ldx, !conj);
+    return Real<S>::complex && conj
+               ? small_backward<unit, transposed, transposed>(W, H, nrhs, T, ldt, B, ldb, x, ldx, y, ldy)
+               : small_backward<unit, false, transposed>(W, H, nrhs, T, ldt, B, ldb, x, ldx, y, ldy);
+  subtract_product<S, true>(W, nrhs, H, B, ldb, y, ldy, x, ldx, conj);
+  solve_triangle<S, unit, false, transposed>(W, nrhs, T, ldt, x, ldx, conj);
 }
 
 }  // namespace gs::GS_SIMD

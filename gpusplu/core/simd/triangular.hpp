@@ -18,9 +18,9 @@ GS_INLINE idx first_half(idx n) {
 template <class S> struct Largest { BitVec<real<S>> bits{}; };
 
 // X (rows x columns) <- X T^-1 in registers, T(k, j) = T[k step_k + j step_j]; `inverse_diagonal` is null for a unit T.
-template <class S, int columns, int vectors, bool partial, bool unit>
+template <class S, int columns, int vectors, bool unit>
 GS_INLINE void solve_registers(real<S>* X, off ldx, const real<S>* T, off step_k, off step_j, const S* inverse_diagonal,
-                               Mask<real<S>> last, Vec<real<S>> sign, Largest<S>& largest) {
+                               auto mask, Vec<real<S>> sign, Largest<S>& largest) {
   using R = real<S>;
   using V = Vec<R>;
   constexpr int L = lanes<R>;
@@ -28,10 +28,7 @@ GS_INLINE void solve_registers(real<S>* X, off ldx, const real<S>* T, off step_k
 #pragma GCC unroll 8
   for (int j = 0; j < columns; j++)
 #pragma GCC unroll 3
-    for (int v = 0; v < vectors; v++) {
-      const R* from = X + j * ldx + v * L;
-      x[j][v] = partial && v == vectors - 1 ? load(from, last) : load(from);
-    }
+    for (int v = 0; v < vectors; v++) x[j][v] = load(X + j * ldx + v * L, mask);
 #pragma GCC unroll 8
   for (int k = 0; k < columns; k++) {
     V crossed[vectors];
@@ -65,10 +62,8 @@ GS_INLINE void solve_registers(real<S>* X, off ldx, const real<S>* T, off step_k
   for (int j = 0; j < columns; j++)
 #pragma GCC unroll 3
     for (int v = 0; v < vectors; v++) {
-      R* to = X + j * ldx + v * L;
       largest.bits = larger(largest.bits, size_bits<R>(x[j][v]));
-      if (partial && v == vectors - 1) store(to, x[j][v], last);
-      else store(to, x[j][v]);
+      store(X + j * ldx + v * L, x[j][v], mask);
     }
 }
 
@@ -80,18 +75,18 @@ __attribute__((noinline)) static void solve_columns(idx m, real<S>* X, off ldx, 
   constexpr int L = lanes<R>, pair = vector_bytes == 64 ? 2 : 1;
   const Vec<R> sign = conj ? alternate<R>(1, -1) : alternate<R>(-1, 1);
   const idx count = m * width<S>;
-  const Mask<R> all = first_lanes<R>(L);
+  const AllLanes<R> all;
   Largest<S> seen = largest;
   idx i = 0;
   if constexpr (pair == 2)
     for (; i + 2 * L <= count; i += 2 * L)
-      solve_registers<S, columns, 2, false, unit>(X + i, ldx, T, step_k, step_j, inverse_diagonal, all, sign, seen);
+      solve_registers<S, columns, 2, unit>(X + i, ldx, T, step_k, step_j, inverse_diagonal, all, sign, seen);
   if constexpr (!masks_are_free)
     for (; i + L <= count; i += L)
-      solve_registers<S, columns, 1, false, unit>(X + i, ldx, T, step_k, step_j, inverse_diagonal, all, sign, seen);
+      solve_registers<S, columns, 1, unit>(X + i, ldx, T, step_k, step_j, inverse_diagonal, all, sign, seen);
   for (; i < count; i += L)
-    solve_registers<S, columns, 1, true, unit>(X + i, ldx, T, step_k, step_j, inverse_diagonal,
-                                               first_lanes<R>(count - i < L ? (int)(count - i) : L), sign, seen);
+    solve_registers<S, columns, 1, unit>(X + i, ldx, T, step_k, step_j, inverse_diagonal,
+                                         first_lanes<R>(count - i < L ? (int)(count - i) : L), sign, seen);
   largest = seen;
 }
 
@@ -99,21 +94,11 @@ template <class S, bool unit> GS_INLINE void solve_block(idx columns, idx m, S* 
                                                          off step_j, const S* inverse_diagonal, bool conj,
                                                          Largest<S>& largest) {
   constexpr int w = width<S>;
-#define GS_CASE(n)                                                                                       \
-  case n:                                                                                                \
-    return solve_columns<S, n, unit>(m, (real<S>*)X, ldx * w, (const real<S>*)T, step_k * w, step_j * w, \
-                                     inverse_diagonal, conj, largest);
-  switch (columns) {
-    GS_CASE(1)
-    GS_CASE(2)
-    GS_CASE(3)
-    GS_CASE(4)
-    GS_CASE(5)
-    GS_CASE(6)
-    GS_CASE(7)
-    GS_CASE(8)
-  }
-#undef GS_CASE
+  with_constant<1, 2, 3, 4, 5, 6, 7, 8>(
+      columns, [&](auto count) __attribute__((always_inline)) {
+        solve_columns<S, count.value, unit>(m, (real<S>*)X, ldx * w, (const real<S>*)T, step_k * w, step_j * w,
+                                            inverse_diagonal, conj, largest);
+      });
 }
 
 // X (m x n) <- X T^-1. Shape::cols: T(k, j) = T[k + j ldt] (an upper triangle); Shape::rows: T(k, j) = T[j + k ldt]

@@ -26,7 +26,6 @@ constexpr idx block_width = 512;       // columns of C for one copy: B stays in 
 constexpr double worth_polling = 4e6;  // products, a tenth of a millisecond: smaller updates do not poll
 
 // Offsets and leading dimensions below count real numbers.
-template <class S> constexpr int width = Real<S>::complex ? 2 : 1;
 
 // p += step, hidden from the compiler, which would otherwise keep one live address for each column.
 template <class P> GS_INLINE void next_column(P*& p, off step) {
@@ -34,11 +33,10 @@ template <class P> GS_INLINE void next_column(P*& p, off step) {
   asm("" : "+r"(p));
 }
 
-// One tile. `last` masks the last vector if `partial`. For `lower`, entry (i, j) of the tile is written if i >= j +
-// shift.
-template <class S, int vectors, int columns, bool partial, Shape shape, bool lower>
-GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb, real<S>* C, off ldc,
-                    Mask<real<S>> last, bool conj, idx shift) {
+// One tile. `last` masks the last vector. For `lower`, entry (i, j) of the tile is written if i >= j + shift.
+template <class S, int vectors, int columns, Shape shape, bool lower>
+GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb, real<S>* C, off ldc, auto last,
+                    bool conj, idx shift) {
   using R = real<S>;
   using V = Vec<R>;
   constexpr int L = lanes<R>, w = width<S>;
@@ -49,7 +47,7 @@ GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
   for (int j = 0; j < columns; j++) {
 #pragma GCC unroll 3
     for (int v = 0; v < vectors; v++) {
-      sum[j][v] = partial && v == vectors - 1 ? load(from + v * L, last) : load(from + v * L);
+      sum[j][v] = v == vectors - 1 ? load(from + v * L, last) : load(from + v * L);
       if constexpr (Real<S>::complex) cross[j][v] = V{};
     }
     next_column(from, ldc);
@@ -57,7 +55,7 @@ GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
   for (idx k = 0; k < K; k++, A += lda, B += step_k) {
     V a[vectors];
 #pragma GCC unroll 3
-    for (int v = 0; v < vectors; v++) a[v] = partial && v == vectors - 1 ? load(A + v * L, last) : load(A + v * L);
+    for (int v = 0; v < vectors; v++) a[v] = v == vectors - 1 ? load(A + v * L, last) : load(A + v * L);
 #pragma GCC unroll 8
     for (int j = 0; j < columns; j++) {
       const V b = broadcast(B[j * step_j]);
@@ -82,9 +80,9 @@ GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
       if constexpr (lower) {
         const idx skip = w * (j + shift) - v * L;
         if (skip >= L) continue;
-        const Mask<R> all = partial && v == vectors - 1 ? last : first_lanes<R>(L);
+        const Mask<R> all = v == vectors - 1 ? (Mask<R>)last : first_lanes<R>(L);
         store(to, c, without_first<R>(all, skip > 0 ? (int)skip : 0));
-      } else if (partial && v == vectors - 1) {
+      } else if (v == vectors - 1) {
         store(to, c, last);
       } else {
         store(to, c);
@@ -95,51 +93,31 @@ GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
 }
 
 // All columns of one strip of rows. For `lower`, row 0 of the strip is row `first_row` of C.
-template <class S, int vectors, bool partial, Shape shape, bool lower>
+template <class S, int vectors, Shape shape, bool lower>
 __attribute__((noinline)) static void strip(idx n, idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
-                                            real<S>* C, off ldc, Mask<real<S>> last, bool conj, idx first_row) {
+                                            real<S>* C, off ldc, auto last, bool conj, idx first_row) {
   constexpr int N = max_columns<S>;
   const off step_j = shape == Shape::rows ? width<S> : ldb;
   idx j = 0;
   for (; j + N <= n; j += N) {
     if constexpr (lower) {
       if (j + N - 1 > first_row) {
-        tile<S, vectors, N, partial, shape, true>(K, A, lda, B + j * step_j, ldb, C + j * ldc, ldc, last, conj,
-                                                  j - first_row);
+        tile<S, vectors, N, shape, true>(K, A, lda, B + j * step_j, ldb, C + j * ldc, ldc, last, conj, j - first_row);
         continue;
       }
     }
-    tile<S, vectors, N, partial, shape, false>(K, A, lda, B + j * step_j, ldb, C + j * ldc, ldc, last, conj, 0);
+    tile<S, vectors, N, shape, false>(K, A, lda, B + j * step_j, ldb, C + j * ldc, ldc, last, conj, 0);
   }
-  const idx rest = n - j;
-  B += j * step_j, C += j * ldc;
-  idx shift = j - first_row;
-  if constexpr (N > 4) {
-    if (rest & 4) {
-      tile<S, vectors, 4, partial, shape, lower>(K, A, lda, B, ldb, C, ldc, last, conj, shift);
-      B += 4 * step_j, C += 4 * ldc, shift += 4;
-    }
-  }
-  if constexpr (N > 2) {
-    if (rest & 2) {
-      tile<S, vectors, 2, partial, shape, lower>(K, A, lda, B, ldb, C, ldc, last, conj, shift);
-      B += 2 * step_j, C += 2 * ldc, shift += 2;
-    }
-  }
-  if (rest & 1) tile<S, vectors, 1, partial, shape, lower>(K, A, lda, B, ldb, C, ldc, last, conj, shift);
-}
-
-template <class S, Shape shape, bool lower>
-GS_INLINE void any_strip(int vectors, bool partial, idx n, idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
-                         real<S>* C, off ldc, Mask<real<S>> last, bool conj, idx first_row) {
-#define GS_STRIP(count)                                                                           \
-  (partial || masks_are_free                                                                      \
-       ? strip<S, count, true, shape, lower>(n, K, A, lda, B, ldb, C, ldc, last, conj, first_row) \
-       : strip<S, count, masks_are_free, shape, lower>(n, K, A, lda, B, ldb, C, ldc, last, conj, first_row))
-  if (vectors == 1) return GS_STRIP(1);
-  if (vectors == 2) return GS_STRIP(2);
-  if constexpr (max_vectors<S> >= 3) return GS_STRIP(3);
-#undef GS_STRIP
+  const auto rest = [&](auto count) __attribute__((always_inline)) {
+    constexpr int columns = count.value;
+    if (!((n - j) & columns)) return;
+    tile<S, vectors, columns, shape, lower>(K, A, lda, B + j * step_j, ldb, C + j * ldc, ldc, last, conj,
+                                            j - first_row);
+    j += columns;
+  };
+  if constexpr (N > 4) rest(Constant<4>());
+  if constexpr (N > 2) rest(Constant<2>());
+  rest(Constant<1>());
 }
 
 // Rows in strips of up to max_vectors vectors, with `depth` columns of A; A is copied to `copied` unless that is null.
@@ -168,7 +146,15 @@ template <class S, Shape shape, bool lower> GS_INLINE void all_strips(idx m, idx
         }
       a = copied;
     }
-    any_strip<S, shape, lower>(take, partial, columns, depth, a, stride, B, ldb, C + i, ldc, last, conj, i / w);
+    const auto run = [&](auto mask) __attribute__((always_inline)) {
+      with_constant<1, 2, 3>(
+          take, [&](auto vectors) __attribute__((always_inline)) {
+            if constexpr (vectors.value <= max_vectors<S>)
+              strip<S, vectors.value, shape, lower>(columns, depth, a, stride, B, ldb, C + i, ldc, mask, conj, i / w);
+          });
+    };
+    if constexpr (masks_are_free) run(last);
+    else partial ? run(last) : run(AllLanes<R>());
     i += take * L;
   }
 }
@@ -204,11 +190,11 @@ static void update(idx m, idx n, idx K, const S* A_, off lda, const S* B_, off l
 }
 
 // The lower triangle of C -= A B^H or A B^T, n x n and in strips.
-template <class S, class T>
-static void update_strips(idx n, idx K, const S* A, off lda, const S* B, off ldb, const Strips<T>& C, bool conj) {
+template <class S>
+static void update_strips(idx n, idx K, const S* A, off lda, const S* B, off ldb, const Strips<S>& C, bool conj) {
   for (idx j = 0; j < n; j += C.width)
     update<S, Shape::rows, true>(n - j, n - j < C.width ? n - j : C.width, K, A + j, lda, B + j, ldb,
-                                 native(C.data) + (j * C.ld - (off)j * (j - C.width) / 2), C.ld - j, conj);
+                                 C.data + (j * C.ld - (off)j * (j - C.width) / 2), C.ld - j, conj);
 }
 
 }  // namespace gs::GS_SIMD

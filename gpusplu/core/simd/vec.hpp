@@ -101,28 +101,23 @@ template <class R> GS_INLINE void store(R* p, Vec<R> v, Mask<R> m) {
 }
 #endif
 
+// In place of a mask: all lanes.
+template <class R> struct AllLanes {
+  GS_INLINE_MEMBER operator Mask<R>() const { return first_lanes<R>(lanes<R>); }
+};
+template <class R> GS_INLINE Vec<R> load(const R* p, AllLanes<R>) { return load(p); }
+template <class R> GS_INLINE void store(R* p, Vec<R> v, AllLanes<R>) { store(p, v); }
+
+// rows(i, mask) for the vectors of `count` adjacent numbers, each from number i on.
+template <class R> GS_INLINE void each_vector(idx count, auto&& rows) {
+  idx i = 0;
+  for (; i + lanes<R> <= count; i += lanes<R>) rows(i, AllLanes<R>());
+  if (i < count) rows(i, first_lanes<R>((int)(count - i)));
+}
+
 // c - a b
 template <class V> GS_INLINE V sub_times_vec(V c, V a, V b) { return c - a * b; }
 
-// (re, im) -> (im, re)
-GS_INLINE Vec<double> swap_pairs(Vec<double> v) {
-#if defined(GS_MASK_REGISTERS)
-  return __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
-#elif defined(GS_MASK_VECTORS)
-  return __builtin_shufflevector(v, v, 1, 0, 3, 2);
-#else
-  return __builtin_shufflevector(v, v, 1, 0);
-#endif
-}
-GS_INLINE Vec<float> swap_pairs(Vec<float> v) {
-#if defined(GS_MASK_REGISTERS)
-  return __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
-#elif defined(GS_MASK_VECTORS)
-  return __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
-#else
-  return __builtin_shufflevector(v, v, 1, 0, 3, 2);
-#endif
-}
 // (even, odd, even, odd, ...)
 template <class R> GS_INLINE Vec<R> alternate(R even, R odd) {
   Vec<R> v;
@@ -137,6 +132,8 @@ template <int step, class V, int... lane> GS_INLINE V exchanged(V v, std::intege
 template <class R, int step, class V> GS_INLINE V exchanged(V v) {
   return exchanged<step>(v, std::make_integer_sequence<int, lanes<R>>());
 }
+// (re, im) -> (im, re)
+template <class V> GS_INLINE V swap_pairs(V v) { return exchanged<std::remove_cvref_t<decltype(v[0])>, 1>(v); }
 
 // Absolute values as integers: ordered like the values, with Inf and NaN above all numbers, so one maximum finds both
 // the largest entry and whether all are finite.

@@ -79,7 +79,7 @@ def inertia_of(commands: CommandGraphs, symbolic: Any) -> tuple[bool, bool, int,
 
     The kernels invert the diagonal blocks of D and store them symmetric to the last bit, so that what they solve with
     is the inverse of a Hermitian matrix with their inertia, up to rounding in the solves, which the certificate of
-    core/numeric/factor_properties.cpp sees. None if it is not certain; the CPU engine then examines it.
+    core/numeric/factor.cpp sees. None if it is not certain; the CPU engine then examines it.
     """
     stream = commands.begin()
     counts = commands.program.signs_of_pivots(stream, commands.buffers)

@@ -125,12 +125,15 @@ void bind_solve(const std::string& kind, Block<T> L, Block<T> Ut, Block<T> x, Bl
   const DenseKernels<T>& k = kernels<T>();
   T *l = L.data(), *ut = Ut.data(), *px = x.data(), *py = y.data();
   nb::gil_scoped_release release;
-  if (kind == "lu_forward") k.lu_forward(W, H, nrhs, l, ldl, px, ldx, py, ldy);
-  else if (kind == "lu_backward") k.lu_backward(W, H, nrhs, l, ldl, ut, ldu, px, ldx, py, ldy);
-  else if (kind == "lu_forward_t") k.lu_forward_t(W, H, nrhs, l, ldl, ut, ldu, px, ldx, py, ldy, conj);
-  else if (kind == "lu_backward_t") k.lu_backward_t(W, H, nrhs, l, ldl, px, ldx, py, ldy, conj);
-  else if (kind == "cholesky_forward") k.cholesky_forward(W, H, nrhs, l, ldl, px, ldx, py, ldy, conj);
-  else if (kind == "cholesky_backward") k.cholesky_backward(W, H, nrhs, l, ldl, px, ldx, py, ldy, conj);
+  const auto solve = [&](auto kernel, const T* B, off ldb, bool conj) {
+    kernel(W, H, nrhs, l, ldl, B, ldb, px, ldx, py, ldy, conj);
+  };
+  if (kind == "lu_forward") solve(k.lu_forward, l + W, ldl, false);
+  else if (kind == "lu_backward") solve(k.lu_backward, ut, ldu, false);
+  else if (kind == "lu_forward_t") solve(k.lu_forward_t, ut, ldu, conj);
+  else if (kind == "lu_backward_t") solve(k.lu_backward_t, l + W, ldl, conj);
+  else if (kind == "cholesky_forward") solve(k.cholesky_forward, l + W, ldl, conj);
+  else if (kind == "cholesky_backward") solve(k.cholesky_backward, l + W, ldl, !conj);
   else throw nb::value_error(("no solve kernel named " + kind).c_str());
 }
 

@@ -1,8 +1,11 @@
-// Error checks of a selected inverse: (A^-1 A)_jj = 1 = (A A^-1)_ii needs exactly the entries (j, i) of A^-1 for which
+// Error checks. A system with a known solution: the error of the computed one decides whether a factor needs checks. A
+// selected inverse: (A^-1 A)_jj = 1 = (A A^-1)_ii needs exactly the entries (j, i) of A^-1 for which
 // A has (i, j).
 #pragma once
 #include <cmath>
 #include <complex>
+#include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 
@@ -43,6 +46,17 @@ template <class T> double identity_error(PatternView A, const T* values, Pattern
   double worst = 0;
   evaluate_ones(A, values, P, inverse, [&](bool, idx, double error) { worst = max_or_nan(worst, error); });
   return std::isnan(worst) ? std::numeric_limits<double>::infinity() : worst;
+}
+
+// Unknowns of equal size: 1, unless the entries of A, with the given largest one, are near an end of the range. Their
+// signs have no pattern, so sums of entries that cancel because of the structure of A do not cancel here.
+template <class T> std::vector<T> known_answer(idx n, double largest_of_A) {
+  constexpr int extreme = std::numeric_limits<real_t<T>>::max_exponent / 2;
+  const int exponent = largest_of_A > 0 ? std::ilogb(largest_of_A) : 0;
+  const T entry = T((real_t<T>)std::ldexp(1.0, std::abs(exponent) > extreme ? -exponent / 2 : 0));
+  std::vector<T> known(n);
+  for (idx k = 0; k < n; k++) known[k] = ((std::uint32_t)k * 0x9E3779B9u) >> 31 ? -entry : entry;
+  return known;
 }
 
 }  // namespace gs

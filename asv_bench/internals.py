@@ -18,8 +18,7 @@ from gpusplu.common.matrix import Pattern
 from gpusplu.common.options import Options
 from gpusplu.common.traits import structure_of
 from gpusplu.cost.calibration import costs_of, for_core
-from gpusplu.cost.features import factor_features
-from gpusplu.cost.processor import predict
+from gpusplu.cost.features import factor_features, predict
 from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.cuda.stream import Stream

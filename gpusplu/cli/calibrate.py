@@ -13,8 +13,7 @@ from gpusplu import gallery
 from gpusplu.common import matrix
 from gpusplu.common.timing import Measured, backward_error, nothing, other_values, repeated, synchronizer, timed
 from gpusplu.cost.calibration import costs_of, fit, processor_name, spread, store, with_followers
-from gpusplu.cost.model import Costs
-from gpusplu.cost.observation import Observation, Observations, merge
+from gpusplu.cost.model import Costs, Observation, Observations, merge
 from gpusplu.cost.table import shipped
 from gpusplu.cuda.presence import is_loaded, no_device
 from gpusplu.engines import registry

@@ -22,8 +22,7 @@ import numpy as np
 from .. import _core
 from ..cuda.cache import folder
 from ..cuda.layout import struct
-from .model import Costs, Term, seconds
-from .observation import Observation
+from .model import Costs, Observation, Term, seconds
 from .table import entries, shipped
 
 #: Increases when a kernel or a feature changes so that constants fitted before are wrong.

@@ -1,11 +1,11 @@
-"""Features of a matrix and its factors, for predictions."""
+"""Features of a matrix and its factors, for predictions; predicted seconds of the CPU engine's factorizations."""
 
 from __future__ import annotations
 
 from ..common.traits import Structure
 from ..cuda import presence
 from ..cuda.layout import constant
-from .model import Costs, Features, seconds
+from .model import Costs, Estimate, Features, seconds
 
 SINGLE_THREAD = constant("shared/costs.hpp", "SINGLE_THREAD_FLOPS")
 
@@ -44,3 +44,20 @@ def moving(costs: Costs, structure: Structure, from_device: bool, to_device: boo
     if from_device == to_device:
         return 0.0
     return seconds(costs["move.to_device" if to_device else "move.to_host"], move_features(structure))
+
+
+PHASES = ("factor", "refactor", "solve")
+
+
+def pivoting_seconds(structure: Structure, costs: Costs) -> float:
+    """Predicted seconds of a factorization by columns, which finds pivots for another engine."""
+    return seconds(costs["cpu.column.factor"], factor_features(structure))
+
+
+def predict(structure: Structure, costs: Costs, on_device: bool = False, engine: str = "") -> Estimate:
+    """Predict from the analysis. `on_device`: the caller's values and vectors are on a device; `engine`: the
+    requester."""
+    features = factor_features(structure)
+    factor, refactor, solve = (seconds(costs[f"cpu.{structure.method}.{phase}"], features) for phase in PHASES)
+    half = 0.5 if structure.cholesky and structure.method != "ldlt" else 1.0  # one triangle of everything
+    return Estimate(engine, 0.0, half * factor, half * refactor, solve, moving(costs, structure, on_device, False))

@@ -6,7 +6,7 @@ A term such as ``"sflu.refactor"`` has a constant for each of its features. Feat
 by constants of its own (table.py).
 
 A step is one ``refactor_solve``: solves are measured as separate calls, and a refactorization is the rest of the
-step.
+step. An `Observation` is what constants are fitted to.
 """
 
 from __future__ import annotations
@@ -72,3 +72,33 @@ def seconds(term: Term, features: Mapping[str, float]) -> float:
 def fastest(estimates: Iterable[Estimate], refactorizations: float) -> Estimate:
     """The estimate with the least total, the first of equal ones. Raises ValueError if none can run."""
     return min((p for p in estimates if not p.note), key=lambda p: p.total(refactorizations))
+
+
+class Observation(NamedTuple):
+    """Measured seconds of one phase of one matrix."""
+
+    features: Features
+    seconds: float
+
+
+Observations = Mapping[str, list[Observation]]
+
+
+def net_of_solve(refactor: float, solve: float, step: float) -> float:
+    """Seconds of a refactorization within a step of refactorization and solve [s].
+
+    On a device a step saves a launch and a wait; the CPU engine checks the first solve after a refactorization more
+    closely.
+    """
+    return max(step - solve, 0.3 * refactor)
+
+
+def excess(term: str, features: Features, total: float, part: float) -> dict[str, list[Observation]]:
+    """Seconds in excess of a part that has its own term; empty if noise hides the excess."""
+    return {term: [Observation(features, total - part)]} if total > 1.02 * part else {}
+
+
+def merge(into: dict[str, list[Observation]], more: Observations) -> None:
+    """Add observations term by term."""
+    for term, observations in more.items():
+        into.setdefault(term, []).extend(observations)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from ..cost import table
-from ..cost.model import Costs, Estimate
-from ..cost.observation import Observations
+from ..cost.model import Costs, Estimate, Observations
 
 if TYPE_CHECKING:
     from ..common.matrix import Pattern

@@ -20,8 +20,8 @@ from ..common.options import Options
 from ..common.rhs import UNITS_PER_SOLVE
 from ..common.traits import structure_of
 from ..cost.calibration import costs_of, for_core
+from ..cost.features import predict
 from ..cost.model import Estimate
-from ..cost.processor import predict
 from ..engines.processor import cpu_factor
 from ..typing import InversePattern
 

@@ -34,7 +34,7 @@ from ..common.rhs import cast, check_array, check_rhs, complex_dtype
 from ..common.scipy_names import warn
 from ..common.traits import structure_of
 from ..cost.calibration import costs_of, for_core
-from ..cost.processor import predict
+from ..cost.features import predict
 from ..engines import registry
 from ..typing import ArrayT, FactorT
 from .symbolic import Symbolic

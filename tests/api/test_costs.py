@@ -14,9 +14,9 @@ from gpusplu import gallery
 from gpusplu.common.traits import Structure, structure_of
 from gpusplu.cost import calibration, model, table
 from gpusplu.cost.calibration import fit
-from gpusplu.cost.observation import Observation
-from gpusplu.cost.processor import predict
-from gpusplu.cost.processor import predict as predict_cpu
+from gpusplu.cost.features import predict
+from gpusplu.cost.features import predict as predict_cpu
+from gpusplu.cost.model import Observation
 from gpusplu.cost.scale import DEVICE_BYTES, LARGE, lasting, may_stream, needs, size
 from gpusplu.cuda import layout
 from gpusplu.dispatch.report import scale_text

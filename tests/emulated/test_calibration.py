@@ -6,8 +6,7 @@ from gpusplu.cli import calibrate, main
 from gpusplu.common.timing import nothing
 from gpusplu.cost import calibration, table
 from gpusplu.cost.calibration import fit, with_followers
-from gpusplu.cost.model import seconds
-from gpusplu.cost.observation import Observation
+from gpusplu.cost.model import Observation, seconds
 from gpusplu.engines.columns import observe as of_columns
 from gpusplu.engines.supernodal import engine as of_fronts
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from ...common.traits import Structure
 from ...cost.calibration import costs_of
-from ...cost.model import Costs, Estimate
-from ...cost.observation import Observations
+from ...cost.model import Costs, Estimate, Observations
 from .. import registry
 from ..device.engine import DeviceEngine
 from ..device.program import COMMON

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...cost.features import factor_features, start_features
-from ...cost.model import Costs, seconds
-from ...cost.observation import Observation, Observations, excess, net_of_solve
-from ...cost.processor import pivoting_seconds
+from ...cost.features import factor_features, pivoting_seconds, start_features
+from ...cost.model import Costs, Observation, Observations, excess, net_of_solve, seconds
 from ..interface import Measure
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ...common.traits import Structure
-from ...cost.features import factor_features, moving, start_features
+from ...cost.features import factor_features, moving, pivoting_seconds, start_features
 from ...cost.model import Costs, Estimate, seconds
-from ...cost.processor import pivoting_seconds
 from .plan import MOST_MAPPED
 
 

@@ -12,9 +12,8 @@ from ...common import matrix
 from ...common.memo import Memo
 from ...common.options import Options
 from ...cost.calibration import costs_of, for_core
-from ...cost.model import REFACTORIZATIONS, Costs, Estimate, fastest
-from ...cost.observation import Observations
-from ...cost.processor import predict
+from ...cost.features import predict
+from ...cost.model import REFACTORIZATIONS, Costs, Estimate, Observations, fastest
 from ..interface import KINDS, Analysis, Batch, Capabilities, Engine, Made, Measure
 from ..problem import Problem, Request
 from ..processor import cpu_factor, spec_of

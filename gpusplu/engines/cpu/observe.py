@@ -14,10 +14,8 @@ from ...common.options import Options
 from ...common.timing import other_values, repeated, timed
 from ...common.traits import structure_of
 from ...cost.calibration import for_core
-from ...cost.features import factor_features
-from ...cost.model import Features
-from ...cost.observation import Observation, Observations, net_of_solve
-from ...cost.processor import PHASES
+from ...cost.features import PHASES, factor_features
+from ...cost.model import Features, Observation, Observations, net_of_solve
 from ...cuda.layout import struct
 from ..processor import cpu_factor
 

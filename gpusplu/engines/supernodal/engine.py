@@ -17,8 +17,7 @@ from ...common.timing import repeated, synchronizer
 from ...common.traits import Structure
 from ...cost.calibration import costs_of
 from ...cost.features import factor_features, move_features, moving, start_features
-from ...cost.model import Costs, Estimate, Features, seconds
-from ...cost.observation import Observation, Observations, excess, net_of_solve
+from ...cost.model import Costs, Estimate, Features, Observation, Observations, excess, net_of_solve, seconds
 from ...cuda import devices, several
 from ...cuda.nvrtc import compile_kernels
 from ...errors import ON_HOST

@@ -295,8 +295,9 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
           clear<NV>(s);
           for (int c = shuffle(from, owner) + lane; c < last; c += 32) accumulate<NV>(s, partial + c * NV);
           for_all<NV>([&](int j) {
-            const Scalar sum = warp_sum(s[j]);
-            if (lane == owner) y[i][j] += sum;
+#pragma unroll
+            for (int mask = 16; mask; mask >>= 1) s[j] += shuffle_xor(s[j], mask);
+            if (lane == owner) y[i][j] += s[j];
           });
         }
       });

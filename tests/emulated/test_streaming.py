@@ -23,6 +23,8 @@ from support.solves import check_launches, check_same_answers
 from support.streaming import limit_between
 from support.symmetric_values import spoilt
 
+ORDERS = ["last", *(pytest.param(order, marks=pytest.mark.thorough) for order in ("first", 1))]
+
 
 @pytest.fixture
 def plans(plan_with):
@@ -41,7 +43,7 @@ def limit_of(factor, plan, share):
 @pytest.mark.parametrize(
     ("dtype", "order"),
     [
-        ("d", "first"),
+        pytest.param("d", "first", marks=pytest.mark.thorough),
         ("d", "last"),
         *(pytest.param(c, order, marks=pytest.mark.thorough) for c, order in zip("fFD", (1, 2, 3), strict=True)),
     ],
@@ -106,7 +108,7 @@ def test_mixed_precision_instead(device, plans, make):
 
 
 @pytest.mark.usefixtures("cupy")
-@pytest.mark.parametrize("order", ["first", "last", 1])
+@pytest.mark.parametrize("order", ORDERS)
 def test_in_a_graph_of_the_caller(device, plans, order):
     device.order = order
     A = matrix()
@@ -148,7 +150,7 @@ def reversed_rows(A):
     return sp.csc_array((A.data[order], A.indices[order], A.indptr), shape=A.shape)
 
 
-@pytest.mark.parametrize("order", ["first", "last", 1])
+@pytest.mark.parametrize("order", ORDERS)
 def test_one_graph_does_both(monkeypatch, device, plans, order):
     """Values that are gathered first, refactored and solved with by one launch, on the device throughout."""
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
@@ -97,7 +98,9 @@ def test_what_is_read_while_another_thread_refactors_is_of_one_matrix(make):
     with ThreadPoolExecutor(1) as threads:
         changing = threads.submit(change)
         try:
-            for _ in range(200):
+            deadline, rounds = time.monotonic() + 60, 0
+            while rounds < 200 or (len(found["x"]) < 2 and time.monotonic() < deadline):
+                rounds += 1
                 for name, read in parts.items():
                     found[name].add(np.asarray(read()).tobytes())
         finally:

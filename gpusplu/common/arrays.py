@@ -323,8 +323,7 @@ class Jax:
         device = next(iter(self.leaves(x)[0].devices()))
         if device.platform == "cpu":
             return NO_STREAM
-        found: AbstractContextManager[Any] = cupy_for_others().cuda.Device(device.local_hardware_id)
-        return found
+        return cupy_for_others().cuda.Device(device.local_hardware_id)
 
 
 LIBRARIES = (Torch(), Jax())
@@ -349,7 +348,7 @@ def takes_arrays(function: Callable[P, R]) -> Callable[P, R]:
     def takes_all(*arguments: P.args, **options: P.kwargs) -> R:
         plain = PLAIN.issuperset(map(type, arguments)) and PLAIN.issuperset(map(type, options.values()))
         if not plain and any(map(library_of, (*arguments, *options.values()))):
-            return call_with_foreign(function, *arguments, **options)  # type: ignore[no-any-return]
+            return call_with_foreign(function, *arguments, **options)
         return function(*arguments, **options)
 
     return takes_all

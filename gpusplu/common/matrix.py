@@ -116,8 +116,7 @@ class Pattern:
 
     def gather(self, values: np.ndarray) -> np.ndarray:
         """Canonical values from the caller's; `values` itself if nothing moves."""
-        gathered: np.ndarray = values if self.core.identity else self.core.gather(values)
-        return gathered
+        return values if self.core.identity else self.core.gather(values)
 
     def direct_map(self, dtype: np.dtype) -> tuple[bool, np.ndarray | None]:
         """Whether canonical value k of `dtype` is ``values[source[k]]`` for all k, and that source (None: identity)."""

@@ -71,8 +71,7 @@ def synchronizer() -> Callable[[], None]:
     """A function that waits for CuPy's current stream."""
     import cupy
 
-    finish: Callable[[], None] = cupy.cuda.get_current_stream().synchronize
-    return finish
+    return cupy.cuda.get_current_stream().synchronize
 
 
 def repeated(function: Callable[[], Any], budget: float, finish: Callable[[], None] = nothing) -> float:

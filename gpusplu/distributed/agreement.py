@@ -54,8 +54,7 @@ def agreed(comm: Any, call: tuple[Any, ...], work: Callable[[], tuple[Any, T]]) 
     for rank, (other, _) in enumerate(met):
         if other != met[0][0]:
             raise ValueError(f"ranks differ: rank 0 calls {shown(met[0][0])}, rank {rank} {shown(other)}")
-    result: T = made
-    return result
+    return made
 
 
 def known_class(error: Exception) -> Any:

@@ -59,7 +59,7 @@ def dropped(comm: Any) -> Dropped:
     if found is None:
         found = Dropped()
         comm.Set_attr(key(), found)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def watch(factor: Any, comm: Any, parts: Parts) -> None:

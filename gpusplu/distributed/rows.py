@@ -61,8 +61,7 @@ class Rows:
 
     def have_zeros(self) -> bool:
         """Whether a stored value of any rank is zero."""
-        found: bool = self.comm.allreduce(bool((self.values == 0).any())) > 0
-        return found
+        return self.comm.allreduce(bool((self.values == 0).any())) > 0
 
     def nonzero_coordinates(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and columns of the values that are not zero."""
@@ -73,8 +72,7 @@ class Rows:
         """The part of this rank of an array that is on `root`."""
         ends = np.cumsum(self.comm.allgather(self.count))
         parts = np.split(np.asarray(whole), ends[:-1]) if self.comm.rank == root else None
-        part: np.ndarray = self.comm.scatter(parts, root=root)
-        return part
+        return self.comm.scatter(parts, root=root)
 
     def gather(self, part: np.ndarray, root: int) -> np.ndarray | None:
         """The whole on `root`, of the parts; None elsewhere."""

@@ -211,8 +211,7 @@ class Mumps(Solver):
 
     def _info(self, number: int) -> int:
         """INFOG, the same on every rank."""
-        value: int = self._matrix.getMumpsInfog(number)
-        return value
+        return self._matrix.getMumpsInfog(number)
 
     def _error(self, code: int, detail: int, estimate: int) -> Exception:
         """Of a negative INFOG(1); `estimate`: what the analysis said that a rank needs [bytes]."""

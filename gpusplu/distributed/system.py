@@ -69,8 +69,7 @@ class System:
 
     def largest(self, vector: Any) -> float:
         """Largest absolute value of a vector; NaN where it has one."""
-        value: float = vector.norm(self._petsc.NormType.NORM_INFINITY)
-        return value
+        return vector.norm(self._petsc.NormType.NORM_INFINITY)
 
     def measure(self, transposed: bool) -> float:
         """Put b - A x into r; its normwise backward error."""

@@ -111,8 +111,7 @@ class ChunkedBatch(Batch):
 
     def values(self, system: int) -> np.ndarray:
         one = matrix.to_host(self._values[system])
-        canonical: np.ndarray = one.copy() if self._source is None else one[self._source]
-        return canonical
+        return one.copy() if self._source is None else one[self._source]
 
 
 def _empty_like(array: Any, shape: tuple[int, ...]) -> Any:

@@ -179,9 +179,9 @@ class Problem:
         others would not be better.
         """
         if found := self._found_fronts():
-            return self.memo("for_fronts", lambda: [found])  # type: ignore[no-any-return]
+            return self.memo("for_fronts", lambda: [found])
         kinds = {"cholesky": self.cholesky, "ldlt": self.kind == "ldlt"}
-        return self._analyzed("for_fronts", _core.analyze_fronts, **kinds)  # type: ignore[no-any-return]
+        return self._analyzed("for_fronts", _core.analyze_fronts, **kinds)
 
     def _found_fronts(self) -> Any:
         found = self.memo.get("for_processor")
@@ -196,11 +196,11 @@ class Problem:
 
     def for_columns(self) -> list[Any]:
         """An analysis for the columns of a device with every ordering worth considering."""
-        return self._analyzed("for_columns", _core.analyze_columns)  # type: ignore[no-any-return]
+        return self._analyzed("for_columns", _core.analyze_columns)
 
     def structures(self) -> list[Structure]:
         """Of the analyses for fronts."""
-        return self.memo("structures", lambda: [self.structure(core) for core in self.for_fronts()])  # type: ignore[no-any-return]
+        return self.memo("structures", lambda: [self.structure(core) for core in self.for_fronts()])
 
     def is_singular(self) -> bool:
         """Whether an existing analysis shows that the matrix is singular for all values."""

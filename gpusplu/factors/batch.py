@@ -401,8 +401,7 @@ class BatchedFactor(Generic[FactorT]):
         matrix.check_finite(self._problem.pattern, canonical)
         if self._problem.cholesky:
             matrix.check_new_values(self._problem.pattern, canonical, "cholesky")
-        factor: FactorT = FACTORS[self._problem.kind](factor_values(self._symbolic, canonical))
-        return factor
+        return FACTORS[self._problem.kind](factor_values(self._symbolic, canonical))
 
     def __iter__(self) -> Iterator[FactorT]:
         return (self[system] for system in range(len(self)))
@@ -680,8 +679,7 @@ def cholesky_batch(
     options = partial(cholesky_options, ordering=ordering, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
     work = seen(made_batch, verbose, progress)
-    batch: BatchedCholeskyFactor = work(A, values, request, BatchedCholeskyFactor, options, errors)
-    return batch
+    return work(A, values, request, BatchedCholeskyFactor, options, errors)
 
 
 def read_batch(engine: str, device: Any, device_memory: int | None, values: Any, errors: str) -> Request:
@@ -704,5 +702,4 @@ def made_batch(A: Any, values: Any, request: Request, made: type[Made], options:
     def work() -> Made:
         return made(as_symbolic(analysis_for_batch(A, request, kind, options)), values, errors)
 
-    batch: Made = within_memory(work)
-    return batch
+    return within_memory(work)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy import ndarray
 from numpy.typing import NDArray
 
 from .. import _core
@@ -98,8 +97,7 @@ class CholeskyFactor(SymmetricFactor):
     @property
     def perm(self) -> NDArray[np.int32]:
         """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
-        perm: ndarray = self._core.col_perm
-        return perm
+        return self._core.col_perm
 
     def sample(self, z: Any) -> Any:
         """A Gaussian vector with covariance ``A^-1`` from one with independent entries of variance 1.

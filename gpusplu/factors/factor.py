@@ -420,8 +420,7 @@ class Factor(PartsOfInverse):
         """
         try:
             self._factor_again()
-            bad: int = self._refactor(values, source, True) if checked else self._refactor(values, source)
-            return bad
+            return self._refactor(values, source, True) if checked else self._refactor(values, source)
         except _core.NotSymmetric:
             problem = self._symbolic.parts()[0]
             canonical = values if source is None else values[source]
@@ -593,8 +592,7 @@ class Factor(PartsOfInverse):
         if kept is None or kept.version != version or kept.core is not core or self._may_change:
             kept = Kept(make(), version, core)
             setattr(self, name, kept)
-        made: KeptT = kept.made
-        return made
+        return kept.made
 
     @property
     def _may_change(self) -> bool:
@@ -648,8 +646,7 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     matrix.check_finite(problem.pattern, canonical)
     if problem.kind != "lu":
         matrix.check_new_values(problem.pattern, canonical, problem.kind, problem.options.hermitian)
-    factor: Factor = kind(factor_values(symbolic, canonical))
-    return factor
+    return kind(factor_values(symbolic, canonical))
 
 
 def permuted(array: ArrayT, perm: ndarray) -> ArrayT:
@@ -657,8 +654,7 @@ def permuted(array: ArrayT, perm: ndarray) -> ArrayT:
     on_device = matrix.is_cupy(array)
     given: Any = array if on_device else np.asarray(array)
     check_rhs(given, perm.size)
-    rows: ArrayT = given[matrix.to_device(perm) if on_device else perm]
-    return rows
+    return given[matrix.to_device(perm) if on_device else perm]
 
 
 def inverse(gather: ndarray) -> ndarray:

@@ -106,5 +106,4 @@ class Factored:
             entries = np.take(self.factor.inverse_on_pattern(), places(pattern, rows, columns), axis=1)
         else:
             entries = inverse_entries(self.factor, columns, rows)
-        found: np.ndarray = conjugate(entries)
-        return found
+        return conjugate(entries)

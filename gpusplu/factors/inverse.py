@@ -161,14 +161,12 @@ class PartsOfInverse:
 
 def narrow(pointers: ndarray) -> ndarray:
     """Pointers of compressed columns in SciPy's dtype."""
-    narrow: ndarray = pointers.astype(np.int32 if pointers[-1] <= np.iinfo(np.int32).max else np.int64)
-    return narrow
+    return pointers.astype(np.int32 if pointers[-1] <= np.iinfo(np.int32).max else np.int64)
 
 
 def columns(pattern: matrix.Pattern) -> ndarray:
     """Column of each canonical entry."""
-    columns: ndarray = np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))
-    return columns
+    return np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))
 
 
 def places(pattern: matrix.Pattern, rows: ndarray, cols: ndarray) -> ndarray:
@@ -186,7 +184,7 @@ def inverse_entries(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> nda
     """Entries (rows[k], cols[k]) of the inverse."""
     pattern = factor._pattern
     if np.array_equal(pattern.ind, cols) and np.array_equal(columns(pattern), rows):
-        return factor._core.inverse_on_pattern()  # type: ignore[no-any-return]
+        return factor._core.inverse_on_pattern()
     taken = seconds(factor)
     if solves_for(rows, cols) * taken.solve < ENTRIES * taken.factor:
         return solved_entries(factor, rows, cols)
@@ -212,8 +210,7 @@ def solves_for(rows: ndarray, cols: ndarray) -> int:
 
 def wider_entries(pattern: matrix.Pattern, core: Any, rows: ndarray, cols: ndarray) -> ndarray:
     """Entries (rows[k], cols[k]) of the inverse from a factor with this pattern, which has their transposed places."""
-    entries: ndarray = core.inverse_on_pattern()[places(pattern, cols, rows)]
-    return entries
+    return core.inverse_on_pattern()[places(pattern, cols, rows)]
 
 
 def wider_factor(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> tuple[matrix.Pattern, Any] | None:

@@ -56,8 +56,7 @@ class LDLFactor(SymmetricFactor):
     @property
     def hermitian(self) -> bool:  # type: ignore[override]
         """False for a complex symmetric matrix."""
-        hermitian: bool = self._symbolic.parts()[0].options.hermitian
-        return hermitian
+        return self._symbolic.parts()[0].options.hermitian
 
     @property
     def perm(self) -> NDArray[np.int32]:

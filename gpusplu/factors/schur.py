@@ -237,8 +237,7 @@ def known_answer(A: sp.csc_array, n: int) -> np.ndarray:
     exponent = int(np.frexp(largest)[1]) - 1 if largest else 0
     entry = np.ldexp(1.0, -exponent // 2 if abs(exponent) > extreme else 0)
     signs = np.arange(n, dtype=np.uint32) * np.uint32(0x9E3779B9) >> np.uint32(31)
-    known: np.ndarray = np.where(signs, -entry, entry).astype(A.dtype)
-    return known
+    return np.where(signs, -entry, entry).astype(A.dtype)
 
 
 class Condensed(NamedTuple):
@@ -454,8 +453,7 @@ class SchurFactor(Generic[FactorT]):
 
     def _inner(self) -> np.ndarray:
         """Values of the interior that are held."""
-        values: np.ndarray = matrix.to_host(self._canonical)[self.symbolic.blocks[0][0].entries]
-        return values
+        return matrix.to_host(self._canonical)[self.symbolic.blocks[0][0].entries]
 
     def _made_on_device(self, values: Any) -> tuple[Eliminated | Solved, Any] | None:
         """The same for values on the device of the factor, with canonical values there; None where that is
@@ -517,8 +515,7 @@ class SchurFactor(Generic[FactorT]):
             self._interior_version = self._interior.version
         else:
             self._recover()
-        interior: FactorT = self._interior
-        return interior
+        return self._interior
 
     def refactor(self, values: Any) -> None:
         """New values on the same pattern, as ``refactor`` of any factor; if this raises, nothing has changed.

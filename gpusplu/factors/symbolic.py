@@ -173,8 +173,7 @@ class Symbolic(Analyzed, Generic[FactorT, BatchT]):
             raise ValueError(f"values has two dimensions, and there are no batches of {self.kind}; pass one system")
         if self._problem.options.precision == "mixed":
             raise ValueError("batches have no mixed precision; analyze with precision='double'")
-        batch: BatchT = BATCHES[self.kind](self, values, errors)
-        return batch
+        return BATCHES[self.kind](self, values, errors)
 
     @property
     def plot(self) -> SymbolicPlots:

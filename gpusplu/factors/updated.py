@@ -136,8 +136,7 @@ class UpdatedFactor:
             raise RuntimeError("the factor was refactored since: call updated(U, V) again")
 
     def _by_factor(self, b: np.ndarray, trans: int) -> np.ndarray:
-        x: np.ndarray = self._factor.solve(np.asfortranarray(b), OPS[trans])
-        return x
+        return self._factor.solve(np.asfortranarray(b), OPS[trans])
 
     def _solve_unrefined(self, b: np.ndarray, trans: int) -> np.ndarray:
         """x = y - Z C^-1 V^H y with y = A^-1 b and Z = A^-1 U, or the same of the transposes."""
@@ -152,8 +151,7 @@ class UpdatedFactor:
             Z, right = self._solved_transposed, self._U.T
             if trans == 2:
                 Z, right = Z.conj(), right.conj()
-        x: np.ndarray = y - Z @ scipy.linalg.lu_solve(self._small, right @ y, trans, check_finite=False)
-        return x
+        return y - Z @ scipy.linalg.lu_solve(self._small, right @ y, trans, check_finite=False)
 
     @cached_property
     def _swamped(self) -> float:
@@ -258,8 +256,7 @@ class UpdatedFactor:
         whole, small = self._factor.slogdet(), np.linalg.slogdet(self._capacitance)
         self._require_values()
         sign, logabsdet = whole.sign * small[0], whole.logabsdet + float(small[1])
-        found: SlogDet[float] = type(whole)(np.dtype(self.dtype).type(sign), logabsdet)
-        return found
+        return type(whole)(np.dtype(self.dtype).type(sign), logabsdet)
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._require_values()

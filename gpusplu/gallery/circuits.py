@@ -186,8 +186,7 @@ def nearby_nodes(rng: np.random.Generator, rows: int, cols: int, count: int) -> 
     """Triples of nodes of a mesh at most two rows and columns apart, shape (count, 3)."""
     row = rng.integers(0, rows, (count, 1)) + rng.integers(0, 3, (count, 3))
     col = rng.integers(0, cols, (count, 1)) + rng.integers(0, 3, (count, 3))
-    nodes: Index = np.minimum(row, rows - 1) * cols + np.minimum(col, cols - 1)
-    return nodes
+    return np.minimum(row, rows - 1) * cols + np.minimum(col, cols - 1)
 
 
 def conductance(a: Index, b: Index, value: NDArray[np.float64]) -> Stamp:

@@ -210,8 +210,7 @@ def lower(
     """The lowering rule of a primitive that calls ``work(*arrays, **parameters)``."""
     site = kind(partial(work, **parameters), context.avals_in, context.avals_out)
     context.module_context.add_host_callback(site)
-    made: Sequence[Any] = jax.ffi.ffi_lowering(TARGET)(context, *operands, **{ATTRIBUTE: np.int64(site.number)})
-    return made
+    return jax.ffi.ffi_lowering(TARGET)(context, *operands, **{ATTRIBUTE: np.int64(site.number)})
 
 
 def handle(address: int) -> int | None:
@@ -257,8 +256,7 @@ def refused(api: Api, error: BaseException) -> int:
     """An exception as XLA's error."""
     message = "".join(traceback.format_exception(error)).encode()
     code = RESOURCE_EXHAUSTED if isinstance(error, MemoryError) else INTERNAL
-    made: int = api.create_error(ctypes.byref(NewError.made(message, code)))
-    return made
+    return api.create_error(ctypes.byref(NewError.made(message, code)))
 
 
 def taken(api: Api, error: int) -> str:

@@ -146,8 +146,7 @@ def evaluate(
     first = operands[0]
     if isinstance(first, jax.Array) and Jax().is_on_device(first):
         with jax.disable_jit(False):
-            made: list[Any] = compiled(*operands, **parameters)
-            return made
+            return compiled(*operands, **parameters)
     place = next(iter(first.devices())) if isinstance(first, jax.Array) else None
     return [jax.device_put(array, place) for array in callback(*map(np.asarray, operands), **parameters)]
 

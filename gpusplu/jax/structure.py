@@ -141,8 +141,7 @@ def seen(n: int, layout: str, index: tuple[np.ndarray, ...]) -> Structure:
     arrays = n, np.ascontiguousarray(first), np.ascontiguousarray(second)
     known: Any = SEEN.find(layout, *arrays)
     if known is not None:
-        found: Structure = known.value
-        return found
+        return known.value
     structure = Structure(n, layout, index)
     # With the coordinates and the template, which come when they are needed.
     SEEN.keep(layout, *arrays, structure, 3 * sum(array.nbytes for array in index))

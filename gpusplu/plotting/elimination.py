@@ -97,8 +97,7 @@ def remaining_density(structure: ColumnStructure) -> np.ndarray:
         np.add.at(change, born[rows], 1)
         np.add.at(change, np.minimum(rows, j) + 1, -1)
     left = np.arange(n, 0, -1, dtype=np.float64)
-    density: np.ndarray = np.cumsum(change)[:n] / left**2
-    return density
+    return np.cumsum(change)[:n] / left**2
 
 
 def factor_density(structure: ColumnStructure) -> np.ndarray:
@@ -120,8 +119,7 @@ def factor_density(structure: ColumnStructure) -> np.ndarray:
     """
     n = structure.n
     counts = 1 + np.bincount(structure.U.indices, minlength=n) + np.diff(structure.L.indptr)
-    density: np.ndarray = np.cumsum(counts[::-1])[::-1] / np.arange(n, 0, -1, dtype=np.float64) ** 2
-    return density
+    return np.cumsum(counts[::-1])[::-1] / np.arange(n, 0, -1, dtype=np.float64) ** 2
 
 
 def uniform_density(n: int, nnz: int) -> np.ndarray:
@@ -193,8 +191,7 @@ def predicted_density(row_degrees: np.ndarray, column_degrees: np.ndarray) -> np
         a = _after(rest_a, pivot_b, pivot_a, N, m)
         b = _after(rest_b, pivot_a, pivot_b, N, m)
         k += count
-    density: np.ndarray = np.interp(np.arange(n), steps, densities)
-    return density
+    return np.interp(np.arange(n), steps, densities)
 
 
 def _after(rest: np.ndarray, hitting: np.ndarray, bringing: np.ndarray, N: float, m: int) -> np.ndarray:
@@ -203,8 +200,7 @@ def _after(rest: np.ndarray, hitting: np.ndarray, bringing: np.ndarray, N: float
     for h, gained in zip(hitting, bringing, strict=True):
         hit = np.minimum(1.0, rest * (h / N))
         rest = rest + hit * (gained * (1 - np.minimum(1.0, rest / m)) - 1)
-    clipped: np.ndarray = np.clip(rest, 0.0, max(left - 1, 0))
-    return clipped
+    return np.clip(rest, 0.0, max(left - 1, 0))
 
 
 TILE = 32
@@ -244,8 +240,7 @@ class MemoryMaps:
     @property
     def mean_stride(self) -> np.ndarray:
         """Mean stride of every cell [entries]; NaN where there is none."""
-        mean: np.ndarray = np.divide(self.strides, self.hops, out=np.full(self.hops.shape, np.nan), where=self.hops > 0)
-        return mean
+        return np.divide(self.strides, self.hops, out=np.full(self.hops.shape, np.nan), where=self.hops > 0)
 
 
 def memory_maps(

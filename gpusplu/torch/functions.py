@@ -140,8 +140,7 @@ def solve_batched(values: Tensor, b: Tensor, *how: Any) -> Tensor:
     size = parts[dims.index(0)].shape[0]
     x, dim = operators.mapped_solve(solve, size, tuple(dims), *parts, *how)
     x = x.movedim(dim, 0).contiguous()  # torch requires the batch to be the first dimension in memory
-    found: Tensor = torch._add_batch_dim(x, 0, level)
-    return found
+    return torch._add_batch_dim(x, 0, level)
 
 
 def is_batched(tensor: Tensor) -> bool:
@@ -153,8 +152,7 @@ def solve(values: Tensor, b: Tensor, factor: Any, pattern: Pattern, op: str, vec
     """The solution of ``op(A) x = b``, differentiable if gradients are required."""
     if torch.compiler.is_compiling():
         arrays = pattern.pointers, pattern.indices, pattern.by_rows
-        compiled: Tensor = operators.solve(values, b, factor, *arrays, op, vectors)
-        return compiled
+        return operators.solve(values, b, factor, *arrays, op, vectors)
     if torch._C._are_functorch_transforms_active():
         return Solve.apply(values, b, factor, pattern, op, vectors)
     if is_batched(b) or is_batched(values):

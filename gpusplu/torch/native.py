@@ -143,7 +143,7 @@ def factored_batch(pattern: Pattern, values: Tensor, errors: Errors) -> Factored
 def as_torch_has_it(error: RuntimeError) -> RuntimeError:
     """The error of torch.linalg for a singular matrix."""
     if is_singular(error):
-        return torch.linalg.LinAlgError("the matrix is singular")  # type: ignore[no-any-return]
+        return torch.linalg.LinAlgError("the matrix is singular")
     return torch.linalg.LinAlgError(str(error)) if isinstance(error, BatchError) else error
 
 
@@ -159,8 +159,7 @@ def solve(factored: Factored, b: Tensor, op: str, vectors: bool) -> Tensor:
                 x = factored.solve(numbers.reshape(-1, *numbers.shape[-kept:]), op).reshape(numbers.shape)
         except RuntimeError as error:  # repeated pivoting found no pivots
             raise as_torch_has_it(error) from error
-        found: Tensor = Torch().given_back(x, b)
-        return found
+        return Torch().given_back(x, b)
 
 
 def slogdet(factored: Factored, values: Tensor) -> tuple[Tensor, Tensor]:

@@ -201,8 +201,7 @@ class Entries(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (A,) = ctx.saved_tensors
-        found: Tensor = Assembled.apply(gradient, A)
-        return found
+        return Assembled.apply(gradient, A)
 
 
 class Assembled(torch.autograd.Function):
@@ -233,8 +232,7 @@ def entries(A: Tensor) -> Tensor:
     if A.layout is torch.sparse_coo and not A.is_coalesced():
         A = A.coalesce()
     if A.requires_grad and torch.is_grad_enabled():
-        found: Tensor = Entries.apply(A)
-        return found
+        return Entries.apply(A)
     return values_of(A)
 
 

@@ -124,5 +124,4 @@ def entries_of(pointers: np.ndarray, columns: np.ndarray) -> np.ndarray:
     counts = pointers[columns + 1] - pointers[columns]
     ends = np.cumsum(counts)
     total = int(ends[-1]) if ends.size else 0
-    positions: np.ndarray = np.arange(total) + np.repeat(pointers[columns] - ends + counts, counts)
-    return positions
+    return np.arange(total) + np.repeat(pointers[columns] - ends + counts, counts)

@@ -45,20 +45,16 @@ class CpuBatch(Batch):
         return np.asarray(self._core.report()).view(REPORT)
 
     def errors(self) -> np.ndarray:
-        errors: np.ndarray = self._core.errors()
-        return errors
+        return self._core.errors()
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
-        found: tuple[np.ndarray, np.ndarray] = self._core.slogdet()
-        return found
+        return self._core.slogdet()
 
     def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        found: tuple[np.ndarray, np.ndarray] = self._core.inverse_on_pattern()
-        return found
+        return self._core.inverse_on_pattern()
 
     def values(self, system: int) -> np.ndarray:
-        canonical: np.ndarray = self._core.values(system)
-        return canonical
+        return self._core.values(system)
 
 
 def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> CpuBatch | None:

@@ -90,14 +90,12 @@ class Curves:
     @property
     def sparse(self) -> np.ndarray:
         """Seconds of all but the factorization of the trailing block."""
-        sparse: np.ndarray = self.columns + self.trailing
-        return sparse
+        return self.columns + self.trailing
 
     @property
     def total(self) -> np.ndarray:
         """Seconds of both parts."""
-        total: np.ndarray = self.sparse + self.dense
-        return total
+        return self.sparse + self.dense
 
     @property
     def best(self) -> int:
@@ -203,8 +201,7 @@ class _Updates:
     def columns(self, multiprocessors: int) -> np.ndarray:
         """Seconds of the columns before every position."""
         costs = self.costs
-        seconds: np.ndarray = costs.start + self.latest + self.spent / (costs.warps * multiprocessors)
-        return seconds
+        return costs.start + self.latest + self.spent / (costs.warps * multiprocessors)
 
     def trailing(self, p: int, multiprocessors: int) -> float:
         """Seconds of U12 and the Schur complement."""

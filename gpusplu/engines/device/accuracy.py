@@ -63,7 +63,7 @@ def refine(
     def go_back() -> None:
         stream.copy(vectors.x.pointer, vectors.kept.pointer, commands.vector_bytes(nrhs))
 
-    return policy.refine(pivots, measure, step, go_back)  # type: ignore[no-any-return]
+    return policy.refine(pivots, measure, step, go_back)
 
 
 def rowwise_error(commands: CommandGraphs, trans: int, nrhs: int, symbolic: Any) -> float:

@@ -95,8 +95,7 @@ class Staging:
         return self._pinned(self._program.n)
 
     def _pinned(self, count: int) -> np.ndarray:
-        array: np.ndarray = self._device.pinned(self._program.dtype, count)
-        return array
+        return self._device.pinned(self._program.dtype, count)
 
     def take(self, values: np.ndarray | None = None, b: np.ndarray | None = None) -> None:
         """Copy the arguments to the arrays that graphs copy from."""

@@ -281,8 +281,7 @@ class CommandGraphs:
     def backward_error(self) -> float:
         """Of the last solve that measured it, or of a refinement step after it."""
         status = self.status()
-        error: float = _core.backward_error(status.residual, status.x_norm, status.b_norm, status.a_norm)
-        return error
+        return _core.backward_error(status.residual, status.x_norm, status.b_norm, status.a_norm)
 
     @property
     def accumulated(self) -> AccumulatedBuffer:

@@ -79,8 +79,7 @@ class Part:
         if array is None or array.size == 0:
             return None
         self.nbytes += array.nbytes
-        buffer: Buffer = self.device.upload(array)
-        return buffer
+        return self.device.upload(array)
 
     def upload_all(self, arrays: Mapping[str, np.ndarray | None]) -> dict[str, Buffer | None]:
         """`upload` of each."""
@@ -92,8 +91,7 @@ class Part:
             self.device.load(file, self.dtype.char, self.kind)
 
     def kernel(self, file: str, name: str) -> Kernel:
-        kernel: Kernel = self.device.kernel(file, name, self.dtype.char, self.kind)
-        return kernel
+        return self.device.kernel(file, name, self.dtype.char, self.kind)
 
     def launch(
         self, stream: Stream, file: str, name: str, shape: tuple[int, int, int], early: bool = False, /, **fields: Any

@@ -100,5 +100,4 @@ class DeviceMatrix:
         return self._rows.full(shape, value, self._rows.dtype)
 
     def canonical(self) -> np.ndarray:
-        values: np.ndarray = self._values.get()
-        return values
+        return self._values.get()

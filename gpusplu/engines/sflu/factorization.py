@@ -78,8 +78,7 @@ class ColumnFactorization(Part):
     @cached_property
     def long_lists(self) -> dict[str, np.ndarray]:
         """Parts and terms of long columns."""
-        lists: dict[str, np.ndarray] = _core.long_columns(*self._pattern, self.long_columns, self._costs)
-        return lists
+        return _core.long_columns(*self._pattern, self.long_columns, self._costs)
 
     def ready(self) -> None:
         """Upload the arrays that a factorization reads, and load its kernels."""

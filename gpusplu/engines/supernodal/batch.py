@@ -201,14 +201,12 @@ class LockstepBatch(Batch):
 
     def errors(self) -> np.ndarray:
         """Normwise backward errors of the last solve, shape (count,); waits."""
-        errors: np.ndarray = self._read("outcomes", OUTCOME, self.count)["error"]
-        return errors
+        return self._read("outcomes", OUTCOME, self.count)["error"]
 
     @property
     def steps(self) -> np.ndarray:  # type: ignore[override]
         """Of refinement in the last solve, shape (count,); waits."""
-        steps: np.ndarray = self._read("outcomes", OUTCOME, self.count)["steps"]
-        return steps
+        return self._read("outcomes", OUTCOME, self.count)["steps"]
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
         """Sign and logarithm of the modulus of every determinant; waits."""
@@ -260,8 +258,7 @@ class LockstepBatch(Batch):
             whole = size * LANES * self._dtype.itemsize
             entries = self._read_buffer(self._memory[name], whole, group * whole).view(self._dtype)
             arrays.append(np.ascontiguousarray(entries.reshape(size, LANES)[:, :systems].T))
-        found: tuple[np.ndarray, np.ndarray] = core.inverse_on_pattern(pattern.ptr, pattern.ind, *arrays)
-        return found
+        return core.inverse_on_pattern(pattern.ptr, pattern.ind, *arrays)
 
     # ---- calls that do not wait: their status accumulates on the device
 
@@ -451,8 +448,7 @@ class SystemCopies:
         """An array of this shape, the existing one if its shape matches."""
         if array.shape == shape:
             return array
-        made: np.ndarray = self._device.pinned(self._dtype, math.prod(shape)).reshape(shape)
-        return made
+        return self._device.pinned(self._dtype, math.prod(shape)).reshape(shape)
 
 
 def real_of(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -58,7 +58,7 @@ class SupernodalEngine(DeviceEngine):
 
     def analyze(self, problem: Problem) -> Analysis:
         """The ordering with the plan that predicts the fastest factorization and solve."""
-        return problem.memo(self._key(problem), lambda: self._planned(problem))  # type: ignore[no-any-return]
+        return problem.memo(self._key(problem), lambda: self._planned(problem))
 
     def _key(self, problem: Problem) -> Hashable:
         """Key of the analysis: a plan is made for the precision of a factor."""
@@ -79,9 +79,9 @@ class SupernodalEngine(DeviceEngine):
             from .shared_plan import plan_shared
 
             arguments = candidates, problem.pattern, dtype, self.devices(problem), request.device_memory
-            return problem.timed("plan", lambda: plan_shared(*arguments))  # type: ignore[no-any-return]
+            return problem.timed("plan", lambda: plan_shared(*arguments))
         inputs = candidates, problem.pattern, dtype, self.device(problem), request.device_memory
-        return problem.timed("plan", lambda: plan_within(*inputs))  # type: ignore[no-any-return]
+        return problem.timed("plan", lambda: plan_within(*inputs))
 
     def adopt(self, problem: Problem, analysis: Analysis) -> None:
         problem.memo.put(self._key(problem), analysis)

@@ -85,8 +85,7 @@ class Fronts:
     def seconds(self, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
         """Predicted seconds of a factorization of each range."""
         begin, end = (np.array(side, np.int32) for side in zip(*ranges, strict=True))
-        found: np.ndarray = _core.range_seconds(self.plan._core, begin, end)[0]
-        return found
+        return _core.range_seconds(self.plan._core, begin, end)[0]
 
     def branches(self, groups: Sequence[tuple[int, int, tuple[int, ...]]]) -> list[Branch]:
         """Branches of ranges and their roots."""

@@ -131,13 +131,11 @@ class LanePlan:
         p = P if row is None or column is None else np.minimum(np.minimum(row, column), P)
         before = p + kinds * (p * (T - 1) - p * (p - 1) // 2)
         if row is None or column is None:
-            every: np.ndarray = before + (Q * (Q + 1) // 2 if cholesky else Q * Q)
-            return every
+            return before + (Q * (Q + 1) // 2 if cholesky else Q * Q)
         r, c = row - P, column - P
         inside = np.where(row >= column, row - p, T - 1 - p + column - p)
         behind = c * Q - c * (c - 1) // 2 + r - c if cholesky else c * Q + r
-        number: np.ndarray = before + np.where(p < P, inside, behind)
-        return number
+        return before + np.where(p < P, inside, behind)
 
     def _pending(self) -> tuple[np.ndarray, np.ndarray]:
         parent, Q = self.fronts["parent"], self._below_tiles
@@ -256,8 +254,7 @@ class LanePlan:
         """Positions of the reciprocals of the pivots in the factor, in the plan's order."""
         f = np.repeat(np.arange(self.core.nf), self._width)
         k = np.arange(self.core.n) - self.fronts["first"][f]
-        found: np.ndarray = self.fronts["factor"][f] + k * (self._rows[f] + 1)
-        return found
+        return self.fronts["factor"][f] + k * (self._rows[f] + 1)
 
 
 def sorted_items(

@@ -50,8 +50,7 @@ class OverDiagonal(Part):
 
 def are_tiles(plan: Plan) -> np.ndarray:
     """Which of the diagonal blocks are those of large fronts."""
-    large: np.ndarray = np.repeat(plan.is_large, blocks_of(plan)[1])
-    return large
+    return np.repeat(plan.is_large, blocks_of(plan)[1])
 
 
 def blocks_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:

@@ -157,8 +157,7 @@ class LocalPlan(View):
         fronts = np.flatnonzero(self.own)
         width, first = self._plan.width[fronts], self._plan.first[fronts].astype(np.int64)
         offsets = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
-        found: np.ndarray = np.repeat(first, width) + offsets
-        return found
+        return np.repeat(first, width) + offsets
 
     @property
     def ld(self) -> int:
@@ -175,8 +174,7 @@ class LocalPlan(View):
     col_scale = cached_property(lambda self: self._scale(self._plan.col_scale, self._plan.col_perm))
 
     def _scale(self, scale: np.ndarray, perm: np.ndarray) -> np.ndarray:
-        own: np.ndarray = scale[perm[self.at]] if self._device and scale.size else scale
-        return own
+        return scale[perm[self.at]] if self._device and scale.size else scale
 
 
 class ScheduleShare(View):
@@ -194,8 +192,7 @@ class ScheduleShare(View):
         for edge in plan.edges:
             if plan.is_large[edge.child] and plan.device_of[edge.target] == self._device:
                 records["arrivals"][number[edge.parent]] -= -(-plan.below_range(edge.child)[1] // tile)
-        found: np.ndarray = records.view(np.uint8)
-        return found
+        return records.view(np.uint8)
 
 
 class Edge(NamedTuple):

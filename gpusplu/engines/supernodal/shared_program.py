@@ -404,8 +404,7 @@ class SharedProgram(FrontProgram):
 
     def _bounce(self, sent: list[tuple[int, int, int]]) -> Buffer | None:
         nbytes = bounced_bytes(self.direct, sent)
-        buffer: Buffer | None = self.device.host(nbytes) if nbytes else None
-        return buffer
+        return self.device.host(nbytes) if nbytes else None
 
     def _factor_copies(self) -> list[tuple[int, int, int]]:
         """From, to and bytes of all copies of a factorization."""
@@ -471,8 +470,7 @@ class SharedProgram(FrontProgram):
 
     def values_of(self, buffers: Buffers, values: Buffer, k: int) -> Buffer:
         """The copy of the values on device k."""
-        given: Buffer = buffers.peers.own[k].values if k else values
-        return given
+        return buffers.peers.own[k].values if k else values
 
     @cached_property
     def _chunks(self) -> list[tuple[int, int]]:

@@ -324,8 +324,7 @@ def predicted(plan: Any, tiles: Tiles, single_seconds: float, speeds: Sequence[f
 
     def rounds(tasks: np.ndarray, seconds: Any) -> np.ndarray:
         """Seconds for these numbers of equal tasks on each device, stage by stage."""
-        longest: np.ndarray = np.max(np.ceil(tasks / times["blocks"]) * seconds / speed, axis=0)
-        return longest
+        return np.max(np.ceil(tasks / times["blocks"]) * seconds / speed, axis=0)
 
     begin = np.arange(tiles.chunks) * tiles.chunk
     end = np.minimum(begin + tiles.chunk, tiles.pivots)

@@ -12,7 +12,7 @@ from gpusplu.engines import registry
 from support.cpu_lockstep import analysed, lockstep, near
 from support.dense_batch import DenseBatches, systems_like
 from support.levels import LEVELS
-from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
+from support.small_matrices import EPS, canonical, phased, random_matrix, rhs
 
 DTYPES = "fdFD"
 
@@ -173,25 +173,6 @@ def test_every_instruction_set_factors_and_solves_at_once(simd, dtype, cholesky)
             assert (x.reshape(repeats, -1) == apart).all()
 
 
-@pytest.mark.parametrize("trans", range(3))
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_systems_that_need_refinement_when_solved_at_once(dtype, trans):
-    """Some groups at first, then most of them, then none: always the same bits as one after the other."""
-    A = canonical(np.array([[4.0, 1, 0.5], [1, 4, 1], [0.5, 1, 4]], dtype))
-    b = np.array([rhs(3, dtype, seed=k) for k in range(60)])
-    at_once = lockstep(A, 60)
-    for every in (31, 3, 3, 60, 60):
-        values = np.tile(A.data, (60, 1))
-        values[5::every, ::4] *= 1e-3 if dtype in "fF" else 1e-6
-        apart = lockstep(A, 60)
-        apart.refactor(values)
-        np.testing.assert_array_equal(at_once.refactor_solve(values, b, trans), apart.solve(b, trans))
-        np.testing.assert_array_equal(at_once.errors(), apart.errors())
-        np.testing.assert_array_equal(at_once.steps, apart.steps)
-        np.testing.assert_array_equal(at_once.report(), apart.report())
-        assert at_once.steps.any()
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_whose_norm_is_no_number(dtype):
     """Sums of a row that leave the range: pivots and errors beside them would say nothing."""
@@ -201,27 +182,6 @@ def test_values_whose_norm_is_no_number(dtype):
     batch = lockstep(A, 9)
     batch.refactor(values)
     assert np.flatnonzero(batch.report()["not_finite"]).tolist() == [4]
-
-
-@pytest.mark.parametrize("dtype", "dF")
-@pytest.mark.parametrize("cholesky", [False, True])
-@pytest.mark.parametrize("ask", ["solve", "slogdet", "inverse_on_pattern"])
-def test_factors_that_a_solve_at_once_has_not_kept(ask, cholesky, dtype):
-    """They are made again, with the same bits, for whoever asks, and kept from then on."""
-    A = spd_matrix(60, dtype) if cholesky else random_matrix(60, dtype)
-    kept, batch = lockstep(A, 19, cholesky), lockstep(A, 19, cholesky)
-    b = np.array([rhs(60, dtype, seed=k) for k in range(19)])
-    arguments = (b, 1) if ask == "solve" else ()
-    for scale in (1, 2, 3):
-        values = np.array([(scale + k / 19) * A.data for k in range(19)], A.dtype)
-        kept.refactor(values)
-        expected = kept.solve(b)
-        np.testing.assert_array_equal(batch.refactor_solve(values, b), expected)
-        np.testing.assert_array_equal(batch.report(), kept.report())
-        for one, other in zip(getattr(batch, ask)(*arguments), getattr(kept, ask)(*arguments), strict=True):
-            np.testing.assert_array_equal(one, other)
-        np.testing.assert_array_equal(batch.report(), kept.report())
-        np.testing.assert_array_equal(batch.solve(b), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -2,8 +2,7 @@
 
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "plan/columns/times.hpp"
-#include "plan/columns/trailing_terms.hpp"
+#include "plan/columns/trailing.hpp"
 
 namespace gs {
 namespace {
@@ -28,7 +27,7 @@ void bind_trailing_terms(nb::module_& m) {
       },
       "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "costs"_a, "column"_a, "update"_a, "slice"_a, "long_column"_a,
       "long_depth"_a,
-      "When columns are finished, the latest of those before, the chain of L; core/plan/columns/times.hpp.");
+      "When columns are finished, the latest of those before, the chain of L; core/plan/columns/trailing.hpp.");
   m.def(
       "longest_trailing_column",
       [](In<off> col_ptr, In<idx> row, In<off> diag, In<off> position, idx p, double entry, double term) {
@@ -69,7 +68,7 @@ void bind_trailing_terms(nb::module_& m) {
         return out;
       },
       "col_ptr"_a, "row"_a, "diag"_a, "p"_a, "capacity"_a, "kept"_a, "overlapped"_a, "scalar_bytes"_a,
-      "What a dense trailing block takes from the columns; core/plan/columns/trailing_terms.hpp.");
+      "What a dense trailing block takes from the columns; core/plan/columns/trailing.hpp.");
 }
 
 }  // namespace gs

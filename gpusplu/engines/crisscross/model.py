@@ -6,9 +6,9 @@ the flops for the sparse part (eq. 16) and of the order for the dense one (eq. 1
 search are from the paper; gpusplu models the two terms differently, because waiting, not flops, decides on GPUs here.
 
 The ordering alone does not determine which columns are in the trailing block: it has the columns that would be finished
-last if all were sparse (core/plan/columns/times.hpp). A column that waits for one of them is finished later still, so
-they can be moved to the end without fill, and the trailing block cuts off the end of every long chain, whether it has
-many columns or a single long one. Positions below are in that order.
+last if all were sparse (core/plan/columns/trailing.hpp). A column that waits for one of them is finished later still,
+so they can be moved to the end without fill, and the trailing block cuts off the end of every long chain, whether it
+has many columns or a single long one. Positions below are in that order.
 
 Sparse part. Columns before p take START, the latest of their times, and the cost of all their updates divided by the
 warps that run concurrently. U12 and the Schur complement are computed meanwhile, and take TRAILING longer; WAVE for
@@ -165,7 +165,7 @@ def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: TrailingCosts) -> 
 
 
 def finishing_times(plan: Any, costs: TrailingCosts, all_costs: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``struct ColumnTimes`` of core/plan/columns/times.hpp."""
+    """``struct ColumnTimes`` of core/plan/columns/trailing.hpp."""
     mapped = plan.has_maps and plan.map.dtype == np.uint16  # long columns require it
     level = plan.level if mapped else plan.level[:0]
     found: tuple[np.ndarray, np.ndarray, np.ndarray] = _core.column_times(

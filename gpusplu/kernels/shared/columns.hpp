@@ -36,7 +36,7 @@ struct LongTerm {
   int position;  // of U(j, k) in column k
 };
 
-// Shared memory of a batch of a column of the trailing block (core/plan/columns/trailing_terms.hpp) [bytes].
+// Shared memory of a batch of a column of the trailing block (core/plan/columns/trailing.hpp) [bytes].
 GPUSPLU_HOST_DEVICE constexpr long long batch_bytes(long long entries, long long terms, int scalar_bytes) {
   return 4 + 8 * entries + terms * (scalar_bytes + 4);
 }

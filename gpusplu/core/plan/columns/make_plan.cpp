@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 
 #include "analysis/lu_pattern.hpp"
 #include "base/require.hpp"
@@ -59,8 +60,6 @@ void list_rows(ColumnPlan& plan) {
     }
 }
 
-}  // namespace
-
 void find_pattern(PatternView A, const ColumnParameters& parameters, ColumnPlan& plan) {
   if (parameters.pattern.row) take_columns(parameters.pattern, plan);
   else join_columns(lu_pattern(A, inverse(plan.row_perm).data(), plan.col_perm.data()), plan);
@@ -94,6 +93,87 @@ void place_column_entries(PatternView A, ColumnPlan& plan) {
   });
   require(!missing, "the pattern of L + U has no place for an entry of A");
 }
+
+// An order in which columns can be processed. Cost: a visit of every entry, and a sort of the columns.
+void number_levels(ColumnPlan& plan) {
+  plan.level.assign(plan.n, 0), plan.level_left.assign(plan.n, 0);
+  for (idx k = 0; k < plan.n; k++) {
+    idx level = plan.level[k], left = 0;  // level from rows of L that name k, set by earlier columns
+    for (off p = plan.col_ptr[k]; p < plan.diag[k]; p++) {
+      level = std::max(level, plan.level[plan.row[p]] + 1);
+      left = std::max(left, plan.level_left[plan.row[p]] + 1);
+    }
+    plan.level[k] = level, plan.level_left[k] = left;
+    for (off p = plan.diag[k] + 1; p < plan.col_ptr[k + 1]; p++) {
+      idx& later = plan.level[plan.row[p]];
+      later = std::max(later, level + 1);
+    }
+  }
+}
+
+void find_levels(ColumnPlan& plan) {
+  number_levels(plan);
+  const idx n_levels = plan.n ? 1 + *std::max_element(plan.level.begin(), plan.level.end()) : 0;
+  plan.level_ptr.assign((std::size_t)n_levels + 1, 0);
+  for (const idx level : plan.level) plan.level_ptr[level + 1]++;
+  for (idx l = 0; l < n_levels; l++) plan.level_ptr[l + 1] += plan.level_ptr[l];
+  plan.level_column.resize(plan.n);
+  std::vector<idx> next(plan.level_ptr.begin(), plan.level_ptr.end());
+  for (idx k = 0; k < plan.n; k++) plan.level_column[next[plan.level[k]]++] = k;
+  const auto longer = [&](idx a, idx b) {
+    return plan.col_ptr[a + 1] - plan.col_ptr[a] > plan.col_ptr[b + 1] - plan.col_ptr[b];
+  };
+  for (idx l = 0; l < n_levels; l++)
+    std::stable_sort(plan.level_column.begin() + plan.level_ptr[l], plan.level_column.begin() + plan.level_ptr[l + 1],
+                     longer);
+}
+
+// Targets of all updates, so that kernels need not search. Columns in parallel; each marks its rows once.
+constexpr off kLong = 65536;  // entries of a column that needs 32 bits a position
+
+template <class Position> void write_maps(const ColumnPlan& plan, RawVector<Position>& map) {
+  map.resize(plan.map_ptr.back());
+  const int threads = threads_for((off)plan.flops / 4);
+  const idx ranges = threads == 1 ? 1 : 8 * threads;
+  over_tasks(threads, ranges, [&](idx part) {
+    // ranges of about equal numbers of updates
+    const auto cut = [&](idx which) {
+      const off target = plan.map_ptr.back() / ranges * which;
+      const auto u = std::lower_bound(plan.map_ptr.begin(), plan.map_ptr.end(), target) - plan.map_ptr.begin();
+      return (idx)(std::lower_bound(plan.u_ptr.begin(), plan.u_ptr.end(), u) - plan.u_ptr.begin());
+    };
+    RawVector<Position> at(plan.n);
+    const idx end = part + 1 == ranges ? plan.n : cut(part + 1);
+    for (idx k = part ? cut(part) : 0; k < end; k++) {
+      const off begin = plan.col_ptr[k];
+      for (off p = begin; p < plan.col_ptr[k + 1]; p++) at[plan.row[p]] = (Position)(p - begin);
+      Position* to = map.data() + plan.map_ptr[plan.u_ptr[k]];
+      for (off p = begin; p < plan.diag[k]; p++) {
+        const idx j = plan.row[p];
+        for (off q = plan.diag[j] + 1; q < plan.col_ptr[j + 1]; q++) *to++ = at[plan.row[q]];
+      }
+    }
+  });
+}
+
+void map_updates(const ColumnParameters& parameters, ColumnPlan& plan) {
+  plan.has_maps = plan.flops <= parameters.most_mapped;
+  if (!plan.has_maps) return;
+  plan.map_ptr.resize(plan.u_ptr[plan.n] + 1);
+  off sum = 0, u = 0;
+  for (idx k = 0; k < plan.n; k++)
+    for (off p = plan.col_ptr[k]; p < plan.diag[k]; p++) {
+      plan.map_ptr[u++] = sum;
+      sum += plan.col_ptr[plan.row[p] + 1] - plan.diag[plan.row[p]] - 1;
+    }
+  plan.map_ptr[u] = sum;
+  bool is_long = false;
+  for (idx k = 0; k < plan.n; k++) is_long = is_long || plan.col_ptr[k + 1] - plan.col_ptr[k] >= kLong;
+  if (is_long) write_maps(plan, plan.map32);
+  else write_maps(plan, plan.map16);
+}
+
+}  // namespace
 
 ColumnPlan make_column_plan(PatternView A, const idx* row_perm, const idx* col_perm,
                             const ColumnParameters& parameters) {

@@ -74,12 +74,6 @@ struct ColumnPlan {
   idx n_levels() const { return (idx)level_ptr.size() - 1; }
 };
 
-// The stages. Each fills the arrays named.
-void find_pattern(PatternView A, const ColumnParameters& parameters, ColumnPlan&);  // col_ptr .. place, u_ptr, flops
-void place_column_entries(PatternView A, ColumnPlan& plan);                         // entry_*
-void find_levels(ColumnPlan& plan);                                                 // level*
-void map_updates(const ColumnParameters& parameters, ColumnPlan&);                  // has_maps, map*
-
 // Pivots of `A` are where the permutations (gather) put them. Throws where a pattern that is given has no place for an
 // entry of A. Time: that of a symbolic factorization and, for maps, a
 // visit of every multiply-add.

@@ -19,7 +19,7 @@
 // segment_place[s] on.
 //
 // Out of core. If factors and blocks would take more than memory_bytes, the factors of segments 0 .. streamed - 1 lie
-// on the host, one after another, and share buffers in the arena (out_of_core.cpp): the engine copies a segment out
+// on the host, one after another, and share buffers in the arena (segments.cpp): the engine copies a segment out
 // when it is factored and back in for each direction of a solve. Results do not depend on any of this.
 //
 // Launches run in order, those of segment s from launch_ptr[s] to launch_ptr[s+1]. One of phases 0-2 takes start[begin
@@ -159,18 +159,14 @@ off factor_entries(const Plan& plan, idx W, idx H, bool large);
 idx block_ld(idx H, bool large);
 off block_entries(idx H, bool large);
 
-// The stages, in the order in which make_plan runs them. Each fills the arrays named.
-void merge_fronts(const Symbolic& symbolic, const MergePhases& costs, Plan& plan);  // perms, width .. child; merge.cpp
-void place_rows(Plan& plan);                                                        // place
+// Stages of make_plan. Each fills the arrays named.
+void merge_fronts(const Symbolic& symbolic, const MergePhases& costs, Plan& plan);  // perms, width .. child
 void choose_small_rows(Plan& plan);                            // parameters.small_rows, by the model
 std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // the phases with this bound of class small
-void set_phases(Plan& plan);                                   // phase, level
-void place_arenas(Plan& plan);                                 // segments and offsets of both arenas; out_of_core.cpp
-void place_entries(PatternView A, Plan& plan);                 // entry_*
+void place_arenas(Plan& plan);                                 // segments and offsets of both arenas; segments.cpp
 void list_large(Plan& plan);                                   // large; sorts the entries of phase 3
 void list_items(Plan& plan);                                   // owner_ptr, items, partial and `fronts`
 void list_starts(Plan& plan);                                  // start, launches
-void list_gathers(Plan& plan);                                 // gather_*
 void predict_times(Plan& plan);                                // *_seconds and flops; needs phases only
 
 Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters);

@@ -1,5 +1,8 @@
+#include "plan/lockstep/plan.hpp"
+
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <stdexcept>
 
 #include "analysis/children.hpp"
@@ -7,7 +10,6 @@
 #include "analysis/graph.hpp"
 #include "analysis/structure.hpp"
 #include "base/stopwatch.hpp"
-#include "plan/lockstep/plan.hpp"
 
 namespace gs::gpu {
 namespace {
@@ -69,6 +71,83 @@ void place_entries(const Symbolic& s, PatternView A, LockstepPlan& plan) {
     plan.entry_target[to] = (std::uint32_t)(column < W ? column * R + row : R * W + row * H + column - W);
     if (!plan.entry_scale.empty()) plan.entry_scale[to] = s.row_scale[A.ind[k]] * s.col_scale[s.col_perm[j]];
   });
+}
+
+// Which fronts are processed together. Cost: O(fronts).
+// Multiply-adds, assembled entries, and a constant for the front itself.
+double front_work(const LockstepFront& front, bool cholesky) {
+  const double W = front.width, R = front.rows, H = R - W;
+  return 32 + (W * W * W / 3 + W * W * H + W * H * H + 2 * R * R) * (cholesky ? 0.5 : 1);
+}
+
+void cut_lockstep_tasks(double grain, LockstepPlan& plan) {
+  std::vector<double> subtree(plan.nf);
+  std::vector<idx> size(plan.nf, 1), task_of(plan.nf);
+  for (idx f = 0; f < plan.nf; f++) {
+    const double work = front_work(plan.fronts[f], plan.cholesky);
+    plan.work += work, subtree[f] += work;
+    if (const idx above = plan.fronts[f].parent; above >= 0) subtree[above] += subtree[f], size[above] += size[f];
+  }
+  const auto is_below = [&](idx f) { return subtree[f] <= grain; };
+  for (idx f = 0; f < plan.nf; f++) {
+    const idx above = plan.fronts[f].parent;
+    if (grain > 0 && is_below(f) && above >= 0 && is_below(above)) continue;
+    if (grain <= 0 && f + 1 < plan.nf) continue;
+    const idx first = grain <= 0 ? 0 : is_below(f) ? f - size[f] + 1 : f;
+    const double work = grain <= 0 ? plan.work : is_below(f) ? subtree[f] : front_work(plan.fronts[f], plan.cholesky);
+    std::fill(task_of.begin() + first, task_of.begin() + f + 1, (idx)plan.tasks.size());
+    plan.tasks.push_back({first, f, -1, 0, 0, 0, work});
+  }
+  for (LockstepTask& task : plan.tasks) {
+    const idx above = plan.fronts[task.last].parent;
+    if (above < 0) continue;
+    LockstepTask& parent = plan.tasks[task.parent = task_of[above]];
+    parent.children++;
+    parent.level = std::max(parent.level, task.level + 1);
+  }
+}
+
+// Where contribution blocks lie: in the memory of a task each takes the lowest gap that is large enough, so that the
+// used memory stays small and in the nearest cache. Cost: O(fronts * blocks that are alive).
+// Memory with blocks in it: their ends by their begins.
+class Gaps {
+ public:
+  off take(off size) {
+    off begin = 0;
+    for (const auto& [used, end] : used_) {
+      if (used - begin >= size) break;
+      begin = end;
+    }
+    if (size > 0) used_.emplace(begin, begin + size);
+    return begin;
+  }
+  void give(off begin) { used_.erase(begin); }
+
+ private:
+  std::map<off, off> used_;
+};
+
+void place_lockstep_blocks(LockstepPlan& plan) {
+  for (const LockstepTask& task : plan.tasks) {
+    Gaps gaps;
+    for (idx f = task.first; f <= task.last; f++) {
+      LockstepFront& front = plan.fronts[f];
+      const off H = front.rows - front.width, size = H * H;
+      front.block_shared = f == task.last;
+      if (front.block_shared) {
+        front.block = plan.shared_size;
+        plan.shared_size += size;
+      } else {
+        const off begin = gaps.take(size);
+        front.block = begin;
+        plan.task_size = std::max(plan.task_size, begin + size);
+      }
+      for (idx c = front.child_begin; c < front.child_end; c++) {
+        const LockstepFront& child = plan.fronts[plan.child[c]];
+        if (!child.block_shared && child.rows > child.width) gaps.give(child.block);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -66,8 +66,4 @@ struct LockstepPlan {
 // where fronts are too large.
 LockstepPlan make_lockstep_plan(const Symbolic& symbolic, PatternView A, const LockstepParameters& parameters);
 
-// Stages. Each fills the arrays named.
-void cut_lockstep_tasks(double grain, LockstepPlan& plan);  // tasks, work; tasks.cpp
-void place_lockstep_blocks(LockstepPlan& plan);             // block, block_shared, *_size; blocks.cpp
-
 }  // namespace gs::gpu

@@ -15,8 +15,8 @@
 #include "base/background_task.hpp"
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
-#include "matrix/kept_diagonal.hpp"
 #include "matrix/modulus.hpp"
+#include "matrix/scales.hpp"
 #include "matrix/symmetry.hpp"
 
 namespace gs {
@@ -56,18 +56,10 @@ void analyze_cholesky(PatternView A, const AnalyzeOptions& options, Symbolic& s)
 }
 
 // Whether a pattern equals its transpose, computed on the first call.
-class PatternSymmetry {
- public:
-  explicit PatternSymmetry(PatternView A) : A_(A) {}
-  void know(bool symmetric) { known_ = symmetric; }
-  bool operator()() {
-    if (!known_) known_ = is_structurally_symmetric(A_);
-    return *known_;
-  }
-
- private:
-  PatternView A_;
-  std::optional<bool> known_;
+struct PatternSymmetry {
+  PatternView A;
+  std::optional<bool> known;
+  bool operator()() { return *(known ? known : known = is_structurally_symmetric(A)); }
 };
 
 // Converts a caller's column order to an order of the vertices of the pair graph, by the position of each vertex's
@@ -265,9 +257,9 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
     return s;
   }
   if (options.ldlt) return std::move(analyze_ldlt(A, values, options, nullptr, std::move(s), chosen_ordering).front());
-  PatternSymmetry is_symmetric(A);
+  PatternSymmetry is_symmetric{A, {}};
   options.symmetric = may_be_ldlt(A, options) && symmetry_of(A, values) != Symmetry::none;
-  if (options.symmetric) is_symmetric.know(true);
+  if (options.symmetric) is_symmetric.known = true;
   if (options.ordering == "natural") return left_as_it_is(std::move(s));
   if (is_one_front(A, options)) return analyze_one_front(A, values, std::move(s));
   std::optional<Symbolic> kept;

@@ -5,7 +5,6 @@
 
 #include "analysis/elimination_tree.hpp"
 #include "analysis/graph.hpp"
-#include "analysis/subtrees.hpp"
 
 namespace gs {
 namespace {

@@ -4,7 +4,7 @@
 
 namespace gs {
 
-// Its matching or its scales fit (matrix/matching_fits.hpp); and where LDL^T stands for LU, of `any_values`, these are
+// Its matching or its scales fit; and where LDL^T stands for LU, of `any_values`, these are
 // symmetric. Cost: a pass over the values, or two.
 template <class T>
 bool analysis_is_compatible(PatternView A, const T* values, const Symbolic& symbolic, bool any_values);

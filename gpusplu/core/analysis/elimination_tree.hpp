@@ -1,7 +1,8 @@
-// Elimination trees and their postorders.
+// Elimination trees, their postorders, and disjoint subtrees for passes over them on several threads.
 #pragma once
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "base/types.hpp"
 
 namespace gs {
@@ -46,5 +47,49 @@ std::vector<idx> renumber_tree(const std::vector<idx>& parent, const std::vector
 
 // Height of a forest with parent[j] > j: 0 when empty, 1 for isolated vertices.
 idx tree_height(const std::vector<idx>& parent);
+
+// Children of node s: list[ptr[s]] .. list[ptr[s+1]-1], ascending; the roots are those of one node more.
+struct Children {
+  std::vector<idx> ptr, list;
+
+  explicit Children(const std::vector<idx>& parent) : ptr(parent.size() + 2), list(parent.size()) {
+    const idx n = (idx)parent.size();
+    const auto above = [&](idx s) { return parent[s] < 0 ? n : parent[s]; };
+    for (idx s = 0; s < n; s++) ptr[above(s)]++;
+    idx end = 0;
+    for (idx& p : ptr) p = end += p;
+    for (idx s = n; s-- > 0;) list[--ptr[above(s)]] = s;
+  }
+  void drop_roots() {
+    ptr.pop_back();
+    list.resize(ptr.back());
+  }
+  idx* begin(idx s) { return list.data() + ptr[s]; }
+  idx* end(idx s) { return list.data() + ptr[s + 1]; }
+};
+
+// Below the cut: subtrees of at most a certain size, each the nodes begin .. end-1 with root end-1. Above the cut:
+// `top`, ascending.
+struct SubtreeCut {
+  std::vector<Slice<idx>> subtrees;  // ascending
+  std::vector<idx> top;
+
+  // Calls subtree(k) and node(j) for all of them, in the order of the forest.
+  template <class Subtree, class Node> void in_order(Subtree&& subtree, Node&& node) const {
+    std::size_t k = 0;
+    for (const idx j : top) {
+      for (; k < subtrees.size() && subtrees[k].end <= j; k++) subtree(k);
+      node(j);
+    }
+    for (; k < subtrees.size(); k++) subtree(k);
+  }
+};
+
+// Nodes of the subtree of every node, itself included, of a forest with parent[j] > j.
+std::vector<idx> subtree_sizes(const std::vector<idx>& parent);
+
+// Cuts for a team of `threads`: subtrees of at most a fraction of the nodes, so that threads share them evenly. One
+// thread gets the whole forest as it is: every tree is a subtree.
+SubtreeCut cut_subtrees(const std::vector<idx>& size, int threads);
 
 }  // namespace gs

@@ -29,56 +29,21 @@ struct Places {
   }
 };
 
-// Rows of the interface, counted from 0, in each front: those of its own entries and of its children's.
-struct InterfaceRows {
-  std::vector<off> ptr;
-  std::vector<idx> row;
-
-  InterfaceRows(const Symbolic& interior, PatternView A, const Places& places, idx count)
-      : ptr(interior.nsuper() + 1, 0) {
-    const auto [begin, fronts] = fronts_with_entries(interior, A, places, count);
-    std::vector<idx> last(interior.nsuper(), -1);
-    const auto climb = [&](auto&& visit) {
-      std::fill(last.begin(), last.end(), -1);
-      for (idx t = 0; t < count; t++)
-        for (off k = begin[t]; k < begin[t + 1]; k++)
-          for (idx s = fronts[k]; s >= 0 && last[s] != t; s = interior.super_parent[s]) last[s] = t, visit(s, t);
-    };
-    climb([&](idx s, idx) { ptr[s + 1]++; });
-    std::partial_sum(ptr.begin(), ptr.end(), ptr.begin());
-    row.resize(ptr.back());
-    std::vector<off> next(ptr.begin(), ptr.end() - 1);
-    climb([&](idx s, idx t) { row[next[s]++] = t; });
-  }
-
-  idx count(idx s) const { return (idx)(ptr[s + 1] - ptr[s]); }
-
-  // Index of row t in front s, which contains it.
-  idx find(idx s, idx t) const {
-    return (idx)(std::lower_bound(row.begin() + ptr[s], row.begin() + ptr[s + 1], t) - (row.begin() + ptr[s]));
-  }
-
- private:
-  // For every unknown of the interface, the fronts with columns in which it has entries, by rows or by columns.
-  static std::pair<std::vector<off>, std::vector<idx>> fronts_with_entries(const Symbolic& interior, PatternView A,
-                                                                           const Places& places, idx count) {
-    const std::vector<idx> front_of = part_of_each(interior.super_ptr, interior.n);
-    const auto for_entries = [&](auto&& visit) {
-      for (idx j = 0; j < A.n; j++)
-        for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
-          const auto [low, high] = std::minmax(places.row[A.ind[p]], places.column[j]);
-          if (low < interior.n && high >= interior.n) visit(high - interior.n, front_of[low]);
-        }
-    };
-    std::vector<off> begin(count + 1, 0);
-    for_entries([&](idx t, idx) { begin[t + 1]++; });
-    std::partial_sum(begin.begin(), begin.end(), begin.begin());
-    std::vector<idx> fronts(begin.back());
-    std::vector<off> next(begin.begin(), begin.end() - 1);
-    for_entries([&](idx t, idx s) { fronts[next[t]++] = s; });
-    return {std::move(begin), std::move(fronts)};
-  }
-};
+// Rows of the interface, counted from 0, in each front, ascending: those of its own entries, by rows or by columns, and
+// of its children's.
+std::vector<std::vector<idx>> interface_rows(const Symbolic& interior, PatternView A, const Places& places, idx count) {
+  const std::vector<idx> front_of = part_of_each(interior.super_ptr, interior.n);
+  std::vector<std::vector<idx>> fronts(count), rows(interior.nsuper());
+  for (idx j = 0; j < A.n; j++)
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
+      const auto [low, high] = std::minmax(places.row[A.ind[p]], places.column[j]);
+      if (low < interior.n && high >= interior.n) fronts[high - interior.n].push_back(front_of[low]);
+    }
+  for (idx t = 0; t < count; t++)
+    for (idx s : fronts[t])
+      for (; s >= 0 && (rows[s].empty() || rows[s].back() != t); s = interior.super_parent[s]) rows[s].push_back(t);
+  return rows;
+}
 
 std::vector<idx> permutation(const std::vector<idx>& of_interior, const std::vector<idx>& inner, const idx* interface,
                              idx count) {
@@ -89,13 +54,13 @@ std::vector<idx> permutation(const std::vector<idx>& of_interior, const std::vec
 }
 
 // Appends the interface's columns to the tree of columns, and its front to that of fronts.
-void extend_trees(const Symbolic& interior, const InterfaceRows& rows, idx count, Symbolic& whole) {
+void extend_trees(const Symbolic& interior, const std::vector<std::vector<idx>>& rows, idx count, Symbolic& whole) {
   const idx n = interior.n, last = interior.nsuper();
   whole.super_ptr = interior.super_ptr, whole.super_parent = interior.super_parent;
   whole.parent = interior.parent, whole.col_count = interior.col_count;
   for (idx s = 0; s < last; s++) {
     if (whole.super_parent[s] < 0) whole.super_parent[s] = last;
-    for (idx j = whole.super_ptr[s]; j < whole.super_ptr[s + 1]; j++) whole.col_count[j] += rows.count(s);
+    for (idx j = whole.super_ptr[s]; j < whole.super_ptr[s + 1]; j++) whole.col_count[j] += (idx)rows[s].size();
   }
   for (idx& above : whole.parent)
     if (above < 0) above = n;
@@ -107,7 +72,7 @@ void extend_trees(const Symbolic& interior, const InterfaceRows& rows, idx count
 }
 
 // Rows of the interior come before those of the interface, so their data stay valid.
-void extend_rows(const Symbolic& interior, const InterfaceRows& rows, Symbolic& whole) {
+void extend_rows(const Symbolic& interior, const std::vector<std::vector<idx>>& rows, Symbolic& whole) {
   const idx last = interior.nsuper();
   whole.row_ptr = {0};
   for (idx s = 0; s < last; s++) {
@@ -118,9 +83,12 @@ void extend_rows(const Symbolic& interior, const InterfaceRows& rows, Symbolic& 
     }
     const idx own = above < 0 ? 0 : interior.super_ptr[above + 1] - interior.super_ptr[above];
     const idx before = above < 0 ? 0 : own + (idx)(interior.row_ptr[above + 1] - interior.row_ptr[above]);
-    for (off k = rows.ptr[s]; k < rows.ptr[s + 1]; k++) {
-      whole.row_ind.push_back(interior.n + rows.row[k]);
-      whole.rel_ind.push_back(above < 0 ? rows.row[k] : before + rows.find(above, rows.row[k]));
+    for (const idx t : rows[s]) {
+      whole.row_ind.push_back(interior.n + t);
+      const auto find = [t](const std::vector<idx>& in) {
+        return std::lower_bound(in.begin(), in.end(), t) - in.begin();
+      };
+      whole.rel_ind.push_back(above < 0 ? t : before + (idx)find(rows[above]));
     }
     whole.row_ptr.push_back((off)whole.row_ind.size());
   }
@@ -178,7 +146,7 @@ Symbolic with_interface(const Symbolic& interior, PatternView A, const T* values
   whole.n_interface = count;
   whole.block_ptr = {0, A.n};
   const Places places(interior, A.n, interface, count);
-  const InterfaceRows rows(interior, A, places, count);
+  const std::vector<std::vector<idx>> rows = interface_rows(interior, A, places, count);
   whole.row_perm = permutation(interior.row_perm, places.inner, interface, count);
   whole.col_perm = permutation(interior.col_perm, places.inner, interface, count);
   extend_pairs(interior, places.inner, interface, count, whole);

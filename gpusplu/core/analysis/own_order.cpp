@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "base/scalars.hpp"
-#include "matrix/kept_diagonal.hpp"
-#include "matrix/scale_range.hpp"
+#include "matrix/scales.hpp"
 
 namespace gs {
 namespace {

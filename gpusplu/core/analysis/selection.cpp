@@ -7,9 +7,8 @@
 #include "analysis/amd.hpp"
 #include "analysis/dissection/nested_dissection.hpp"
 #include "analysis/graph.hpp"
-#include "analysis/time_model.hpp"
 #include "base/background_task.hpp"
-#include "matrix/scale_range.hpp"
+#include "matrix/scales.hpp"
 
 namespace gs {
 namespace {
@@ -68,6 +67,29 @@ std::vector<Ordered> order_both(PatternView graph) {
 
 bool only_dissection(PatternView graph, idx from) {
   return graph.n >= large || (graph.n >= from && (double)graph.nnz() > neighbours_in_space * graph.n);
+}
+
+// Of one first factorization, refactorization and solve with one right-hand side [s].
+struct MethodSeconds {
+  double factor = 0, refactor = 0, solve = 0;
+  // Time to factor, then to refactor and solve that many times.
+  double total(double refactorizations) const { return factor + refactorizations * (refactor + solve); }
+};
+
+enum class Elimination { lu, cholesky, ldlt };
+
+// For a matrix of order n with nnz entries; by columns LU only.
+MethodSeconds predict_seconds(const CpuCosts& costs, Method method, idx n, off nnz, const OrderingCost& cost,
+                              Elimination elimination) {
+  const double flops = 2 * cost.flops;  // those of LU
+  const auto at = [&](const LinearCosts& c) {
+    return c.call + c.rows * n + c.entries * (double)nnz + c.fill * (double)cost.lnz + c.flops * flops +
+           (flops < SINGLE_THREAD_FLOPS ? c.alone * flops : 0);
+  };
+  const bool ldlt = elimination == Elimination::ldlt;
+  const MethodCosts& of = method == Method::column ? costs.column : ldlt ? costs.ldlt : costs.front;
+  const double half = elimination == Elimination::cholesky ? 0.5 : 1.0;  // one triangle of everything
+  return {half * at(of.factor), half * at(of.refactor), at(of.solve)};
 }
 
 Elimination elimination_of(const AnalyzeOptions& options) {

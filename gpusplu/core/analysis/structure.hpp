@@ -26,4 +26,10 @@ void measure_structure(Symbolic& out);
 // The analysis of a dense matrix for fronts: one, of all columns in their order. n > 0.
 Symbolic one_supernode(idx n);
 
+// The analysis with the columns `columns`, in A's numbering, eliminated after those of the parent of their front,
+// together with the columns that they may need for pivots; those of roots stay. Other solvers delay pivots while they
+// factor; here delays are part of the analysis, which the next values reuse. Cost: that of a structure, without an
+// ordering.
+Symbolic delay_columns(const Symbolic& symbolic, const std::vector<idx>& columns);
+
 }  // namespace gs

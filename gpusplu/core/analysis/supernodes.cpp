@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/children.hpp"
-#include "analysis/subtrees.hpp"
+#include "analysis/elimination_tree.hpp"
 
 namespace gs {
 namespace {

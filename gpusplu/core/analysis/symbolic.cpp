@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/scalars.hpp"
-#include "matrix/scale_range.hpp"
+#include "matrix/scales.hpp"
 
 namespace gs {
 

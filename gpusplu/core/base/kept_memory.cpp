@@ -10,8 +10,6 @@
 #include <cstdlib>
 #include <new>
 
-#include "base/kept_space.hpp"
-
 namespace gs {
 namespace {
 
@@ -58,22 +56,15 @@ bool offer_pages(void* memory, std::size_t bytes) {
 #endif
 }
 
-// Accounts of kept memory: small arrays and address space, or large arrays.
-struct Account {
-  std::atomic<std::size_t> bytes{0};
+// Bytes of kept memory: small arrays and address space, and large arrays.
+std::atomic<std::size_t> small{0}, large{0};
 
-  void add(std::size_t more) { bytes.fetch_add(more, std::memory_order_relaxed); }
-  void take(std::size_t less) { bytes.fetch_sub(less, std::memory_order_relaxed); }
-  bool is_above(std::size_t most) const { return bytes.load(std::memory_order_relaxed) > most; }
-};
-Account small, large;
-
-Account& account_of(int number) { return number < small_sizes ? small : large; }
+std::atomic<std::size_t>& account_of(int number) { return number < small_sizes ? small : large; }
 
 AddressSpace take_kept_space() {
   AddressSpace* const found = take(kept_space);
   if (!found) return {};
-  small.take(found->touched);
+  small -= found->touched;
   return *found;
 }
 
@@ -85,7 +76,7 @@ void drop_arrays(int first, int end) {
   for (int number = first; number < end; number++)
     for (auto& place : kept[number])
       if (void* const found = take(place)) {
-        account_of(number).take(size_of(number));
+        account_of(number) -= size_of(number);
         std::free(found);
       }
 }
@@ -100,8 +91,8 @@ void drop_large() { drop_arrays(small_sizes, sizes); }
 // Small arrays and large ones have bounds of their own. Above a bound all arrays of that kind are freed: those that
 // were useful for other matrices are not for this one.
 void keep_within_bounds() {
-  if (small.is_above(most_bytes)) drop_small();
-  if (large.is_above(most_large_bytes())) drop_large();
+  if (small > most_bytes) drop_small();
+  if (large > most_large_bytes()) drop_large();
 }
 
 }  // namespace
@@ -111,7 +102,7 @@ void* take_memory(std::size_t bytes) {
   if (number >= 0)
     for (auto& place : kept[number])
       if (void* const found = take(place)) {
-        account_of(number).take(size_of(number));
+        account_of(number) -= size_of(number);
         return found;
       }
   const std::size_t size = number >= 0 ? size_of(number) : bytes;
@@ -123,7 +114,7 @@ void* take_memory(std::size_t bytes) {
 void give_memory(void* memory, std::size_t bytes) {
   const int number = memory ? size_number(bytes) : -1;
   if (number < 0 || (number >= small_sizes && !offer_pages(memory, bytes))) return std::free(memory);
-  account_of(number).add(size_of(number));
+  account_of(number) += size_of(number);
   keep_within_bounds();
   for (auto& place : kept[number]) {
     void* none = nullptr;
@@ -131,7 +122,7 @@ void give_memory(void* memory, std::size_t bytes) {
         place.compare_exchange_strong(none, memory, std::memory_order_release, std::memory_order_relaxed))
       return;
   }
-  account_of(number).take(size_of(number));
+  account_of(number) -= size_of(number);
   std::free(memory);
 }
 
@@ -155,14 +146,14 @@ void give_pages_from(AddressSpace& space, std::size_t touched) {
 void give_space(AddressSpace space) {
   if (!space.touched) return unmap(space);
   give_pages_from(space, most_of_space);
-  small.add(space.touched);
+  small += space.touched;
   keep_within_bounds();
   unmap(take_kept_space());
   AddressSpace* none = nullptr;
   if (kept_space.compare_exchange_strong(none, new (space.start) AddressSpace(space), std::memory_order_release,
                                          std::memory_order_relaxed))
     return;
-  small.take(space.touched);
+  small -= space.touched;
   unmap(space);
 }
 

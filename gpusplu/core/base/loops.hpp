@@ -85,16 +85,4 @@ class Loops {
   std::atomic<int> next_{0};
 };
 
-// Runs body(Loops&) on the caller; up to want - 1 helpers share its loops.
-template <class F> void run_with_loops(int want, F&& body, JobKind* kind = nullptr, double work = 0) {
-  Loops loops;
-  const auto member = [&](const Team& team) {
-    if (team.rank > 0) return loops.help(team, [] { return false; });
-    loops.begin(team);
-    body(loops);
-    loops.end();
-  };
-  run_helpers(want, member, kind, work);
-}
-
 }  // namespace gs

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <exception>
 
-namespace gs::detail {
+namespace gs {
+namespace detail {
 
 void run_pass(int want, void (*body)(void*, const Team&), void* context) {
   constexpr int kClosed = 1 << 20;         // threads that arrive after that do not take part
@@ -42,4 +44,20 @@ void share_out(int threads, std::size_t count, void (*body)(void*, std::size_t, 
   if (error) std::rethrow_exception(error);
 }
 
-}  // namespace gs::detail
+}  // namespace detail
+
+void copy_bytes(void* to, const void* from, std::size_t bytes) {
+  constexpr std::size_t chunk = 1 << 15, least = 1 << 18;
+  const int most = bytes < (1 << 22) ? 4 : 8;  // large arrays come from memory, not from a cache
+  if (bytes < least) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  std::atomic<std::size_t> next{0};
+  run_helpers(most, [&](const Team&) {
+    for (std::size_t at = next.fetch_add(chunk); at < bytes; at = next.fetch_add(chunk))
+      std::memcpy((char*)to + at, (const char*)from + at, std::min(chunk, bytes - at));
+  });
+}
+
+}  // namespace gs

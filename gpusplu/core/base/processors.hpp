@@ -6,6 +6,10 @@ namespace gs {
 
 int usable_processors();
 
+// Whether this build has kernels that this processor can run: it may have been built for another one
+// (cmake/levels.cmake).
+bool simd_is_available();
+
 // The quota of a control group in processors, rounded up; 0 without a quota (Linux kernel documentation, Control Group
 // v2, "CPU Interface Files": cpu.max). `membership` is the text of /proc/self/cgroup, `root` the directory where the
 // hierarchy is mounted.

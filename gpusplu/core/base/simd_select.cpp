@@ -1,7 +1,7 @@
 #include <atomic>
 #include <levels.hpp>
 
-#include "base/simd_available.hpp"
+#include "base/processors.hpp"
 #include "simd/lockstep_kernels.hpp"
 #include "simd/select.hpp"
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -39,6 +40,8 @@ template <class T> struct real_of { using type = T; };
 template <class R> struct real_of<std::complex<R>> { using type = R; };
 template <class T> using real_t = typename real_of<T>::type;
 template <class T> inline constexpr bool is_complex = !std::is_same_v<T, real_t<T>>;
+
+template <class T> inline constexpr double eps = std::numeric_limits<real_t<T>>::epsilon();
 
 template <class T> inline T conj_if(T v, bool conj) {
   if constexpr (is_complex<T>) return conj ? std::conj(v) : v;

@@ -1,6 +1,7 @@
 // Clocks, and waits of the threads of one job that do not block other threads.
 #pragma once
 #include <sched.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstdint>
@@ -9,7 +10,12 @@
 
 namespace gs {
 
-std::int64_t wall_clock();  // since some fixed moment [ns]
+// Since some fixed moment [ns].
+inline std::int64_t wall_clock() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
 
 // Executed between two reads of a word that another thread writes.
 inline void relax() {
@@ -21,7 +27,7 @@ inline void relax() {
 constexpr int kSpins = 200;  // a few microseconds
 
 // Yields the processor. If another thread takes it, the caller resumes only after milliseconds.
-void offer_processor();
+inline void offer_processor() { sched_yield(); }
 
 // The same, in a loop: the awaited thread may have no processor and need this one.
 inline void relax(int spin) { spin < kSpins ? relax() : offer_processor(); }

@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/copy.hpp"
+#include "base/parallel.hpp"
 #include "base/threads.hpp"
 #include "base/timeline.hpp"
 #include "bind/bind.hpp"

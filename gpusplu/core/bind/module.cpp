@@ -1,4 +1,4 @@
-#include "base/simd_available.hpp"
+#include "base/processors.hpp"
 #include "bind/bind.hpp"
 #include "bind/held_signals.hpp"
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/types.hpp"
-#include "certify/accuracy.hpp"
 
 namespace gs {
 

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/scalars.hpp"
-#include "certify/accuracy.hpp"
 #include "matrix/values.hpp"
 
 namespace gs {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "matrix/scale_range.hpp"
+#include "matrix/scales.hpp"
 
 namespace gs {
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/hash.hpp"
 #include "base/huge_pages.hpp"
 #include "base/raw_vector.hpp"
 #include "base/types.hpp"
@@ -18,7 +19,13 @@ struct IndexArrays {
   std::size_t size[2] = {};  // [bytes]
 
   std::size_t bytes() const { return size[0] + size[1]; }
-  std::uint64_t hash() const;
+  std::uint64_t hash() const {
+    const off about[] = {n, form, (off)size[0]};
+    Hash hash;
+    hash.add(about, sizeof about);
+    for (const int k : {0, 1}) hash.add(data[k], size[k]);
+    return hash.value();
+  }
 };
 
 class IndexCopy {

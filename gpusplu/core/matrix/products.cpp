@@ -45,6 +45,20 @@ void add_product(PatternView A, const T* values, Trans op, const T* x, T* y, idx
   }
 }
 
+// size[begin:end] += (|op(A)| w)[begin:end] with w_j = weight(j).
+template <class T, class Weight>
+void add_sizes(PatternView A, const T* values, Trans op, Weight&& weight, double* size, idx begin, idx end) {
+  if (op == Trans::none) {
+    for_rows(A, begin, end, [&](idx j, off p, off p_end) {
+      const double w = weight(j);
+      for (; p < p_end; p++) size[A.ind[p]] += modulus(values[p]) * w;
+    });
+    return;
+  }
+  for (idx j = begin; j < end; j++)
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) size[j] += modulus(values[p]) * weight(A.ind[p]);
+}
+
 }  // namespace
 
 template <class T> void multiply(PatternView A, const T* values, Trans op, const T* x, T* y, idx nrhs) {
@@ -101,15 +115,8 @@ template <class T> void row_sizes(PatternView A, const T* values, Trans op, cons
   run_pass(threads_for(A.nnz()), [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
     for (idx i = begin; i < end; i++) size[i] = modulus(b[i]);
-    if (op == Trans::none) {
-      for_rows(A, begin, end, [&](idx j, off p, off p_end) {
-        const double xj = modulus(x[j]);
-        for (; p < p_end; p++) size[A.ind[p]] += modulus(values[p]) * xj;
-      });
-    } else {
-      for (idx j = begin; j < end; j++)
-        for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) size[j] += modulus(values[p]) * modulus(x[A.ind[p]]);
-    }
+    add_sizes(
+        A, values, op, [x](idx j) { return modulus(x[j]); }, size, begin, end);
   });
 }
 
@@ -141,22 +148,13 @@ template <class T> double relative_size(const T* step, const T* x, idx n, idx nr
 }
 
 template <class T> double norm_inf(PatternView A, const T* values, Trans op) {
-  double largest = 0;
-  if (op != Trans::none) {
-    for (idx j = 0; j < A.n; j++) {
-      double sum = 0;
-      for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) sum += modulus(values[p]);
-      largest = max_or_nan(largest, sum);
-    }
-    return largest;
-  }
   std::vector<double> sum(A.n);
   run_pass(threads_for(A.nnz()), [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
-    for_rows(A, begin, end, [&](idx, off p, off p_end) {
-      for (; p < p_end; p++) sum[A.ind[p]] += modulus(values[p]);
-    });
+    add_sizes(
+        A, values, op, [](idx) { return 1.0; }, sum.data(), begin, end);
   });
+  double largest = 0;
   for (const double s : sum) largest = max_or_nan(largest, s);
   return largest;
 }

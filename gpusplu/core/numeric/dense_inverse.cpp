@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/parallel.hpp"
 #include "base/scalars.hpp"
-#include "base/slices.hpp"
 #include "numeric/strips.hpp"
 #include "simd/select.hpp"
 

@@ -10,14 +10,14 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/delays.hpp"
 #include "analysis/graph.hpp"
+#include "analysis/structure.hpp"
 #include "base/operation.hpp"
 #include "base/range_flags.hpp"
 #include "base/stopwatch.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
-#include "matrix/spread_of_rows.hpp"
+#include "matrix/scales.hpp"
 #include "matrix/values.hpp"
 #include "numeric/condition.hpp"
 

@@ -18,7 +18,6 @@
 
 #include "analysis/graph.hpp"
 #include "base/operation.hpp"
-#include "certify/accuracy.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/sort_rows.hpp"
 #include "numeric/error_checks.hpp"

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "analysis/graph.hpp"
-#include "base/flush_to_zero.hpp"
 #include "base/huge_pages.hpp"
 #include "base/job_kind.hpp"
 #include "base/operation.hpp"
+#include "base/range_flags.hpp"
 #include "base/scalars.hpp"
 #include "base/stopwatch.hpp"
 #include "base/timeline.hpp"

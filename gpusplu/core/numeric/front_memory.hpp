@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/kept_space.hpp"
+#include "base/kept_memory.hpp"
 #include "base/raw_vector.hpp"
 
 namespace gs {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "analysis/children.hpp"
+#include "analysis/elimination_tree.hpp"
 #include "analysis/entry_places.hpp"
 
 namespace gs {

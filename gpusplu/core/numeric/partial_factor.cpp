@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/scalars.hpp"
-#include "certify/accuracy.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"

@@ -16,6 +16,18 @@
 namespace gs {
 namespace {
 
+// Runs body(Loops&) on the caller; up to want - 1 helpers share its loops.
+template <class F> void run_with_loops(int want, F&& body) {
+  Loops loops;
+  const auto member = [&](const Team& team) {
+    if (team.rank > 0) return loops.help(team, [] { return false; });
+    loops.begin(team);
+    body(loops);
+    loops.end();
+  };
+  run_helpers(want, member);
+}
+
 template <class T> using Block = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;  // column-major: strides (1, ld)
 
 template <class T> off leading(const Block<T>& block, const char* name) {

@@ -1,4 +1,3 @@
-#include "certify/accuracy.hpp"
 #include "numeric/lockstep_factor.hpp"
 #include "testing.hpp"
 

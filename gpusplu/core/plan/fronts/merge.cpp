@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "analysis/children.hpp"
+#include "analysis/elimination_tree.hpp"
 #include "analysis/graph.hpp"
 #include "plan/fronts/plan.hpp"
 #include "plan/fronts/time_model.hpp"

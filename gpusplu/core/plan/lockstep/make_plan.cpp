@@ -5,7 +5,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "analysis/children.hpp"
+#include "analysis/elimination_tree.hpp"
 #include "analysis/entry_places.hpp"
 #include "analysis/graph.hpp"
 #include "analysis/structure.hpp"

@@ -1,7 +1,8 @@
-#include "matrix/kept_diagonal.hpp"
+#include "matrix/scales.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -18,6 +19,22 @@ namespace {
 constexpr double least_pivot = 0.01, few = 0.005;
 
 }  // namespace
+
+ScaleRange range_of(const std::vector<double>& scale) {
+  if (scale.empty()) return {};
+  constexpr std::size_t chains = 8;  // independent chains, because each comparison takes a few cycles
+  double least[chains], largest[chains];
+  std::fill_n(least, chains, scale[0]), std::fill_n(largest, chains, scale[0]);
+  std::size_t k = 0;
+  for (; k + chains <= scale.size(); k += chains)
+    for (std::size_t c = 0; c < chains; c++) {
+      const double s = scale[k + c];
+      least[c] = s < least[c] ? s : least[c];
+      largest[c] = s > largest[c] ? s : largest[c];
+    }
+  for (; k < scale.size(); k++) least[0] = std::min(least[0], scale[k]), largest[0] = std::max(largest[0], scale[k]);
+  return {*std::min_element(least, least + chains), *std::max_element(largest, largest + chains)};
+}
 
 template <class T> std::vector<double> scales_of_rows(PatternView A, const T* values) {
   std::vector<double> scale(A.n, 0.0);
@@ -51,9 +68,23 @@ template <class T> bool keeps_diagonal(PatternView A, const T* values, const std
   return true;
 }
 
-#define GS_INSTANTIATE(T)                                             \
-  template std::vector<double> scales_of_rows(PatternView, const T*); \
-  template bool keeps_diagonal(PatternView, const T*, const std::vector<double>&);
+template <class T> double spread_of_rows(PatternView A, const T* values, const std::vector<double>& row_scale,
+                                         const std::vector<double>& col_scale) {
+  std::vector<double> largest(A.n, 0.0);
+  for (idx j = 0; j < A.n; j++)
+    for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++) {
+      const idx i = A.ind[k];
+      const double scale = row_scale.empty() ? 1 : row_scale[i] * col_scale[j];
+      largest[i] = std::max(largest[i], modulus(values[k]) * scale);
+    }
+  const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
+  return A.n > 0 ? *most / *least : 1;
+}
+
+#define GS_INSTANTIATE(T)                                                          \
+  template std::vector<double> scales_of_rows(PatternView, const T*);              \
+  template bool keeps_diagonal(PatternView, const T*, const std::vector<double>&); \
+  template double spread_of_rows(PatternView, const T*, const std::vector<double>&, const std::vector<double>&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

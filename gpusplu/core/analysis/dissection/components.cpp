@@ -40,27 +40,27 @@ std::vector<idx> label(const Graph& g, std::vector<idx>& component) {
   return sizes;
 }
 
-constexpr idx kRange = 8000;  // vertices of a level that are worth a task
-constexpr idx kMostRanges = 16;
+constexpr idx kLevelPart = 8000;  // vertices of a level that are worth a task
+constexpr idx kMostLevelParts = 16;
 
 // A range of a level's vertices: those that the child takes over are its vertices from `first` on, their entries lie
 // from `at` on.
-struct Range {
+struct LevelPart {
   idx begin, end, first = 0;
   off at = 0;
 };
 
-std::vector<Range> ranges(idx n, bool parallel) {
-  std::vector<Range> out(parallel ? std::clamp(n / kRange, 1, kMostRanges) : 1);
+std::vector<LevelPart> level_parts(idx n, bool parallel) {
+  std::vector<LevelPart> out(parallel ? std::clamp(n / kLevelPart, 1, kMostLevelParts) : 1);
   const off count = (off)out.size();
   for (off i = 0; i < count; i++) out[i].begin = (idx)(n * i / count), out[i].end = (idx)(n * (i + 1) / count);
   return out;
 }
 
 // Turns counts into places; returns their sum.
-template <class Int> Int accumulate(std::vector<Range>& parts, Int Range::*place) {
+template <class Int> Int accumulate(std::vector<LevelPart>& parts, Int LevelPart::*place) {
   Int sum = 0;
-  for (Range& range : parts) sum += std::exchange(range.*place, sum);
+  for (LevelPart& range : parts) sum += std::exchange(range.*place, sum);
   return sum;
 }
 
@@ -68,25 +68,25 @@ template <class Int> Int accumulate(std::vector<Range>& parts, Int Range::*place
 struct Selection {
   idx* local;         // of the level's vertices, their numbers in the child; -1: not in it
   const idx* weight;  // by the level's numbers
-  std::vector<Range> parts;
+  std::vector<LevelPart> parts;
   idx count = 0;
   off entries = 0;  // of their rows, an upper bound of the child's
 };
 
 // Those vertices for which in(v).
 template <class In> Selection select(Workspace& ws, const Graph& g, const idx* weight, bool parallel, const In& in) {
-  Selection s{ws.arena.get<idx>(g.n), weight, ranges(g.n, parallel)};
+  Selection s{ws.arena.get<idx>(g.n), weight, level_parts(g.n, parallel)};
   const int n_parts = (int)s.parts.size();
   for_each(ws, n_parts, n_parts > 1, [&](int i, Workspace&) {
-    Range& range = s.parts[i];
+    LevelPart& range = s.parts[i];
     for (idx v = range.begin; v < range.end; v++) {
       const bool selected = in(v);
       range.first += selected;
       range.at += selected ? g.ptr[v + 1] - g.ptr[v] : 0;
     }
   });
-  s.count = accumulate(s.parts, &Range::first);
-  s.entries = accumulate(s.parts, &Range::at);
+  s.count = accumulate(s.parts, &LevelPart::first);
+  s.entries = accumulate(s.parts, &LevelPart::at);
   for_each(ws, n_parts, n_parts > 1, [&](int i, Workspace&) {
     idx next = s.parts[i].first;
     for (idx v = s.parts[i].begin; v < s.parts[i].end; v++) {
@@ -120,17 +120,17 @@ Graph take(Workspace& ws, Component& child, const Graph& g, Selection& s) {
   const int n_parts = (int)s.parts.size();
   if (n_parts > 1) {  // exact places, so that the ranges' entries follow each other
     for_each(ws, n_parts, true, [&](int i, Workspace&) {
-      Range& range = s.parts[i];
+      LevelPart& range = s.parts[i];
       range.at = 0;
       for (idx v = range.begin; v < range.end; v++)
         if (s.local[v] >= 0)
           for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) range.at += s.local[g.adj[p]] >= 0;
     });
-    accumulate(s.parts, &Range::at);
+    accumulate(s.parts, &LevelPart::at);
   }
   std::vector<off> total(n_parts), end(n_parts);
   for_each(ws, n_parts, n_parts > 1, [&](int i, Workspace&) {
-    const Range& range = s.parts[i];
+    const LevelPart& range = s.parts[i];
     off size = range.at;
     idx row = range.first;
     for (idx v = range.begin; v < range.end; v++) {

@@ -77,7 +77,7 @@ class Numeric(Protocol):
 
     A factor that takes arrays on a device has their class as `device_array`, and `refactor_solve`. Its `refactor`,
     `solve` and `refactor_solve` take ``wait=False``, which is ``check="later"`` of users, and it has `check` and
-    `captured` (device/factor.py). A factor that records commands has `get_ready`, which records them before a call
+    `captured` (device/factor.py). A factor that builds graphs has `get_ready`, which builds them before a call
     needs them.
     """
 

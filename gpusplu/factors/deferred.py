@@ -1,7 +1,8 @@
 """Deferred calls of a factor, check="later": the arrays that they accept, and which factors support them.
 
-They must not cast, copy or allocate, because a caller that captures them must know all memory that the graph accesses.
-So arrays that need a conversion are refused.
+A caller that captures them must know all memory that the graph accesses. So arrays that need a conversion are refused.
+Without ``out`` the solution is allocated by CuPy; arrays that kernels cannot use in place are copied by commands of the
+graph.
 """
 
 from __future__ import annotations

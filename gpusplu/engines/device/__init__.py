@@ -1,1 +1,1 @@
-"""What engines on a GPU share: the factor that certifies its solutions, recorded graphs, memory, residuals."""
+"""What engines on a GPU share: the factor that certifies its solutions, graphs of its calls, memory, residuals."""

@@ -1,7 +1,7 @@
 """Memory of one factor: arrays on its device that graphs read and write, and page-locked host memory that they copy to.
 
 `Buffers` has what every factor needs and what its program asks for; `Vectors` the work memory of solves; `Staging` the
-host's side; `AccumulatedBuffer` the status of calls without a wait. Everything lies at fixed addresses, since graphs
+host's side; `AccumulatedBuffer` the status of deferred calls. Everything lies at fixed addresses, since graphs
 contain them.
 """
 
@@ -253,7 +253,7 @@ def chunks(nrhs: int, width: int) -> list[tuple[int, int]]:
     return found
 
 
-# ---- Status of calls without a wait
+# ---- Status of deferred calls
 
 ACCUMULATED = struct("shared/values.hpp", "AccumulatedStatus")
 

@@ -10,8 +10,8 @@ made on first use: `add_commands` adds nodes to it instead of launching anything
 caller captures adds its commands to the caller's stream one by one. What may run concurrently is on a side stream
 between `fork` and `join`.
 
-`make_ready` does everything that cannot be done while a graph is built or a stream is captured: it uploads, loads
-kernels and allocates. When a graph runs, the host neither decides nor allocates anything.
+`make_ready` does everything that cannot be done while a stream is captured, and that must not be done again whenever a
+graph runs: it uploads, loads kernels and allocates. When a graph runs, the host neither decides nor allocates anything.
 """
 
 from __future__ import annotations
@@ -47,11 +47,10 @@ class Call(NamedTuple):
     measured : bool
         Measure the backward error of the solution.
     steps : int
-        Of refinement. Deferred calls make as many as the last solve with a wait needed. Otherwise one step corrects the
-        solution in the buffers, without a solve: the host decides after each whether another one is needed.
+        Of refinement. In deferred calls: as many as the last solve that waited needed. In others: 1 for a graph that
+        only corrects the solution in the buffers, after which the host decides whether another step is needed.
     deferred : bool
-        The caller does not wait: add the status to the accumulated status on the device, and do not copy it to the
-        host.
+        ``check="later"``: add the status to the accumulated status on the device, and do not copy it to the host.
     on_host : bool
         Values, one right-hand side and the solution are in the page-locked arrays of `Staging`.
     """
@@ -83,7 +82,7 @@ IN_BUFFERS = Addresses()
 
 
 class CommandGraphs:
-    """A program, the buffers of one factor, and the graphs of its calls.
+    """A program, the buffers of one factor, and the graphs of its calls; the order of calls in different streams.
 
     Parameters
     ----------
@@ -125,7 +124,7 @@ class CommandGraphs:
         return stream
 
     def begin_deferred(self) -> Stream:
-        """The same for calls that do not wait; if the stream is captured, the caller is responsible for the order."""
+        """The same for deferred calls; if the stream is captured, the caller is responsible for the order."""
         stream: Stream = self.device.caller_stream()
         if stream.captured:
             return stream
@@ -239,7 +238,7 @@ class CommandGraphs:
         stream.join(side)
 
     def _refine(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
-        """Correct x by the residual; of a call that waits, measured before, and the previous x is kept."""
+        """Correct x by the residual. Calls that wait have measured the residual before, and keep the previous x."""
         program, system = self.program, (call.trans, call.nrhs)
         if call.deferred:
             program.residual(stream, buffers, vectors, *system, accumulated=0)
@@ -249,7 +248,7 @@ class CommandGraphs:
         program.add_step(stream, buffers, vectors, call.nrhs)
 
     def _accumulate(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
-        """Add the status to that of other calls that do not wait, with the backward error if it is measured."""
+        """Add the status to that of other deferred calls, with the backward error if it is measured."""
         accumulated, factored = self.accumulated.pointer, bool(call.values)
         if call.measured:
             self.program.residual(stream, buffers, vectors, call.trans, call.nrhs, accumulated, factored)
@@ -285,13 +284,13 @@ class CommandGraphs:
 
     @property
     def accumulated(self) -> AccumulatedBuffer:
-        """Status of calls that do not wait; allocated at the first such call."""
+        """Status of deferred calls; allocated at the first such call."""
         if self._accumulated is None:
             self._accumulated = AccumulatedBuffer(self.device)
         return self._accumulated
 
     def read_accumulated(self, stream: Stream) -> AccumulatedStatus:
-        """Wait for the status of calls that do not wait."""
+        """Wait for the status of deferred calls."""
         return AccumulatedStatus() if self._accumulated is None else self._accumulated.read(stream)
 
     def clear_accumulated(self, stream: Stream) -> None:

@@ -1,24 +1,25 @@
 """A factor in device memory, whatever the engine: LU, Cholesky or LDL^T of one matrix on one device.
 
-The path of a refactorization with values on the host, `refactor` (for arrays on the device, for solves, and for both in
-one call it differs in details only):
+The path of a refactorization with values on the host, `refactor`:
 
 1. `refactor` enters the device, the lock and `Interrupted`, and takes the caller's current stream
-   (`CommandGraphs.begin`). `_resolve` completes what earlier calls left: calls without a wait are checked, an
+   (`CommandGraphs.begin`). `_resolve` completes what earlier calls left: deferred calls are checked, an
    interrupted one is undone.
 2. The values are copied to page-locked memory. `CommandGraphs.graph` (call.py) has the graph of `Call("new",
    on_host=True)`: values to the device; in canonical order, checked, the previous ones kept; factorization by the
    engine's program (program.py); status to the host. It is made on first use. Everything was allocated before, so the
    host neither decides nor allocates anything in between.
-3. `_replay` launches it and follows the values through the states of `ValueState`: GIVING, then MUST_RESTORE.
-4. The call waits for the stream, and `_resolve_host` reads the status. A NaN: the previous values are restored
+3. `_submit` launches it and follows the values through the states of `ValueState`: GIVING, then MUST_RESTORE.
+4. The call waits for the stream, and `_accept_or_restore` reads the status. A NaN: the previous values are restored
    (`_restore`), and its position is returned. Otherwise the accuracy policy decides by the pivots (`_accept`): they are
    accepted, and the state is HELD again; or the CPU engine factors the same values with pivoting over whole columns
    (`_repivot`), and the device continues with its pivots if a program for them can be made (`_follow`), else the CPU
    engine solves until the next refactor. It also raises the errors: singular, not positive definite.
 
-A refactorization of an array on the device ends after step 3, PENDING: the call does not wait, and the next call that
-waits reports an error in it, raises, and goes back to the previous values.
+A refactorization with an array on the device ends after step 3, PENDING: the host does not wait for it. A solve that
+follows reports its status together with its own, waits once, and does step 4 for both (`_certified`); any other call
+that waits does step 4 first (`_resolve`). So that call, a second refactorization too, raises the error and goes back to
+the previous values.
 
 Solutions are certified by the rules of the CPU engine (core/certify/accuracy_policy.hpp), always by measuring: a solve
 returns its backward error, refinement reduces it (accuracy.py), and if that is not enough new pivots are chosen. L and
@@ -74,15 +75,16 @@ CHECK_INTERRUPTED = "a check was interrupted, so the solutions that it covered c
 class ValueState(Enum):
     """State of the values on the device. Every transition is one store, so that a signal leaves one of these states.
 
-    A call that takes new values goes HELD or LOST -> GIVING -> PENDING or MUST_RESTORE -> HELD; `_resolve` takes any
-    other state back to HELD or LOST.
+    A call that takes new values goes HELD or LOST -> GIVING -> MUST_RESTORE -> HELD, or with values on the device HELD
+    or LOST -> GIVING -> PENDING -> STATUS_REQUESTED -> HELD; `_resolve` takes other states back to HELD or LOST.
+    Deferred calls set no state, but `_unchecked`: their values are not accepted before `_resolve_deferred`.
     """
 
-    HELD = "accepted: they are those of the factor"
+    HELD = "those of the factor: accepted, or of deferred calls that have not been checked"
     LOST = "none: deferred calls replaced them by values that cannot be factored"
     GIVING = "a graph that takes new values is being launched; only the status shows whether it was"
-    PENDING = "new ones were taken without a wait; their status is on the device"
-    STATUS_READ = "the same, but a command that copies the status to the host may have been given"
+    PENDING = "new ones were taken by a call that did not wait for their status, which is on the device"
+    STATUS_REQUESTED = "the same, but a command that copies the status to the host may have been given"
     MUST_RESTORE = "new ones were taken by a call that has not accepted them yet: if it never does, go back"
 
 
@@ -95,7 +97,7 @@ class HostState(Enum):
     SOLVES = "the same, and it solves in place of the device"
 
 
-HELD, LOST, GIVING, PENDING, STATUS_READ, MUST_RESTORE = ValueState
+HELD, LOST, GIVING, PENDING, STATUS_REQUESTED, MUST_RESTORE = ValueState
 NONE, STALE, CURRENT, SOLVES = HostState
 
 
@@ -129,7 +131,7 @@ class DeviceFactor:
     _evaluating = False  # their status was taken, but not evaluated yet
     _captured: tuple[CommandGraphs, ...] = ()  # with commands in graphs of the caller's; these may run at any time
     _error = _checked = -1.0  # backward errors: of the last solve, and since the last check
-    _n_deferred = 0  # refactorizations without a wait
+    _n_deferred = 0  # deferred refactorizations
 
     def __init__(
         self,
@@ -209,7 +211,7 @@ class DeviceFactor:
             else:
                 self._refactor_from_host(stream, values, source is None, checked)
                 stream.synchronize()
-                bad = self._resolve_host()
+                bad = self._accept_or_restore()
                 if bad >= 0:
                     return bad
             self._seconds["refactor_seconds"] = perf_counter() - start
@@ -230,12 +232,12 @@ class DeviceFactor:
             call = Call("new", on_host=True)
             graph = commands.graph(call)
             commands.host.take(values=values)
-            self._replay(stream, graph, call)
+            self._submit(stream, graph, call)
         else:
             call = Call("new")
             graph = commands.graph(call)
             commands.send(stream, buffers.input.pointer, values)
-            self._replay(stream, graph, call, MUST_RESTORE)
+            self._submit(stream, graph, call, MUST_RESTORE)
             commands.report(stream)
 
     def solve(self, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True) -> Any:
@@ -337,7 +339,7 @@ class DeviceFactor:
         commands, stream = self._commands, self._commands.begin()
         graph = commands.graph(call)
         commands.host.take(values, b)
-        self._replay(stream, graph, call)
+        self._submit(stream, graph, call)
         error = self._certified(stream, call, commands.host.x.ctypes.data)
         return commands.host.x.reshape(b.shape).copy(order="F"), error
 
@@ -347,7 +349,7 @@ class DeviceFactor:
         vectors, stream = commands.buffers.vectors(call.nrhs), commands.begin()
         commands.send(stream, vectors.b.pointer, b)
         to = commands.host.some(commands.vector_bytes(call.nrhs))
-        self._replay(stream, commands.graph(call), call)
+        self._submit(stream, commands.graph(call), call)
         if to.nbytes > STAGED:
             self._device.fetch(stream, to, vectors.x.pointer)
         else:
@@ -382,16 +384,16 @@ class DeviceFactor:
         graph = direct or commands.graph(call)
         if direct is None:
             self._copy_in(stream, values, b)
-        self._replay(stream, graph, call)
+        self._submit(stream, graph, call)
         if direct is None:
             self._copy_out(stream, x)
         return direct is not None
 
-    def _replay(self, stream: Stream, graph: Graph, call: Call, then: ValueState | None = None) -> None:
+    def _submit(self, stream: Stream, graph: Graph, call: Call, then: ValueState | None = None) -> None:
         """Launch a graph, and set the state of the values.
 
-        `then`: the state after new values; if not given, MUST_RESTORE where the graph reports their status, as its call
-        waits for them, else PENDING.
+        `then`: the state after new values. If not given: MUST_RESTORE for values of the host and with a solve, because
+        the call waits, and PENDING for values on the device alone.
         """
         if call.deferred:
             self._unchecked = True
@@ -432,7 +434,7 @@ class DeviceFactor:
         commands, trans, nrhs = self._commands, call.trans, call.nrhs
         stream.synchronize()
         if self._state is not HELD:
-            self._resolve_device(commands.status())
+            self._accept_or_raise(commands.status())
         if not self._measures or self._host is SOLVES or self._commands is not commands:
             return 0.0
         error = commands.backward_error()
@@ -466,11 +468,11 @@ class DeviceFactor:
     @property
     def _was_interrupted(self) -> bool:
         """Whether a call was interrupted, so that `_resolve` has to restore a consistent state."""
-        return self._evaluating or self._state in (GIVING, STATUS_READ, MUST_RESTORE)
+        return self._evaluating or self._state in (GIVING, STATUS_REQUESTED, MUST_RESTORE)
 
     def _resolve(self, stream: Stream) -> None:
-        """Wait for calls that did not wait, and report errors in them; after an interrupted one, go back to the
-        previous values."""
+        """Wait for earlier calls that have not been waited for, and report errors in them; after an interrupted one, go
+        back to the previous values."""
         self._resolve_deferred()
         if self._state is GIVING:
             self._state = MUST_RESTORE if self._status_arrived(stream) else self._before
@@ -481,15 +483,15 @@ class DeviceFactor:
             self._request_status()
             self._commands.report(stream)
             stream.synchronize()
-            self._resolve_device(self._commands.status())
-        elif self._state is STATUS_READ:
+            self._accept_or_raise(self._commands.status())
+        elif self._state is STATUS_REQUESTED:
             self._status_arrived(stream)
-            self._resolve_device(self._commands.status())
+            self._accept_or_raise(self._commands.status())
 
     def _request_status(self) -> None:
         """Before a command that copies the status of pending values to the host, and clears it on the device."""
         self._commands.host.forget()
-        self._state = STATUS_READ
+        self._state = STATUS_REQUESTED
 
     def _status_arrived(self, stream: Stream) -> bool:
         """Whether the status has come to the host since `forget`, or is on the device and comes now."""
@@ -499,14 +501,14 @@ class DeviceFactor:
             stream.synchronize()
         return self._commands.host.status_arrived
 
-    def _resolve_device(self, found: Status) -> None:
-        """`_resolve_host` for values that came from the device, or with a right-hand side; raises."""
+    def _accept_or_raise(self, found: Status) -> None:
+        """`_accept_or_restore` for values that came from the device, or with a right-hand side; raises."""
         canonical = self._commands.values() if found.not_finite else None
-        bad = self._resolve_host(found)
+        bad = self._accept_or_restore(found)
         if bad >= 0 and canonical is not None:
             raise matrix.non_finite(self._pattern, bad, canonical)
 
-    def _resolve_host(self, found: Status | None = None) -> int:
+    def _accept_or_restore(self, found: Status | None = None) -> int:
         """Accept a refactorization, or go back to the previous values and raise or return the place of a NaN."""
         self._host_is_stale()
         self._found = found or self._commands.status()
@@ -550,7 +552,7 @@ class DeviceFactor:
     def _repivot(self, canonical: np.ndarray | None = None) -> None:
         """Choose pivots with the CPU engine, which the device continues with if it can; else the CPU engine solves."""
         if self._replan is not None and self._host is STALE and not self._symbolic.ldlt:
-            self._host, self._cpu = NONE, None  # a refactorization could keep its pivots
+            self._host, self._cpu = NONE, None  # a refactorization would keep its pivots, a new factor chooses again
         self._make_cpu(canonical)
         self._events["n_repivoted"] += 1
         follows = self._follow()
@@ -586,7 +588,7 @@ class DeviceFactor:
         self._state = MUST_RESTORE
         if self._before is HELD:
             buffers, stream = self._commands.buffers, self._commands.begin()
-            self._commands.graph(Call("held"))  # one launch: kernels without their successors leave counters wrong
+            self._commands.graph(Call("held"))  # built before; a signal between its kernels would leave counters wrong
             stream.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
             self._host_is_stale()
             self._found = self._commands.factor_now(stream)
@@ -600,10 +602,10 @@ class DeviceFactor:
                 "the factor holds no values: the last ones, given with check='later', were unusable; refactor it"
             )
 
-    # ---- calls that do not wait
+    # ---- deferred calls
 
     def _solve_deferred(self, b: Any, trans: int, x: Any, values: Any = None) -> Any:
-        """Solve without a wait, with `values` for one right-hand side after a refactorization."""
+        """Solve. With `values`, of one right-hand side, refactor first; x is allocated if it is None."""
         if x is None:
             x = self._device.array(b.shape, self._dtype)
         nrhs, steps = 1 if b.ndim == 1 else b.shape[1], self._steps[trans] if self._measures else 0
@@ -620,7 +622,7 @@ class DeviceFactor:
     def _enqueue(self, call: Call, values: Any = None, b: Any = None, x: Any = None) -> None:
         """Add the commands of a deferred call to the caller's stream."""
         stream = self._commands.begin_deferred()
-        if stream.captured:
+        if stream.captured:  # the values at the time of a replay are unknown here; `_resolve_deferred` evaluates them
             if self._was_interrupted:
                 raise RuntimeError("a call of this factor was interrupted: make one call that waits before the capture")
             self._must_be_ready(call)
@@ -641,12 +643,13 @@ class DeviceFactor:
         if values is not None:
             self._host_is_stale()
             if self._state is LOST:
-                self._state = HELD
+                self._state = HELD  # if the check finds these unusable too, they are LOST again
 
     def _must_be_ready(self, call: Call) -> None:
         if not self._commands.is_ready(call):
             raise RuntimeError(
-                "nothing can be allocated or compiled while a stream is captured; make the same call once before"
+                "nothing can be allocated or compiled while a stream is captured; "
+                "make the same call once before, with check='later'"
             )
 
     @property
@@ -656,13 +659,13 @@ class DeviceFactor:
 
     @property
     def n_deferred(self) -> int:
-        """Refactorizations without a wait, pending ones included."""
+        """Deferred refactorizations, those of replays included."""
         with self._device, self._lock, self._interrupted:
             self._resolve_deferred()
             return self._n_deferred
 
     def check(self) -> float:
-        """Check all calls without a wait; the largest backward error, negative if none was measured."""
+        """Check all deferred calls; the largest backward error, negative if none was measured."""
         with self._device, self._lock, self._interrupted:
             self._checked = -1.0
             self._resolve(self._commands.begin())
@@ -681,12 +684,12 @@ class DeviceFactor:
         # Once the status is cleared nothing else tells of these calls: if a signal interrupts the evaluation, values of
         # deferred calls are lost, and the next call raises.
         lost, self._evaluating = self._evaluating, True
-        pending = self._state in (PENDING, STATUS_READ)
+        pending = self._state in (PENDING, STATUS_REQUESTED)
         if accumulated.n_factored:
             self._state = LOST
         elif accumulated.n_solved and pending:
             self._commands.host.status[()] = accumulated.last  # as if it had been reported
-            self._state = STATUS_READ
+            self._state = STATUS_REQUESTED
         for commands in every:
             commands.clear_accumulated(stream)
         self._unchecked = False
@@ -716,7 +719,7 @@ class DeviceFactor:
         if accumulated.n_factored:
             self._take_values(accumulated)
         elif pending:
-            self._resolve_device(accumulated.last)
+            self._accept_or_raise(accumulated.last)
         if not accumulated.n_solved:
             return
         reason = self._suspect_reason(accumulated, [*held, self._report(accumulated.worst, used.program)])
@@ -730,11 +733,11 @@ class DeviceFactor:
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
 
     def _take_values(self, accumulated: AccumulatedStatus) -> None:
-        """`_resolve_device` for values of deferred calls: the previous ones are lost."""
+        """`_accept_or_raise` for values of deferred calls: the previous ones are lost."""
         self._n_deferred += accumulated.n_factored
         self._before = LOST
         try:
-            self._resolve_device(accumulated.last)
+            self._accept_or_raise(accumulated.last)
         except Exception as error:
             error.add_note(VALUES_GONE)
             raise

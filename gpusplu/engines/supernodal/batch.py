@@ -260,7 +260,7 @@ class LockstepBatch(Batch):
             arrays.append(np.ascontiguousarray(entries.reshape(size, LANES)[:, :systems].T))
         return core.inverse_on_pattern(pattern.ptr, pattern.ind, *arrays)
 
-    # ---- calls that do not wait: their status accumulates on the device
+    # ---- deferred calls: their status accumulates on the device
 
     def _enqueue(
         self, values: Any = None, source: np.ndarray | None = None, b: Any = None, trans: int = 0, x: Any = None

@@ -510,7 +510,7 @@ class LaneCommands:
         return BLOCKS_WIDE if self._dtype.itemsize == 16 else BLOCKS
 
     def add_up(self, stream: Stream, factored: bool, x: int = 0, columns: int = 0) -> None:
-        """Accumulate the status of a call that does not wait; x: address of its solutions."""
+        """Accumulate the status of a deferred call; x: address of its solutions."""
         memory, fields = self._memory, {"x": x, "size": self.n * columns, "factored": factored}
         arrays = {name: memory[name] for name in ("outcomes", "accumulated")} | {"reports": memory["factoring"]}
         self._program.launch(stream, MOVE, "accumulate_lanes", (self.count, THREADS, 0), **arrays, **fields)

@@ -15,7 +15,7 @@ import numpy as np
 from ...cuda.several import failures
 from ...errors import DeviceFailedError
 from ..device.call import CommandGraphs
-from ..device.factor import HELD, MUST_RESTORE, PENDING, SOLVES, STATUS_READ, DeviceFactor
+from ..device.factor import HELD, MUST_RESTORE, PENDING, SOLVES, STATUS_REQUESTED, DeviceFactor
 
 
 class SharedFactor(DeviceFactor):
@@ -66,7 +66,7 @@ class SharedFactor(DeviceFactor):
 
     def _go_back(self, values: Any, given: bool) -> None:
         """Restore the previous values, without the graphs."""
-        buffers, previous = self._commands.buffers, self._state in (PENDING, STATUS_READ, MUST_RESTORE)
+        buffers, previous = self._commands.buffers, self._state in (PENDING, STATUS_REQUESTED, MUST_RESTORE)
         held = self._commands.values()
         if values is not None:
             new = np.asarray(values.get() if hasattr(values, "get") else values)

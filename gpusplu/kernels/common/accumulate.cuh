@@ -1,4 +1,4 @@
-// The accumulated status of calls without a wait.
+// The accumulated status of deferred calls.
 #pragma once
 #include "common/device.cuh"
 #include "shared/values.hpp"

@@ -7,11 +7,12 @@
 // check_values: counts the values of `to` that are NaN or Inf into status->not_finite, and raises status->largest to
 // the largest modulus of the others. Grid: any (2048 threads a multiprocessor are best); block: VALUE_THREADS, one
 // value each at a time. Shared memory: VALUE_SHARED_BYTES. Precondition: status->not_finite, largest and asymmetry are
-// zero. Deterministic.
+// zero, or those of a refactorization that is not resolved yet: its errors are then reported with these.
+// Deterministic.
 //
 // move_arrays: copies one or two arrays, one side of which may be page-locked memory of the host: as a node of a graph
 // that is several microseconds faster than a copy. Any grid and block. move_status: a status to the host, and cleared;
-// one thread. tally_status: adds a status to the accumulated status of calls without a wait, and clears it; one thread.
+// one thread. accumulate_status: adds a status to the accumulated status of deferred calls, and clears it; one thread.
 #include "common/accumulate.cuh"
 #include "common/reduce.cuh"
 

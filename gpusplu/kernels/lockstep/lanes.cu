@@ -14,7 +14,7 @@
 // with parts = ceil(entries / LANE_THREADS), owns LANE_THREADS consecutive entries of systems[k]. Grid: systems * parts
 // blocks of LANE_THREADS. No shared memory. Precondition: systems[k] < 32 * groups. Deterministic.
 //
-// tally_lanes, after a call without a wait: adds the status of every system to its accumulated status, and overwrites
+// accumulate_lanes, after a deferred call: adds the status of every system to its accumulated status, and overwrites
 // the solutions of systems without a factor with NaN. A block of LANE_THREADS a system.
 #include "common/accumulate.cuh"
 #include "common/reduce.cuh"

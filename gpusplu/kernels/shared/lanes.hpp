@@ -69,7 +69,7 @@ struct LaneOutcome {
   int reserved;
 };
 
-// Status of a system accumulated over calls without a wait, since the host last read and cleared it.
+// Status of a system accumulated over deferred calls, since the host last read and cleared it.
 struct AccumulatedLaneStatus {
   LaneReport worst;      // the largest of each of the numbers of factorizations
   double error;          // the largest backward error; Inf for a solution that is no number or was not given

@@ -9,7 +9,7 @@ namespace gs::gpu {
 struct Status {
   int n_perturbed;   // LU: pivots that were too small and replaced; Cholesky: pivots that are not positive
   int n_tiny;        // of these, below `singular`: A may be singular
-  int not_finite;    // values that are NaN or Inf
+  int not_finite;    // values that are NaN or Inf, and pivots that overflowed
   double largest;    // entry of A in modulus
   double asymmetry;  // Cholesky, LDL^T of both triangles: the largest difference of entries that have to be conjugates
                      // or equal, in modulus
@@ -17,7 +17,7 @@ struct Status {
   double residual, x_norm, b_norm, a_norm;  // infinity norms of the last measured solve
 };
 
-// Status accumulated over calls without a wait, since the host last read and cleared it.
+// Status accumulated over deferred calls, since the host last read and cleared it.
 struct AccumulatedStatus {
   Status last;            // of the last factorization; the norms of the last measured solve
   Status worst;           // the largest of each count, and of growth

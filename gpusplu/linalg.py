@@ -125,7 +125,8 @@ def splu(
     Rows are matched and scaled so that large entries lie on the diagonal [1]_. Matrices with little fill are then
     factored column by column [2]_, others by dense fronts up the elimination tree [3]_, and symmetric ones by LDL^T
     where that is predicted to be faster. The error bound of a factor determines how many of its solutions are checked;
-    inaccurate solutions are refined, or solved with other pivots, before they are returned.
+    inaccurate solutions are refined, or solved with other pivots, before they are returned. If that does not help,
+    there is a `RuntimeWarning`.
 
     References
     ----------

@@ -84,8 +84,6 @@ DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
 DEFAULT_OPTIONS = Options(symmetric=True)
 #: SuperLU's orderings by its names and numbers, except the natural one. gpusplu chooses its own ordering for them.
 ORDERINGS_OF_SUPERLU = frozenset(("COLAMD", "MMD_ATA", "MMD_AT_PLUS_A", 1, 2, 3))
-#: Options of an analysis for any values and for batches.
-OF_ANY_VALUES = Options()
 
 
 def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:

@@ -145,7 +145,7 @@ SHARE, SHARE_ONE_PROCESSOR = 0.1, 1.0
 #: Seconds of use below which nothing is predicted: factors that are used a few times only cost no predictions.
 FIRST = 2e-3
 #: Entries of A below which the processor finishes before a kernel would be launched.
-LEAST = 3_000
+LEAST_TO_MIGRATE = 3_000
 #: A factor that stayed is compared again when the use has grown by this factor since the last comparison.
 AGAIN = 2.0
 #: Least number of steps that are assumed to follow.
@@ -409,7 +409,7 @@ os.register_at_fork(after_in_child=_forked)
 
 def tracked(factor: Any, core: Any, symbolic: Any) -> Migration | None:
     """The object that counts the use of a factor and migrates it; None if it may not migrate, or is on a device."""
-    if symbolic.nnz < LEAST or registry.named(symbolic.engine).capabilities.on_device:
+    if symbolic.nnz < LEAST_TO_MIGRATE or registry.named(symbolic.engine).capabilities.on_device:
         return None
     use: Use = symbolic.parts()[0].memo("moving", Use)
     watch = Migration(factor, core, symbolic, use)

@@ -23,7 +23,7 @@ from ..engines.problem import Problem, Request
 from . import patterns, phases
 from .analyzed import Analyzed, analyze_problem
 from .device_patterns import DeviceColumns
-from .migration import LEAST, resolved, start_background_analysis
+from .migration import LEAST_TO_MIGRATE, resolved, start_background_analysis
 from .request import AUTO, without_small
 from .selection import Choice
 
@@ -92,7 +92,7 @@ def options_for(options: ReadOptions, A: Any) -> Options:
 
 def route(A: Any, kind: str, options: Options, request: Request, borrow: bool, start: float) -> Made:
     """`factor` of a matrix from `read`."""
-    if request.engine != AUTO and not (request.may_migrate and A.nnz >= LEAST):
+    if request.engine != AUTO and not (request.may_migrate and A.nnz >= LEAST_TO_MIGRATE):
         made = registry.named(request.engine).factor_matrix(A, kind, options, request, patterns.STORE, borrow)
         if made is not None:
             choice = Choice(request.engine, request.reason, request)

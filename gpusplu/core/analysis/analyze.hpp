@@ -15,8 +15,8 @@ struct AnalyzeOptions {
   CpuCosts costs;          // costs by which orderings and methods are chosen
   bool cholesky = false;   // A is Hermitian and stored in full; the values are not read
   bool ldlt = false;       // A is Hermitian or symmetric and stored in full
-  bool symmetric = false;  // LU of these values alone: by LDL^T where A is symmetric and LDL^T is predicted to be
-                           // faster, or in A's own order
+  bool symmetric = false;  // LU by any method that is fast for these values: LDL^T where they are symmetric, or
+                           // A's own order; other values need another analysis if it does not suit them
   std::string_view ordering = "auto";  // one of ordering_names (selection.hpp), or "user"
   const idx* user_perm = nullptr;      // gather column order for "user"
   MethodChoice method = MethodChoice::automatic;

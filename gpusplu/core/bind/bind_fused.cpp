@@ -25,8 +25,9 @@ namespace {
 constexpr double most_fill_of_delays = 1.5;
 
 // What LDL^T factorizations of a pattern led to, for later ones: the analysis with the columns that were delayed to
-// fronts of parents, and how many pivots were perturbed even so. Where LU was wanted, also the analysis of the LU that
-// replaced LDL^T. Python reads and writes it with the GIL.
+// fronts of parents, and how many pivots were perturbed even so. If the caller wanted LU, also the
+// analysis of the LU that replaced LDL^T (`factor_matrix` keeps that one for LU, and no delays). Python reads and
+// writes it with the GIL.
 struct Delays {
   std::shared_ptr<const Symbolic> symbolic;  // null: the original analysis
   idx perturbed = 0;

@@ -28,7 +28,7 @@ class Known {
 
   nb::object value;         // the cached result for the pattern
   const std::int64_t call;  // number of the call that made it, from 1 on
-  // Takes out a factor on the pattern for reuse of its memory, or None. The caller then is its only owner.
+  // Takes out a factor on the pattern, to be refactored, or None. The caller then is its only owner.
   nb::object take();
 
  private:

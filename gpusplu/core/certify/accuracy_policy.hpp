@@ -82,7 +82,7 @@ class AccuracyPolicy {
   // Whether factors are accurate to fewer digits than the precision has in the matrix as it was scaled. A norm may not
   // show this if rows or unknowns differ much in size, so errors are then measured row by row.
   bool is_suspect(const PivotReport& pivots) const;
-  // `measured`: every solve will be measured; otherwise a system with a known solution is needed now.
+  // `measured`: every solve will be measured, as on devices; otherwise a system with a known solution is needed now.
   Decision after_factorization(const PivotReport& pivots, bool measured) const;
   Trust trust(const PivotReport& pivots) const;
   bool must_measure(Trust trust, const SolveHistory& seen) const;

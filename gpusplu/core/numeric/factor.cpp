@@ -138,6 +138,7 @@ void Factor::decide_checks(bool fresh) {
 }
 
 bool Factor::must_measure(Trans trans) {
+  // Cholesky is backward stable: only the first solve after an update of the factor is measured.
   if (symbolic_->cholesky) return policy_.must_measure(Trust::one, {.n_accurate = updated_ ? 0u : 1u});
   std::lock_guard lock(use_.counts);
   return policy_.must_measure(trust_, seen_[trans != Trans::none]);

@@ -1,4 +1,5 @@
-// The factor that users hold: a Numeric, the matrix it came from, and the accuracy policy that keeps solutions right.
+// The core's factor, which factors in Python hold: a Numeric, the matrix it came from, and the accuracy policy that
+// keeps solutions right.
 //
 // Column LU pivots by threshold partial pivoting, fronts pivot only inside their diagonal blocks, refactorizations do
 // not pivot, and all work on a matrix scaled by the matching. Factor therefore certifies solutions by the rules of
@@ -31,7 +32,8 @@ struct FactorOptions {
   Pivoting pivoting = Pivoting::automatic;
   Refine refine = Refine::automatic;
   bool hermitian = true;  // LDL^T: A equals its conjugate transpose, else its transpose
-  // The caller wants LU: LDL^T is used for values with either symmetry as long as it is accurate.
+  // The caller wants LU, by any method: LDL^T is used for values with either symmetry as long as it is accurate. The
+  // same as `symmetric` of AnalyzeOptions.
   bool any_values = false;
   // For factorizations that read one triangle: the pattern, which outlives the factor, on which new values are
   // compared.
@@ -104,7 +106,7 @@ class Factor {
   bool update(const AnyMatrix& C, int sign);
 
   // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe. False if B is finite and
-  // X is not, or is all wrong: numbers left the range of the type with every method.
+  // X is not, or its backward error is above sqrt(eps) with every method: the caller warns.
   bool solve(Trans trans, idx nrhs, const void* b, void* x);
 
   // Entries of A^-1, transposed: where `pattern` has (i, j), the value is (A^-1)_ji.

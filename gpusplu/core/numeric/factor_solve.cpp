@@ -181,7 +181,7 @@ bool Factor::solve(Trans trans, idx nrhs, const void* b, void* x) {
     error = found.error;
     if (!found.accurate && can_repivot(nrhs, b)) {
       shared.unlock();
-      const UseLock::Exclusive own = use_.exclusive();
+      const UseLock::Exclusive own = use_.exclusive();  // another thread may have changed the factor meanwhile
       recover();
       error = solve_by_policy(trans, nrhs, b, x);
     } else if (!found.accurate && updated_) {

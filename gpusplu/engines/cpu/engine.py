@@ -56,6 +56,7 @@ class CpuEngine(Engine):
         format = A.format
         if format not in INDEX_ARRAYS or options.precision == "mixed" or options.symbolic != "host" or request.devices:
             return None
+        # Cached patterns are used again: their analysis is for several factorizations, whatever the caller expects.
         spec = spec_of(kind, format, options, max(request.refactorizations, REFACTORIZATIONS))
         first, second = INDEX_ARRAYS[format]
         arrays = A.shape[0], getattr(A, first), getattr(A, second), A.data

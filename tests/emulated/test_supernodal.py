@@ -70,7 +70,7 @@ LARGE = PHASES["large"]
 OLD = {"shared_memory_bytes": 65536, "arch": 75}
 #: A matrix, the classes of its fronts, parameters of the planner that lead to them, and attributes of the device.
 FRONTS = {
-    "one": (lambda: [[2.0]], {3}, LARGE, {}),
+    "one": (lambda: np.array([[2.0]]), {3}, LARGE, {}),
     "many children": (lambda: arrow(420), {0}, {}, {}),
     "one block": (lambda: dense(100), {2}, {}, {}),
     "blocks": (lambda: gallery.poisson(12, 11), {2}, PHASES["block"], {}),

@@ -4,7 +4,7 @@
 // The pivot search works on blocks of columns without the rows below; then these rows are divided by the pivots. Pivots
 // that prove too small relative to their column are postponed and tried again after all other columns of the front (a
 // posteriori threshold pivoting: Duff, Hogg, Lopez, SIAM J. Sci. Comput. 42 (2020)). A column that never yields a good
-// pivot is used as it is or, if its pivot is small, perturbed and counted; analysis/delays.hpp moves it to the parent.
+// pivot is used as it is or, if its pivot is small, perturbed and counted; analysis/structure.hpp then moves it up.
 //
 // The leader calls. The result depends on the sizes and values only, not on the number of threads.
 #pragma once

@@ -12,7 +12,7 @@ from gpusplu.engines import registry
 from support.cpu_lockstep import analysed, lockstep, near
 from support.dense_batch import DenseBatches, systems_like
 from support.levels import LEVELS
-from support.small_matrices import EPS, canonical, phased, random_matrix, rhs
+from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
 
 DTYPES = "fdFD"
 
@@ -173,6 +173,28 @@ def test_every_instruction_set_factors_and_solves_at_once(simd, dtype, cholesky)
             assert (x.reshape(repeats, -1) == apart).all()
 
 
+@pytest.mark.parametrize("trans", range(3))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_systems_that_need_refinement_when_solved_at_once(dtype, trans):
+    """Some groups at first, then most of them, then none: always the same bits as one after the other."""
+    blocks = sp.kron(sp.eye_array(20), [[4, 1, 0.5], [1, 4, 1], [0.5, 1, 4]])
+    between = sp.kron(sp.diags_array([np.ones(19)] * 2, offsets=[-1, 1]), np.diag([0.2, 0, 0]))  # more than one front
+    A = canonical(blocks + between, dtype)
+    diagonal = A.indices == np.repeat(np.arange(60), np.diff(A.indptr))
+    b = np.array([rhs(60, dtype, seed=k) for k in range(60)])
+    at_once = lockstep(A, 60)
+    for every in (31, 3, 3, 60, 60):
+        values = np.tile(A.data, (60, 1))
+        values[5::every, diagonal] *= 1e-3 if dtype in "fF" else 1e-6
+        apart = lockstep(A, 60)
+        apart.refactor(values)
+        np.testing.assert_array_equal(at_once.solve(b, trans, (values, None)), apart.solve(b, trans))
+        np.testing.assert_array_equal(at_once.errors(), apart.errors())
+        np.testing.assert_array_equal(at_once.steps, apart.steps)
+        np.testing.assert_array_equal(at_once.report(), apart.report())
+        assert at_once.steps.any()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_whose_norm_is_no_number(dtype):
     """Sums of a row that leave the range: pivots and errors beside them would say nothing."""
@@ -182,6 +204,27 @@ def test_values_whose_norm_is_no_number(dtype):
     batch = lockstep(A, 9)
     batch.refactor(values)
     assert np.flatnonzero(batch.report()["not_finite"]).tolist() == [4]
+
+
+@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("cholesky", [False, True])
+@pytest.mark.parametrize("ask", ["solve", "slogdet", "inverse_on_pattern"])
+def test_factors_that_a_solve_at_once_has_not_kept(ask, cholesky, dtype):
+    """They are made again, with the same bits, for whoever asks, and kept from then on."""
+    A = spd_matrix(60, dtype) if cholesky else random_matrix(60, dtype)
+    b = np.array([rhs(60, dtype, seed=k) for k in range(19)])
+    arguments = (b, "T") if ask == "solve" else ()
+    kept, batch = ((gs.cholesky_batch if cholesky else gs.splu_batch)(A, [A.data] * 19, engine="cpu") for _ in range(2))
+    for scale in (1, 2, 3):
+        values = np.array([(scale + k / 19) * A.data for k in range(19)], A.dtype)
+        kept.refactor(values)
+        expected = kept.solve(b)
+        np.testing.assert_array_equal(batch.refactor_solve(values, b), expected)
+        np.testing.assert_array_equal(batch.backward_error, kept.backward_error)
+        for one, other in zip(getattr(batch, ask)(*arguments), getattr(kept, ask)(*arguments), strict=True):
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(batch.solve(b), expected)
+        assert batch.stats["side_by_side"] and not batch.status.any()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -40,7 +40,7 @@ from ..engines.problem import Problem
 from . import phases
 from .analyzed import Analyzed
 from .request import AUTO
-from .selection import MARGIN, Choice, is_likely, predicted, resolve_precision
+from .selection import MARGIN, TRIANGULAR, Choice, is_likely, predicted, resolve_precision
 
 THREAD = "gpusplu-moving"
 #: Least number of processors at which the analysis starts before the factor is used.
@@ -252,6 +252,8 @@ class Use:
             on_device=self.on_device or known.request.on_device,
         )
         problem = Problem(known.pattern, migration.held.values(), known.kind, known.options, request, known.memo)
+        if problem.is_triangular():
+            return self.stay_on_host(TRIANGULAR)
         predictions = predicted(problem, engines_for(problem))
         able = [p for p in predictions if not p.note]
         if not able:

@@ -20,6 +20,8 @@ MARGIN = 0.9  # a device engine has to be faster than this share of the seconds 
 LIKELY = 10_000_000
 # Entries of A from which on "auto" mostly chooses a GPU for 3D finite elements after one use.
 LIKELY_IN_SPACE = 400_000
+# Its solutions may be exact (SciPy's are), and errors of one unknown may grow by many powers of ten in others.
+TRIANGULAR = "A is triangular, and only the CPU engine keeps it so and divides by its pivots"
 
 
 class Choice(NamedTuple):
@@ -97,6 +99,8 @@ def choose(problem: Problem) -> Choice:
             return choose_host(problem, hosts, would_not_pay, host_predictions)
         if missing := presence.no_device():
             return choose_host(problem, hosts, missing, host_predictions)
+        if problem.is_triangular():
+            return choose_host(problem, hosts, TRIANGULAR, host_predictions)
         device_predictions = predicted(problem, devices)
     except EngineUnavailableError as error:
         return choose_host(problem, hosts, f"no GPU engine can run: {error}", host_predictions)

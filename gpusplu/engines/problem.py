@@ -169,7 +169,7 @@ class Problem:
         """Systems of a batch are factored by fronts; triangular ones by columns, which keep them triangular."""
         by_columns = self.options.pivoting == "partial"
         if self.request.systems and self.kind == "lu":
-            by_columns = by_columns or _core.is_triangular(self.pattern.core)
+            by_columns = by_columns or self.is_triangular()
         return "column" if by_columns else "front" if self.request.systems else "auto"
 
     def for_fronts(self) -> list[Any]:
@@ -201,6 +201,10 @@ class Problem:
     def structures(self) -> list[Structure]:
         """Of the analyses for fronts."""
         return self.memo("structures", lambda: [self.structure(core) for core in self.for_fronts()])
+
+    def is_triangular(self) -> bool:
+        """Whether LU of the matrix is the matrix itself, in some order."""
+        return self.kind == "lu" and self.memo("triangular", lambda: _core.is_triangular(self.pattern.core))
 
     def is_singular(self) -> bool:
         """Whether an existing analysis shows that the matrix is singular for all values."""

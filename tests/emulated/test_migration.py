@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import gpusplu as gs
 from faults.forking import child
@@ -81,6 +82,16 @@ def test_auto_follows_the_model(monkeypatch, seconds):
     factor = gs.cholesky(matrix, device_memory=10_000)
     assert factor.engine == "cpu"
     assert not seconds or "bytes of device memory are needed, 10,000 may be used" in factor.explain()
+
+
+def test_auto_keeps_triangular_matrices_on_the_processor(monkeypatch):
+    """Also where rows and columns are permuted."""
+    monkeypatch.setattr(request, "SMALLEST", 0)
+    expect_a_start_of(monkeypatch, -1e9)
+    order = np.random.default_rng(0).permutation(400)
+    matrix = sp.csc_array(sp.tril(gallery.poisson(20, 20)))[order][:, order[::-1]]
+    assert "A is triangular" in gs.splu(matrix).explain()
+    assert gs.splu(matrix + sp.eye_array(400, k=1)).engine == "supernodal"
 
 
 @pytest.mark.parametrize("ordering", ["nd", "amd"])
@@ -218,6 +229,15 @@ def test_a_factor_stays_where_a_device_is_slower_and_is_compared_again(promised)
         if factor.engine != "cpu":
             break
     assert factor.engine == "supernodal" and right(factor, 2 * A.data)
+
+
+def test_a_triangular_factor_stays(promised):
+    matrix = sp.csc_array(sp.tril(gallery.poisson(40, 40)))
+    factor = gs.splu(matrix)
+    for scale in range(2, 5):
+        factor.refactor(scale * matrix.data)
+        assert right(factor, scale * matrix.data, matrix) and factor.engine == "cpu"
+    assert "A is triangular" in factor.explain()
 
 
 def test_a_price_is_paid_when_its_share_was_spent(promised):

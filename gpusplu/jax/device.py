@@ -31,7 +31,7 @@ from ..errors import NonFiniteError, is_singular
 from ..factors.batch import splu_batch
 from ..factors.gradients import TRANSPOSE, Factored
 from ..factors.lu import LUFactor, made_lu
-from .foreign import DeviceSite, lower
+from . import foreign
 from .host import INDEX_ARRAYS, columns_of, each_structure, rows_of, solved
 from .store import SINGLE_USE, Entry, Store
 from .structure import Structure
@@ -288,13 +288,13 @@ def by_host(work: Callable[..., Any]) -> Callable[..., Any]:
 
 def lower_solve(context: Any, *operands: Any, **parameters: Any) -> Sequence[Any]:
     """The lowering rule of solve: each call site has its own guess."""
-    return lower(DeviceSite, partial(solve, guess=Guess()), context, *operands, **parameters)
+    return foreign.lower(foreign.on_device, partial(solve, guess=Guess()), context, *operands, **parameters)
 
 
 def lower_by_host(work: Callable[..., Any]) -> Callable[..., Any]:
     """The lowering rule of work on the host."""
 
     def rule(context: Any, *operands: Any, **parameters: Any) -> Sequence[Any]:
-        return lower(DeviceSite, by_host(work), context, *operands, **parameters)
+        return foreign.lower(foreign.on_device, by_host(work), context, *operands, **parameters)
 
     return rule

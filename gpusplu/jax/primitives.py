@@ -132,7 +132,7 @@ def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any], on_devi
     callback = getattr(host, name)
     primitive.def_impl(partial(evaluate, jax.jit(primitive.bind, static_argnames=STATIC), callback))
     primitive.def_abstract_eval(shape_of)
-    mlir.register_lowering(primitive, partial(foreign.lower, foreign.HostSite, callback), platform="cpu")
+    mlir.register_lowering(primitive, partial(foreign.lower, foreign.on_host, callback), platform="cpu")
     mlir.register_lowering(primitive, on_device, platform="cuda")
     # By its name, which the documentation finds where JAX is not installed.
     batching.primitive_batchers.__setitem__(primitive, partial(batched, primitive, axes))

@@ -207,19 +207,21 @@ def test_determinants():
     assert close(gradient(one.values), expected(one.values), TOLERANCE)
 
 
-def test_without_jit(backend, n, monkeypatch):
+def test_without_jit(backend, n, monkeypatch, caplog):
     """Each primitive is a program of its own, compiled once."""
     if backend == "emulated":
         monkeypatch.setattr(gj.primitives.Jax, "is_on_device", lambda *_: True)
     one = System(n=n)
     gradient = jax.grad(squares(lambda values, b: gj.spsolve(one.matrix(values), b)), (0, 1))
     expected = gradients_of(one)[1]
-    for values in (one.values, 2 * one.values):
-        sites = next(gj.foreign._numbers)
-        found, count = factorizations(lambda values=values: gradient(values, one.b))
+    wanted = [expected(values, one.b) for values in (one.values, 2 * one.values)]
+    for values, right in zip((one.values, 2 * one.values), wanted, strict=True):
+        caplog.clear()
+        with jax.log_compiles():
+            found, count = factorizations(lambda values=values: gradient(values, one.b))
         assert count == 1
-        assert all_close(found, expected(values, one.b))
-    assert next(gj.foreign._numbers) == sites + 1
+        assert all_close(found, right)
+        assert any("Compiling" in line for line in caplog.messages) == (values is one.values)
     with jax.disable_jit():
         assert all_close(gradient(one.values, one.b), expected(one.values, one.b))
 

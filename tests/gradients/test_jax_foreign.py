@@ -1,6 +1,5 @@
 """How compiled programs call Python (gpusplu/jax/foreign.py): arrays in place, errors, and what lives how long."""
 
-import ctypes
 import gc
 import subprocess
 import sys
@@ -16,14 +15,14 @@ foreign = gj.foreign
 ERRORS = (jax.errors.JaxRuntimeError, ValueError)  # of a program that nobody waits for, and of one that is waited for
 
 
-def program(work):
+def program(work, **parameters):
     """A compiled function of arrays that gives results like its operands, by a call of `work`."""
     primitive = jax.extend.core.Primitive("test_foreign")
     primitive.multiple_results = True
-    primitive.def_abstract_eval(lambda *avals: [jax.core.ShapedArray(a.shape, a.dtype) for a in avals])
-    rule = partial(foreign.lower, foreign.HostSite, work)
+    primitive.def_abstract_eval(lambda *avals, **_: [jax.core.ShapedArray(a.shape, a.dtype) for a in avals])
+    rule = partial(foreign.lower, foreign.on_host, work)
     jax.interpreters.mlir.register_lowering(primitive, rule, platform="cpu")
-    return jax.jit(lambda *arrays: primitive.bind(*arrays))
+    return jax.jit(lambda *arrays: primitive.bind(*arrays, **parameters))
 
 
 @pytest.mark.parametrize("dtype", ["f", "d", "F", "D", "i", "q", "B", "?"])
@@ -66,47 +65,19 @@ def test_exceptions_become_errors_of_jax(work, message):
             jax.block_until_ready(compiled(jnp.arange(3.0)))
 
 
-def test_a_site_lives_as_long_as_its_program():
-    def plus_one(array):
-        return [array + 1]
+class Parameter:
+    pass
 
-    compiled = program(plus_one).lower(jnp.arange(3.0)).compile()
+
+def test_parameters_live_as_long_as_their_program():
+    compiled = program(lambda array, parameter: [array + 1], parameter=Parameter()).lower(jnp.arange(3.0)).compile()
     jax.clear_caches()
     gc.collect()
-    (site,) = (weakref.ref(site) for site in foreign._sites.values() if site.work.func is plus_one)
+    (alive,) = (weakref.ref(each) for each in gc.get_objects() if isinstance(each, Parameter))
     assert compiled(jnp.arange(3.0))[0][1] == 2
     del compiled
     gc.collect()
-    assert site() is None
-
-
-def test_a_program_of_another_process_is_refused(monkeypatch):
-    compiled = program(lambda array: [array])
-    compiled(jnp.arange(3.0))
-    monkeypatch.setattr(foreign, "_sites", {})
-    with pytest.raises(ERRORS, match="another process compiled"):
-        jax.block_until_ready(compiled(jnp.arange(3.0)))
-
-
-@pytest.mark.parametrize(("major", "minor", "told"), [(0, 2, (0, 2)), (0, 9, (0, 3)), (1, 0, None)])
-def test_versions(major, minor, told):
-    """XLA asks with a frame that has nothing but a place for the answer."""
-    refusals = []
-    api = foreign.Api()
-    api.version.major, api.version.minor = major, minor
-    kind = dict(foreign.Api._fields_)["create_error"]
-    api.create_error = kind(lambda args: refusals.append(args.contents.message.decode()) or 7)
-    metadata = foreign.Metadata(traits=5, state=5)
-    extension = foreign.Extension(kind=foreign.METADATA, metadata=ctypes.pointer(metadata))
-    frame = foreign.Frame(api=ctypes.pointer(api), extension=ctypes.addressof(extension))
-    error = foreign.handler(ctypes.addressof(frame))
-    if told is None:
-        assert error == 7
-        assert "update gpusplu" in refusals[0]
-        return
-    assert error is None
-    assert (metadata.version.major, metadata.version.minor) == told
-    assert (metadata.traits, metadata.state) == (0, 0)
+    assert alive() is None
 
 
 AT_EXIT = """

@@ -1,7 +1,9 @@
 """Compiled programs of JAX whose arrays are taken for those of the emulated device."""
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
+
+import numpy as np
 
 from . import fake_cupy
 from .jaxes import gj, jax
@@ -19,23 +21,21 @@ ON_DEVICE = {
 }
 
 
-class EmulatedSite(foreign.DeviceSite):
-    """A site that finds the memory of a device where the processor has its own."""
+def emulated_place(work, context, results, *operands):
+    """Finds the memory of a device where the processor has its own."""
+    made = work(*map(array_of, operands))
+    for result, array in zip(results, made, strict=True):
+        array_of(result)[...] = array
 
-    def device_of(self, addresses):
-        return 0
 
-    def working(self, frame, device):
-        return nullcontext()
-
-    def array(self, device, kind, address):
-        return kind.at(address).view(fake_cupy.ndarray)
+def array_of(buffer):
+    return np.asarray(buffer).view(fake_cupy.ndarray)
 
 
 @contextmanager
 def programs_on_device(monkeypatch):
     """What is compiled inside goes the way of a GPU."""
-    monkeypatch.setattr(device, "DeviceSite", EmulatedSite)
+    monkeypatch.setattr(foreign, "on_device", emulated_place)
     jax.clear_caches()
     for primitive, rule in ON_DEVICE.items():
         register_lowering(primitive, rule, platform="cpu")
@@ -44,7 +44,7 @@ def programs_on_device(monkeypatch):
     finally:
         for primitive in ON_DEVICE:
             callback = getattr(host, primitive.name.removeprefix("gpusplu_"))
-            rule = partial(foreign.lower, foreign.HostSite, callback)
+            rule = partial(foreign.lower, foreign.on_host, callback)
             register_lowering(primitive, rule, platform="cpu")
         jax.clear_caches()
         device.STORE.clear()

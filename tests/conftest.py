@@ -3,6 +3,7 @@
 Real matrices are where GPUSPLU_MATRICES says, else in ../shared/matrices next to the checkout.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     rank = {name: k for k, name in enumerate(FIRST)}
     items.sort(key=lambda item: rank.get(item.path.relative_to(here).parts[0], len(FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    """Timings collect garbage first: that must not go through all that is imported and collected by now."""
+    gc.collect()
+    gc.freeze()
 
 
 def matrix_folder() -> Path | None:

@@ -183,10 +183,10 @@ def test_files_that_are_no_matrices(tmp_path, capsys):
     }.items():
         (tmp_path / name).write_bytes(content)
         words.setdefault(name, "")
-    for name, word in words.items():
-        for command in ("solve", "explain")[: 1 + (name != "singular.npz")]:
-            message = failure(capsys, command, str(tmp_path / name))
-            assert message.startswith(f"gpusplu {command}: ") and name in message and word in message
+    for k, (name, word) in enumerate(words.items()):
+        command = "solve" if k % 2 or name == "singular.npz" else "explain"  # both read files in the same way
+        message = failure(capsys, command, str(tmp_path / name))
+        assert message.startswith(f"gpusplu {command}: ") and name in message and word in message
 
 
 def test_bad_arguments_of_solve(tmp_path, capsys):

@@ -338,10 +338,10 @@ def test_a_function_can_stop_a_call(refactor):
     np.testing.assert_array_equal(lu.solve(b), before)
 
 
-@pytest.mark.parametrize("make", [gs.splu_batch, gs.cholesky_batch])
-def test_a_function_is_told_of_later_calls_of_a_batch(make):
+@pytest.mark.parametrize(("make", "count"), [(gs.splu_batch, 40), (gs.cholesky_batch, 100)])
+def test_a_function_is_told_of_later_calls_of_a_batch(make, count):
     A, told = gallery.poisson(14, 14, 14), Progress()
-    values = np.repeat(A.data[None], 200, axis=0)
+    values = np.repeat(A.data[None], count, axis=0)
     batch = make(A, values, engine="cpu", progress=told)
     assert "factor" in told.of(lambda: batch.refactor(2 * values))
     assert "factor" in told.of(lambda: batch.refactor_solve(values, np.ones(A.shape[0])))

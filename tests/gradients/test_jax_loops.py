@@ -92,7 +92,7 @@ def test_condition_under_vmap():
 
 
 def test_nothing_is_left_behind():
-    """Thousands of compiled and of uncompiled steps, each with new values."""
+    """Hundreds of compiled steps, and some that are not, each with new values."""
     one = System(n=60)
     loss = lambda values, b: (gj.spsolve(one.matrix(values), b) ** 2).sum()  # noqa: E731
     many = jax.jit(jax.grad(lambda values, scales: stepping(one)(values, scales).sum(), (0, 1)))
@@ -102,16 +102,16 @@ def test_nothing_is_left_behind():
         for k in range(100):
             compiled(one.values * (1 + 0.001 * (seed + k)), one.b).block_until_ready()
         jax.grad(loss)(one.values * (1 + 0.01 * seed), one.b).block_until_ready()
-        jax.block_until_ready(many(one.values, jnp.linspace(1, 2, 400) + 0.001 * seed))
+        jax.block_until_ready(many(one.values, jnp.linspace(1, 2, 200) + 0.001 * seed))
 
-    for seed in range(3):
+    for seed in range(2):
         round_of_steps(seed)
     gc.collect()
     objects, entries, memory = len(gc.get_objects()), len(STORE.entries), resident()
-    for seed in range(3, 13):
+    for seed in range(2, 8):
         round_of_steps(seed)
     gc.collect()
-    assert len(gc.get_objects()) < objects + 500
+    assert len(gc.get_objects()) < objects + 250
     assert len(STORE.entries) <= entries
     assert resident() < memory + (16 << 20)
 
@@ -215,11 +215,11 @@ def test_dead_objects_leave_one_factor_at_once():
     assert not STORE.entries
 
 
-def test_adjoints_that_never_come_are_waited_for_within_bounds(monkeypatch):
-    A, matrix = matrices(5)
-    b = jnp.ones(A.shape[0])
+def test_adjoints_that_never_come_are_waited_for_within_bounds():
+    one = System()
+    solve_for_adjoint = jax.jit(lambda values: jax.vjp(lambda b: gj.spsolve(one.matrix(values), b), one.b))
     for k in range(1100):
-        jax.vjp(lambda b, k=k: gj.spsolve(matrix(k), b), b)
+        solve_for_adjoint((1 + 1e-3 * k) * one.values)
     assert 1000 < len(STORE.entries) <= 1025
 
 

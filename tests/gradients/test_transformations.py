@@ -90,7 +90,12 @@ TRANSFORMATIONS = {
 }
 FORWARD = {"jacfwd", "hessian", "jacrev of jacfwd", "vmap of hessian"}  # factors for every direction
 OF_REAL_NUMBERS = {"jacrev", *FORWARD}
-CASES = [(name, dtype) for name in TRANSFORMATIONS for dtype in ("d" if name in OF_REAL_NUMBERS else "dD")]
+BY_DEFAULT = {"d": TRANSFORMATIONS.keys() - {"jacrev of jacfwd", "vmap of hessian"}, "D": {"grad", "vmap of grad"}}
+CASES = [
+    pytest.param(name, dtype, marks=[] if name in BY_DEFAULT[dtype] else pytest.mark.thorough)
+    for name in TRANSFORMATIONS
+    for dtype in ("d" if name in OF_REAL_NUMBERS else "dD")
+]
 
 
 def by_reverse_mode(T):

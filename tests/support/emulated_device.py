@@ -211,7 +211,7 @@ class EmulatedDevice(HostCopies):
             return any(memory.holds(address) for memory in self._memories)
 
     def must_not_capture(self) -> None:
-        assert not self._thread.recording or in_background(), "not while a stream is captured or a graph is built"
+        assert not self._thread.recording or in_background(), "not while a stream is captured"
 
     def new_stream(self) -> Stream:
         self.must_not_capture()
@@ -319,6 +319,7 @@ class EmulatedDevice(HostCopies):
         key = file, scalar, kind_of(file, scalar, kind)
         if key not in self.loaded:
             self.must_not_capture()
+            self.loaded.add(key)
         kilobytes = min(self.shared_memory_bytes >> 10, 227)
         defines = (f"LARGE_SHARED_KB={kilobytes}",) if kilobytes < 227 and file == "fronts/large_fronts.cu" else ()
         return Kernel(emulated.compile(*key, defines), name, arguments(file)[name])
@@ -359,15 +360,10 @@ class EmulatedDevice(HostCopies):
         graph.close()
 
     def build_graph(self, commands: Callable[[GraphStream], None]) -> EmulatedGraph:
-        """The caller may capture the same commands, so allocations are refused here too."""
-        building, before = Recording(), self._thread.recording
+        building = Recording()
         self.must_not_capture()
         stream = GraphStream(building, self)
-        self._thread.recording = True
-        try:
-            commands(stream)
-        finally:
-            self._thread.recording = before
+        commands(stream)
         assert joined(building, stream.record()), "another stream was not joined"
         return EmulatedGraph(building)
 

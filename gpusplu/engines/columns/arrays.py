@@ -45,14 +45,6 @@ class ColumnArrays(Part):
         self._diag = plan.diag if diag is None else diag
         self._given_row_diag = row_diag
 
-    def ready(self) -> None:
-        """Upload the arrays that factorizations read."""
-        self.arrays, self.entries  # noqa: B018
-
-    def ready_to_solve(self) -> None:
-        """Upload the arrays that solves read."""
-        self.arrays, self.orders, self.row_diag  # noqa: B018
-
     @cached_property
     def arrays(self) -> dict[str, Buffer | None]:
         """Pattern and maps, by the members of ``struct ColumnArrays``."""

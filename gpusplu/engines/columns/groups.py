@@ -7,6 +7,7 @@ launch factors and one solves.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -150,12 +151,8 @@ class GroupLaunches(Part):
     def __init__(self, device: Any, dtype: np.dtype, groups: Groups, by_levels: bool = False):
         super().__init__(device, dtype)
         self.groups, self.by_levels = groups, by_levels
-        self._range: Buffer | None = None
 
-    def ready(self) -> None:
-        """Upload the groups."""
-        if self._range is None:
-            self._range = self.upload(self.groups.range)
+    _range = cached_property(lambda self: self.upload(self.groups.range))
 
     def tickets(self, file: str, control: Buffer, first: int, count: int, last: bool) -> np.ndarray:
         """``struct ColumnTickets`` of a launch."""

@@ -70,9 +70,6 @@ class ColumnProgram(Program):
     def vector_memory(self, capacity: int) -> Memory:
         return self.solution.vector_memory(capacity)
 
-    def ready_to_solve(self, trans: int, nrhs: int) -> None:
-        self.solution.ready()
-
     def solve(
         self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:

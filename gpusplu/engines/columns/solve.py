@@ -38,12 +38,6 @@ class ColumnSolve(Part):
         values = 2 * self._arrays.plan.n * columns * -(-capacity // columns)  # of both sweeps
         return Memory({}, {"packets": 2 * values * self.dtype.itemsize, "solve_control": TICKET_BYTES})
 
-    def ready(self) -> None:
-        """Upload the arrays that a solve reads, and load its kernels."""
-        self._arrays.ready_to_solve()
-        self._launches.ready()
-        self.load(FILE)
-
     def run(
         self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:

@@ -107,16 +107,6 @@ class CrisscrossProgram(ColumnProgram):
         order = self.n - self.division
         return memory._replace(empty={**memory.empty, "trailing": order * capacity * self.dtype.itemsize})
 
-    def ready_to_factor(self) -> None:
-        self.factorization.ready()
-        if self.fronts:
-            self.fronts.ready_to_factor()
-
-    def ready_to_solve(self, trans: int, nrhs: int) -> None:
-        self.solution.ready()
-        if self.fronts:
-            self.fronts.ready_to_solve(trans)
-
     # ---- commands
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:

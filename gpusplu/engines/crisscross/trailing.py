@@ -51,10 +51,6 @@ class Trailing(Part):
         terms = _core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, self._division)
         return int(20 * entries + 8 * terms)
 
-    def ready(self) -> None:
-        """Upload the terms."""
-        self._terms  # noqa: B018
-
     @cached_property
     def _terms(self) -> dict[str, Buffer | None]:
         """Terms by the names of the kernel's arguments."""

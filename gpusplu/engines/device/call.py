@@ -10,8 +10,8 @@ made on first use: `add_commands` adds nodes to it instead of launching anything
 caller captures adds its commands to the caller's stream one by one. What may run concurrently is on a side stream
 between `fork` and `join`.
 
-`make_ready` does everything that cannot be done while a stream is captured, and that must not be done again whenever a
-graph runs: it uploads, loads kernels and allocates. When a graph runs, the host neither decides nor allocates anything.
+What commands need is uploaded, loaded and allocated when they are added for the first time, which therefore must not
+be while a stream is captured (`is_ready`). When a graph runs, the host neither decides nor allocates anything.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class CommandGraphs:
         self.buffers = Buffers(program, device_memory)
         self.host = self.buffers.host
         self._graphs: dict[tuple[Call, Addresses], Graph] = {}
-        self._ready: set[Call] = set()  # kinds of calls for which everything is ready
+        self._ready: set[Call] = set()  # kinds of calls that have a graph
         self._accumulated: AccumulatedBuffer | None = None
         self._seen: dict[tuple[Call, Addresses], int] = {}  # how often, without a graph yet
         self._direct_left = DIRECT_GRAPHS
@@ -143,9 +143,11 @@ class CommandGraphs:
         """The graph of a call, made on first use."""
         graph = self._graphs.get((call, at))
         if graph is None:
-            self.make_ready(call)
+            if call.deferred:
+                self.device.ready_to_capture()
             graph = self.device.build_graph(lambda stream: self.add_commands(stream, call, at))
             self._graphs[call, at] = graph
+            self._ready.add(call.kind)
         return graph
 
     def direct(self, call: Call, at: Addresses, fits: Callable[[], bool]) -> Graph | None:
@@ -169,26 +171,6 @@ class CommandGraphs:
         """Whether such a call was made before, so that it needs no upload, load or allocation."""
         return call.kind in self._ready
 
-    def make_ready(self, call: Call) -> None:
-        """Upload, load and allocate what the commands of a call need."""
-        program, host = self.program, self.host
-        if call.deferred:
-            self.accumulated  # noqa: B018
-            self.device.ready_to_capture()
-        program.ready_to_take_values()
-        if call.values:
-            program.ready_to_factor()
-            if call.on_host:
-                host.values  # noqa: B018
-        if call.solve or call.steps:
-            self.buffers.vectors(call.nrhs)
-            program.ready_to_solve(call.trans, call.nrhs)
-            if call.measured:
-                program.ready_to_measure(call.trans)
-            if call.on_host:
-                host.b, host.x  # noqa: B018
-        self._ready.add(call.kind)
-
     # ---- commands
 
     def add_commands(self, stream: Stream, call: Call, at: Addresses = IN_BUFFERS) -> None:
@@ -196,7 +178,7 @@ class CommandGraphs:
         program, buffers = self.program, with_addresses(self.buffers, input=at.values)
         vectors: Any = None
         if call.solve or call.steps:
-            vectors = with_addresses(buffers.vectors(call.nrhs), b=at.b, x=at.x)
+            vectors = with_addresses(self.buffers.vectors(call.nrhs), b=at.b, x=at.x)
         if call.on_host:
             self._send(stream, call)
         if call.values:
@@ -308,7 +290,6 @@ class CommandGraphs:
         if (call, IN_BUFFERS) in self._graphs:
             stream.replay(self.graph(call))
         else:
-            self.make_ready(call)
             self.add_commands(stream, call)
         self.report(stream)
         stream.synchronize()

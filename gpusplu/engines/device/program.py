@@ -5,9 +5,8 @@ of a solve. Subclasses define how to factor and to solve. A program holds what a
 dtype have in common; `Buffers` (buffers.py) has what one factor writes. Programs are composed of parts: a `Part` has
 arrays of a plan on the device, and launches the kernels that read them.
 
-Uploads are a separate step: `ready_to_factor`, `ready_to_solve` and `ready_to_measure` upload what the commands of that
-name need, and load its kernels. Every method with a stream then only adds commands to it, so that graphs can be made of
-them.
+Methods with a stream only add commands to it, so that graphs can be made of them. The first time they upload what the
+commands read, and load the kernels; while a caller captures the stream, only commands that were added before may be.
 """
 
 from __future__ import annotations
@@ -84,11 +83,6 @@ class Part:
     def upload_all(self, arrays: Mapping[str, np.ndarray | None]) -> dict[str, Buffer | None]:
         """`upload` of each."""
         return {name: self.upload(array) for name, array in arrays.items()}
-
-    def load(self, *files: str) -> None:
-        """Load kernel files, so that `kernel` finds its kernels there."""
-        for file in files:
-            self.device.load(file, self.dtype.char, self.kind)
 
     def kernel(self, file: str, name: str) -> Kernel:
         return self.device.kernel(file, name, self.dtype.char, self.kind)
@@ -273,24 +267,6 @@ class Program(MatrixPart, ABC):
     def has_pivots_of(self, cpu: Any) -> bool:
         """Whether its pivots are those of the CPU engine's factor `cpu`."""
         return False
-
-    @abstractmethod
-    def ready_to_factor(self) -> None:
-        """Upload what `factor` reads of the plan, and load its kernels."""
-
-    @abstractmethod
-    def ready_to_solve(self, trans: int, nrhs: int) -> None:
-        """The same for `solve`."""
-
-    def ready_to_measure(self, trans: int) -> None:
-        """The same for `residual`."""
-        self.rows_of(trans)
-        self.load(RESIDUAL)
-
-    def ready_to_take_values(self) -> None:
-        """The same for `take_values`, `move`, `report` and `add_up`."""
-        self._map, self._other  # noqa: B018
-        self.load(VALUES)
 
     @abstractmethod
     def factor_memory(self) -> Memory:

@@ -94,11 +94,6 @@ class GluProgram(ColumnProgram):
     def files(self) -> tuple[str, ...]:
         return (FILE,)
 
-    def ready_to_factor(self) -> None:
-        self.arrays.ready()
-        self._glu_arrays, self._pipeline_arrays  # noqa: B018
-        self.load(FILE)
-
     @property
     def _counter_words(self) -> tuple[int, int]:
         """Tickets, and completed chunks of each level."""

@@ -31,7 +31,6 @@ class RowsOnDevice(MatrixPart):
         super().__init__(device, dtype, kind)
         self.pattern = pattern
         self.device.prepare([ROW_SIZES, VALUES], self.dtype.char, self.kind)
-        self.load(ROW_SIZES, VALUES)
 
     def array(self, values: np.ndarray) -> Any:
         """A copy on the device."""

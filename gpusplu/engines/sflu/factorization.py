@@ -80,15 +80,6 @@ class ColumnFactorization(Part):
         """Parts and terms of long columns."""
         return _core.long_columns(*self._pattern, self.long_columns, self._costs)
 
-    def ready(self) -> None:
-        """Upload the arrays that a factorization reads, and load its kernels."""
-        self._arrays.ready()
-        self.launches.ready()
-        self._long_arrays, self._follows  # noqa: B018
-        if self._trailing is not None:
-            self._trailing.ready()
-        self.load(self._file)
-
     @cached_property
     def _long_arrays(self) -> dict[str, Buffer | None]:
         """Lists of long columns on the device, and the ticket of each."""

@@ -46,8 +46,5 @@ class SfluProgram(ColumnProgram):
     def factor_memory(self) -> Memory:
         return super().factor_memory()._replace(zeros=factor_words(self.n))
 
-    def ready_to_factor(self) -> None:
-        self.factorization.ready()
-
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         self.factorization.run(stream, buffers, values)

@@ -214,7 +214,6 @@ class LockstepBatch(Batch):
         wide = np.dtype("D" if self._dtype.kind == "c" else "d")
         with device, self._lock, self._interrupted:
             self._must_be_whole()
-            program.load(DETERMINANTS)
             diagonal, out = program.diagonal, device.empty(systems * (8 + wide.itemsize))
             device.own_stream().synchronize()
             stream = self._begin()

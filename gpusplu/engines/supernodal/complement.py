@@ -47,11 +47,6 @@ class ComplementProgram(FrontProgram):
         memory = super().factor_memory()
         return memory._replace(empty=memory.empty | {"complement": self.complement_bytes})
 
-    def ready_to_factor(self) -> None:
-        super().ready_to_factor()
-        self._assembly  # noqa: B018
-        self.load(FILE)
-
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         """Factor the interior and assemble the complement."""
         for segment in range(len(self.plan.segment_ptr) - 2):

@@ -248,19 +248,6 @@ class Fronts(Part):
         files = {FRONT_KERNELS[phase][0] for phase in range(LARGE) if (self.plan.phase == phase).any()}
         return sorted(files | ({"fronts/large_fronts.cu"} if self._has_large else set()))
 
-    def ready_to_factor(self) -> None:
-        self._factor_arrays  # noqa: B018
-        if self._has_large:
-            self._large_arrays  # noqa: B018
-        self.load(*self._factor_files)
-
-    def ready_to_solve(self, trans: int) -> None:
-        self.orders, self.solve_arrays  # noqa: B018
-        self.load(solve_file(bool(trans and not self.one_triangle)))
-        if self._has_large:
-            self.solve_large_arrays  # noqa: B018
-            self.load("fronts/solve_large.cu")
-
     @cached_property
     def _factor_arrays(self) -> dict[str, Buffer | None]:
         return self.upload_all(arrays_of(self.plan, FACTOR_ARRAYS))

@@ -387,7 +387,8 @@ class LockstepProgram(MatrixPart):
     def prepare(self) -> None:
         """Compile, upload and load everything that refactorizations and solves need."""
         self.device.prepare(FILES, self.dtype.char, self.kind)
-        self.load(*FILES)
+        for file in FILES:
+            self.device.load(file, self.dtype.char, self.kind)
         self.factor_arrays, self.solve_arrays, self._directions, self._columns, self._rows, self.pairs  # noqa: B018
 
     def sizes(self, groups: int) -> dict[str, int]:

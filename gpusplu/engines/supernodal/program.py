@@ -40,7 +40,6 @@ class OverDiagonal(Part):
 
     def _launch(self, stream: Stream, file: str, name: str, **fields: Any) -> None:
         """Launch the kernel, after its arguments have been uploaded."""
-        self.load(file)
         on_device, blocks = self._blocks
         count, order = len(blocks), int(blocks["order"].max())
         self.device.own_stream().synchronize()
@@ -178,12 +177,6 @@ class FrontProgram(Program):
 
     def vector_memory(self, capacity: int) -> Memory:
         return vector_memory(self.plan, capacity)
-
-    def ready_to_factor(self) -> None:
-        self.fronts.ready_to_factor()
-
-    def ready_to_solve(self, trans: int, nrhs: int) -> None:
-        self.fronts.ready_to_solve(trans)
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         self.fronts.factor(stream, buffers, values)

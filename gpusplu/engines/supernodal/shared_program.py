@@ -433,22 +433,6 @@ class SharedProgram(FrontProgram):
             found += [(of[segment], m, n) for m in readers for _, _, n in ranges]
         return found
 
-    # ---- uploads
-
-    def ready_to_factor(self) -> None:
-        for device, part in zip(self.devices, self.each, strict=True):
-            with device:
-                part.ready_to_factor()
-        for device in self.devices if self.shared else self.devices[:1]:
-            device.load(FILE, self.dtype.char, self.kind)
-
-    def ready_to_solve(self, trans: int, nrhs: int) -> None:
-        for device, part in zip(self.devices, self.each, strict=True):
-            with device:
-                part.ready_to_solve(trans)
-        self._pivot_rows  # noqa: B018
-        self.load(FILE)
-
     def prepare(self) -> None:
         super().prepare()
         for device, part in zip(self.devices[1:], self.each[1:], strict=True):

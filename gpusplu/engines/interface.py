@@ -86,8 +86,6 @@ class Numeric(Protocol):
     method: str
     symbolic: Any  # _core.Symbolic
     backward_error: float  # of the last solve that measured it, negative if none did
-    row_perm: np.ndarray
-    col_perm: np.ndarray
 
     def refactor(self, values: Any, source: np.ndarray | None = None, checked: bool = False) -> int:
         """Factor canonical values or, with `source`, the caller's, of which ``values[source]`` are canonical; canonical
@@ -103,19 +101,10 @@ class Numeric(Protocol):
     def values(self) -> np.ndarray:
         """Canonical values that were factored last."""
 
-    def lower(self) -> Any:
-        """Pointers, rows and values of L in compressed columns."""
-
-    def upper(self) -> Any: ...
-
-    def inverse_on_pattern(self) -> np.ndarray:
-        """Entry (j, i) of the inverse for each canonical entry (i, j) of A."""
-
-    def inverse_on_factors(self) -> Any:
-        """The same for the entries of A and of its factors, with their pattern: pointers, rows and values."""
-
-    def inverse_at(self, rows: np.ndarray, columns: np.ndarray) -> Any:
-        """Entries (rows[k], columns[k]) of the inverse, int32 both, and for which k its factors do not give them."""
+    def host_factor(self) -> Any:
+        """The factor of the values held that L, U, D, permutations and entries of the inverse are taken from, with
+        the members that these have in the core's factor: `lower` and `upper` (pointers, rows and values of compressed
+        columns), `pivots`, `row_perm`, `col_perm`, `inverse_on_pattern`, `inverse_on_factors`, `inverse_at`."""
 
     def slogdet(self) -> Any: ...
 

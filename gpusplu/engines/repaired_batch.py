@@ -222,8 +222,7 @@ class RepairedBatch:
             self._separate(~np.array(fit) & (self._factored == BatchStatus.RIGHT))
         entries[self._factored >= BatchStatus.SINGULAR] = np.nan
         for system in self._of_their_own():
-            of_one = self._from_single(system, "inverse_on_pattern")
-            entries[system] = np.nan if of_one is None else of_one
+            entries[system] = self._own_inverse(system)
         return entries
 
     def values(self, system: int) -> np.ndarray:
@@ -479,18 +478,16 @@ class RepairedBatch:
             which &= self._factored != BatchStatus.RIGHT
         return np.flatnonzero(which).tolist()
 
-    def _from_single(self, system: int, method: str, *arguments: Any) -> Any:
-        """Result of a method of a system's separate factor; None if it has none of the values held, or if the method
-        has to choose pivots again and finds that the values are singular."""
-        if self._factored[system] >= BatchStatus.SINGULAR:
-            return None
+    def _own_inverse(self, system: int) -> Any:
+        """Entries of the inverse by a system's separate factor; NaN if it has to choose pivots again and finds that the
+        values are singular."""
         try:
-            return getattr(self._single_factors[system], method)(*arguments)
+            return self._single_factors[system].host_factor().inverse_on_pattern()
         except RuntimeError as error:
             if not is_singular(error):
                 raise
             self._factored[system] = self._status[system] = BatchStatus.SINGULAR
-            return None
+            return np.nan
 
     def _whole_status(self) -> np.ndarray:
         status = self._status.copy()

@@ -77,7 +77,7 @@ class LDLFactor(SymmetricFactor):
 
     def _make_D(self) -> sp.csc_array:
         self._check_product()
-        d, e = self._core.pivots()
+        d, e = self._host.pivots()
         above = e.conj() if self.hermitian else e
         diagonals = {-1: e[:-1], 0: d, 1: above[:-1]} if d.size else {0: d}  # an empty matrix has no off-diagonals
         D = sp.diags_array(list(diagonals.values()), offsets=list(diagonals), shape=self.shape, format="csc")
@@ -86,10 +86,10 @@ class LDLFactor(SymmetricFactor):
 
     def _require_pivots(self) -> NDArray[np.int32]:
         """Order of the pivots. A device engine gets it from the CPU engine, which may fall back to LU."""
-        perm: NDArray[np.int32] = self._core.col_perm
-        if self._core.symbolic.kind != "ldlt":
+        host = self._host
+        if host.symbolic.kind != "ldlt":
             raise NoSymmetricFactorError
-        return perm
+        return host.col_perm
 
     @overload
     def solve_D(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
@@ -113,7 +113,7 @@ class LDLFactor(SymmetricFactor):
         if matrix.is_cupy(rhs):
             return matrix.to_device(self.solve_D(rhs.get()))
         _ = self.L  # raises if there are no pivots
-        d, e = self._core.pivots()
+        d, e = self._host.pivots()
 
         def solve(b: ndarray, op: int) -> ndarray:
             columns = b.reshape((len(b), prod(b.shape[1:])), order="F")

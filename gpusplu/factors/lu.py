@@ -97,13 +97,13 @@ class LUFactor(Factor):
     @property
     def _is_ldlt(self) -> bool:
         """Whether the values were symmetric and factored by LDL^T: L and U are made from it on request."""
-        core = self._core
-        return bool(getattr(core, "symbolic_of_triangles", core.symbolic).kind == "ldlt")
+        return bool(self._host.symbolic.kind == "ldlt")
 
     @property
     def _block_pivots(self) -> BlockPivots:
-        d, e = self._core.pivots()
-        return BlockPivots(d, e, self._core.hermitian)
+        host = self._host
+        d, e = host.pivots()
+        return BlockPivots(d, e, host.hermitian)
 
     @property
     def L(self) -> sp.csc_array:
@@ -117,14 +117,14 @@ class LUFactor(Factor):
         self._forget_other_pivots()
         if self._is_ldlt:
             return self._pair_of_ldlt()[1]
-        return self._keep("_upper", lambda: self._triangle(self._core.upper()))
+        return self._keep("_upper", lambda: self._triangle(self._host.upper()))
 
     def _pair_of_ldlt(self) -> tuple[sp.csc_array, sp.csc_array]:
-        return self._keep("_pair", lambda: triangles_of(self._triangle(self._core.lower()), self._block_pivots))
+        return self._keep("_pair", lambda: triangles_of(self._triangle(self._host.lower()), self._block_pivots))
 
     def _forget_other_pivots(self) -> None:
         """Drop kept triangles if a solve has repeated the pivoting, which changes `perm_r` and `perm_c`."""
-        order = self._gather_rows, self._core.col_perm
+        order = self._gather_rows, self._host.col_perm
         if self._order is None or not all(map(np.array_equal, self._order, order)):
             self._lower = self._upper = self._pair = None
             self._order = order[0].copy(), order[1].copy()
@@ -132,7 +132,7 @@ class LUFactor(Factor):
     @property
     def _gather_rows(self) -> NDArray[np.int32]:
         """Row k of ``L @ U`` is row ``_gather_rows[k]`` of A."""
-        rows: ndarray = self._core.row_perm
+        rows: ndarray = self._host.row_perm
         return rows[self._block_pivots.rows] if self._is_ldlt else rows
 
     @property
@@ -143,7 +143,7 @@ class LUFactor(Factor):
     @property
     def perm_c(self) -> NDArray[np.int32]:
         """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
-        return inverse(self._core.col_perm)
+        return inverse(self._host.col_perm)
 
     @overload
     def solve_L(self, rhs: NDArray[Any], trans: Trans = "N") -> NDArray[Any]: ...

@@ -91,7 +91,7 @@ class FactorPlots(SymbolicPlots):
 
     def _structure(self) -> ColumnStructure:
         """Patterns of the current factor."""
-        return structure_of(self._factor.parts()[0], self._factor.symbolic.parts()[0].pattern)
+        return structure_of(self._factor.parts()[0].host_factor(), self._factor.symbolic.parts()[0].pattern)
 
     def spy(self, first: int = 0, ax: Any = None) -> Any:
         """Pattern of L + U, of fronts with their outlines, from row and column `first` on.

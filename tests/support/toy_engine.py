@@ -74,6 +74,9 @@ class ToyFactor:
     def values(self):
         return self.held[2]
 
+    def host_factor(self):
+        return self
+
     def lower(self):
         L = sp.csc_array(np.tril(self.held[0], -1) + np.eye(self.n, dtype=self.held[0].dtype))
         return L.indptr, L.indices, L.data

@@ -163,6 +163,8 @@ void bind_factor_class(nb::module_& m) {
       .def("solve", &solve_binding, "b"_a, "trans"_a = 0)
       .def("update", &update_binding, "ptr"_a, "ind"_a, "values"_a, "subtract"_a = false,
            "The Cholesky factor of A + C C^H, C in compressed columns; False if A's pattern has no room for that.")
+      .def(
+          "host_factor", [](const Self& self) { return &self; }, nb::rv_policy::reference)
       .def("lower", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->lower(); })); })
       .def("upper", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->upper(); })); })
       .def("inverse_on_pattern", [](Self& self) { return to_numpy(inverse_of(self).values); })

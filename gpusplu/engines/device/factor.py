@@ -813,16 +813,6 @@ class DeviceFactor:
         x_on_device.set(x)
         return x_on_device
 
-    row_perm = property(lambda self: self.host_factor().row_perm)
-    col_perm = property(lambda self: self.host_factor().col_perm)
-    has_accurate_triangles = property(lambda self: self.host_factor().has_accurate_triangles)
-    lower = property(lambda self: self.host_factor().lower)
-    upper = property(lambda self: self.host_factor().upper)
-    pivots = property(lambda self: self.host_factor().pivots)
-    inverse_on_pattern = property(lambda self: self.host_factor().inverse_on_pattern)
-    inverse_on_factors = property(lambda self: self.host_factor().inverse_on_factors)
-    inverse_at = property(lambda self: self.host_factor().inverse_at)
-
     # ---- what is known about the factor
 
     commands = property(lambda self: self._commands, doc="Its graphs and its program, for those who measure them.")

@@ -23,7 +23,7 @@ from ... import _core
 from ...common import matrix
 from ...common.listeners import UNASKED, log_enabled, tell
 from ...common.matrix import SINGLE, Pattern
-from ...errors import NonFiniteError, NoSymmetricFactorError, NotPositiveDefiniteError
+from ...errors import NonFiniteError, NotPositiveDefiniteError
 from ..interface import Analysis, Engine
 from ..problem import Problem
 from .matrices import DoubleMatrix, HostMatrix, largest_of_columns
@@ -184,13 +184,6 @@ class MixedFactor:
                 self._counts["n_double"] += 1
             return self._double
 
-    def _exact_of_kind(self) -> Any:
-        """The same, but L, D and the permutations belong to LDL^T if that was requested."""
-        exact = self._exact()
-        if self._problem.kind == "ldlt" and exact.symbolic.kind != "ldlt":
-            raise NoSymmetricFactorError
-        return exact
-
     # ---- refactor
 
     @property
@@ -325,19 +318,9 @@ class MixedFactor:
     method = property(lambda self: self._running.method)
     symbolic = property(lambda self: self._running.symbolic)
     backward_error = property(lambda self: self._error)
-    row_perm = property(lambda self: self._exact_of_kind().row_perm)
-    col_perm = property(lambda self: self._exact_of_kind().col_perm)
-    has_accurate_triangles = property(lambda self: self._exact_of_kind().has_accurate_triangles)
-    hermitian = property(lambda self: self._exact_of_kind().hermitian)  # of LDL^T
-    lower = property(lambda self: self._exact_of_kind().lower)
-    upper = property(lambda self: self._exact_of_kind().upper)
-    pivots = property(lambda self: self._exact_of_kind().pivots)
+    host_factor = property(lambda self: self._exact().host_factor)
     inertia = property(lambda self: self._exact().inertia)
-    inverse_on_pattern = property(lambda self: self._exact().inverse_on_pattern)
-    inverse_on_factors = property(lambda self: self._exact().inverse_on_factors)
-    inverse_at = property(lambda self: self._exact().inverse_at)
     slogdet = property(lambda self: self._exact().slogdet)
-    symbolic_of_triangles = property(lambda self: self._exact().symbolic)  # by other pivots it may be LU, or LDL^T
 
     def values(self) -> np.ndarray:
         with self._device, self._lock:

@@ -4,7 +4,6 @@ import pytest
 
 from faults.failing import library
 from faults.program import run
-from support.small_matrices import dtypes
 
 SWEEP = (
     "from faults.sweep import cases, grows, sweep\n"
@@ -22,7 +21,12 @@ def swept(name, dtype, most, growth, threads, patterns=0, **options):
     run(source, 300, LD_PRELOAD=library(), GPUSPLU_NUM_THREADS=str(threads))
 
 
-@pytest.mark.parametrize("dtype", dtypes("dD"))
+SOME, ALL = 25, 10**6  # allocations of a call that fail, evenly spread
+
+
+@pytest.mark.parametrize(
+    ("most", "dtype"), [(SOME, "d"), *(pytest.param(ALL, t, marks=pytest.mark.thorough) for t in "dD")]
+)
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -33,17 +37,18 @@ def swept(name, dtype, most, growth, threads, patterns=0, **options):
     ],
     ids=["columns", "fronts", "cholesky", "dissection"],
 )
-def test_every_allocation(name, options, dtype):
-    swept(name, dtype, 10**6, 20_000, 1, **options)
+def test_every_allocation(name, options, most, dtype):
+    swept(name, dtype, most, 20_000, 1, **options)
 
 
+@pytest.mark.parametrize("most", [SOME, pytest.param(ALL, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     ("name", "options"),
     [("circuit:6x6", {}), ("elast:3x3x3", {}), ("circuit:6x6", {"ordering": "amd"})],
     ids=["columns", "fronts", "options"],
 )
-def test_every_allocation_of_patterns_that_are_known(name, options):
-    swept(name, "d", 10**6, 20_000, 1, patterns=64, **options)
+def test_every_allocation_of_patterns_that_are_known(name, options, most):
+    swept(name, "d", most, 20_000, 1, patterns=64, **options)
 
 
 @pytest.mark.thorough

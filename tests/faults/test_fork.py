@@ -12,7 +12,7 @@ BEGIN = "import numpy as np, gpusplu as gs\nfrom faults.forking import *\n"
 def test_child_factors_beside_busy_threads(matrix):
     run(
         BEGIN + f"with busy(lambda: solves({matrix})):\n"
-        f"    answers = [child(lambda: solves({matrix})) for _ in range(20)]\n"
+        f"    answers = [child(lambda: solves({matrix})) for _ in range(10)]\n"
         "assert set(answers) == {'True'}, answers",
         **THREADS,
     )
@@ -26,7 +26,7 @@ def test_child_uses_a_factor_that_a_thread_solves_with():
         "    lu.refactor(2 * ELASTIC.data)\n"
         "    return np.allclose(2 * lu.solve(b), x), lu.stats['n_refactor']\n"
         "with busy(lambda: lu.solve(b)):\n"
-        "    answers = [child(use) for _ in range(20)]\n"
+        "    answers = [child(use) for _ in range(10)]\n"
         "assert set(answers) == {'(True, 1)'}, answers",
         **THREADS,
     )
@@ -59,7 +59,7 @@ def test_child_uses_systems_in_lockstep_that_a_thread_asks_about():
         "b = np.ones((9, CIRCUIT.shape[0]))\n"
         "x = batch.solve(b)\n"
         "with busy(batch.report):\n"
-        "    answers = [child(lambda: np.array_equal(batch.solve(b), x)) for _ in range(20)]\n"
+        "    answers = [child(lambda: np.array_equal(batch.solve(b), x)) for _ in range(10)]\n"
         "assert set(answers) == {'True'}, answers",
         **THREADS,
     )
@@ -102,7 +102,7 @@ def test_child_uses_patterns_that_threads_use():
         "use()\n"
         "gs.cache_limit(entries=64)\n"
         "with busy(lambda: gs.spsolve(ELASTIC, b)), busy(lambda: solves(CIRCUIT), 1):\n"
-        "    answers = [child(use) for _ in range(20)]\n"
+        "    answers = [child(use) for _ in range(10)]\n"
         "assert set(answers) == {'(True, True)'}, answers",
         **THREADS,
     )

@@ -112,13 +112,13 @@ def address_space():
 
 @pytest.fixture(scope="module")
 def cube():
-    return gallery.named("poisson:44x44x44")
+    return gallery.named("poisson:36x36x36")
 
 
 @pytest.fixture(scope="module")
 def column_factor():
-    """By columns, and its values; two seconds of work, and a tenth of one for new values."""
-    A = gallery.named("poisson:600x600")
+    """By columns, and its values; half a second of work, and some hundredths of one for new values."""
+    A = gallery.named("poisson:400x400")
     canonical = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
     symbolic = _core.analyze(canonical.ptr, canonical.ind, A.data, for_core(), method="column")
     return lambda: factor_canonical(symbolic, canonical, A.data), A
@@ -136,7 +136,7 @@ def test_ctrl_c():
     """The real one, with the handler and the looks that a user has."""
     code = """
 import os, signal, threading, numpy as np, gpusplu as gs
-A, small, b = gs.gallery.poisson(60, 60, 60), gs.gallery.poisson(20, 20), np.ones(400)
+A, small, b = gs.gallery.poisson(44, 44, 44), gs.gallery.poisson(20, 20), np.ones(400)
 gs.cholesky(small).solve(b)
 threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
@@ -207,7 +207,7 @@ def test_an_interrupted_refactorization_leaves_the_factor(column_factor, how):
             if how.endswith("refactored"):
                 held[0].refactor(A.data + 0.1 * (A.data > 0))
         else:
-            A = gallery.named("poisson:38x38x38")
+            A = gallery.named("poisson:34x34x34")
             held[:] = [getattr(gs, how)(A, engine="cpu")]
         return A
 
@@ -251,7 +251,7 @@ def test_what_a_handler_raises_leaves_the_call(cube):
 
 
 def test_a_handler_may_use_the_library_but_not_the_factor_that_is_in_use():
-    A = gallery.named("poisson:38x38x38")
+    A = gallery.named("poisson:34x34x34")
     lu, b, told = gs.splu(A, engine="cpu"), np.ones(A.shape[0]), []
     other = gs.splu(gallery.named("poisson:20x20"), engine="cpu")
 
@@ -351,7 +351,7 @@ def test_what_a_handler_raises_at_the_end_of_a_call_leaves_it(make):
 def test_a_batch_that_was_interrupted(engine):
     """It says so if its systems are factored side by side; one by one, the next call factors those that are left."""
     A = gallery.named("poisson:14x14x14")
-    values, b = np.repeat(A.data[None], 200 if engine == "cpu" else 40, axis=0), np.ones(A.shape[0])
+    values, b = np.repeat(A.data[None], 60 if engine == "cpu" else 40, axis=0), np.ones(A.shape[0])
     with registry.registered(OneByOne()):
         batch = gs.splu_batch(A, values, engine=engine)
     batch.solve(b)

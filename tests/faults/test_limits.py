@@ -27,7 +27,7 @@ def child(room):
     except MemoryError:
         return 1
 counts = [0, 0]
-for room in range(0, {most} << 20, {most} << 15):
+for room in range(0, {most} << 20, {most} << 16):
     pid = os.fork()
     if pid == 0:
         try:

@@ -366,7 +366,7 @@ def test_the_division_is_chosen_and_explained(device):
     check_solves(A, factor)
 
 
-@pytest.mark.parametrize("trailing", [0, 150, 600])
+@pytest.mark.parametrize("trailing", [0, 150, pytest.param(600, marks=pytest.mark.thorough)])
 def test_memory_of_crisscross_is_counted(device, trailing):
     device.multiprocessors, A = 2, canonical(gallery.named("circuit:25x25"))
     before = device.used

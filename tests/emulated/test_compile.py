@@ -21,10 +21,10 @@ if importlib.util.find_spec("nvidia") is None:
 # them by the asynchronous copies only, for one. LDL^T, which shares these paths with LU and Cholesky, for one of each.
 ARCHITECTURES_OF = {"f": (75, 90), "d": (75, 80, 86, 90, 120), "F": (75,), "D": (90,)}
 OF_LDLT = (75, 80, 90)
-BY_DEFAULT = ("d", 90)
+BY_DEFAULT = ("d", 0, 90)  # other kinds run in the emulator
 UNOPTIMIZED = "--Ofast-compile=max"  # a tenth of the time
 CASES = [
-    pytest.param(file, scalar, kind, arch, marks=[] if (scalar, arch) == BY_DEFAULT else pytest.mark.thorough)
+    pytest.param(file, scalar, kind, arch, marks=[] if (scalar, kind, arch) == BY_DEFAULT else pytest.mark.thorough)
     for file in nvrtc.files()
     for scalar in SCALARS
     for kind in nvrtc.kinds(file, scalar)

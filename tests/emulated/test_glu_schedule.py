@@ -70,7 +70,7 @@ class Schedule:
                         yield number, at, at, source, task["upper"], targets
 
 
-CASES = [(1, 1.0, False), (120, 0.03, False), (200, 0.006, False), (200, 0.006, True), (60, 1.0, False)]
+CASES = [(1, 1.0, False), (90, 0.04, False), (150, 0.008, False), (150, 0.008, True), (40, 1.0, False)]
 
 
 @pytest.mark.parametrize("mode", [None, *MODES])
@@ -139,7 +139,7 @@ def test_batches_wait_for_the_level_before():
 
 def test_model_cuts_the_tree():
     """Many small subtrees side by side first, and single columns by one block in the end."""
-    s = Schedule(3000, 0.0002, seed=3, symmetric=True)
+    s = Schedule(1500, 0.0004, seed=3, symmetric=True)
     assert MODES[s.runs["mode"][0]] == MODES[s.runs["mode"][-1]] == "pipeline"
     assert s.runs["end"][0] - s.runs["begin"][0] > 20
     assert s.runs["end"][-1] - s.runs["begin"][-1] == 1

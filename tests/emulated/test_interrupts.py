@@ -21,7 +21,7 @@ from support.column_engines import harder
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
 LONG = 30.0  # seconds of a device that nobody waits for to the end
-A, B = random_matrix(), spd_matrix()
+A, B = random_matrix(30), spd_matrix(30)
 MAKES = pytest.mark.parametrize(
     ("make", "A"),
     [

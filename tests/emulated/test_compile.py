@@ -52,6 +52,22 @@ def test_every_kernel_compiles(compiled, file, scalar, kind, arch):
     assert all(name.encode() in code for name in names)
 
 
+@pytest.fixture(scope="module")
+def of_cuda_12():
+    """Its front end refuses code that CUDA 13 compiles."""
+    for path in nvrtc.candidates():
+        if path.endswith(".so.12") and os.path.exists(path):
+            return nvrtc.Nvrtc(path)
+    pytest.skip("no NVRTC of CUDA 12 (pip install nvidia-cuda-nvrtc-cu12)")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("file", nvrtc.files())
+def test_every_kernel_compiles_with_cuda_12(of_cuda_12, file):
+    options = (*nvrtc.flags("d", nvrtc.LU, 90), f"--include-path={nvrtc.FOLDER}", UNOPTIMIZED)
+    assert of_cuda_12.compile(file, nvrtc.sources(file)[file], options)[:4] == b"\x7fELF"
+
+
 @pytest.mark.parametrize("file", nvrtc.files())
 def test_host_reads_the_arguments_of_every_kernel(file):
     dtypes = layout.arguments(file)

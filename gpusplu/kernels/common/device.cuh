@@ -39,11 +39,12 @@ constexpr bool CHOLESKY = KIND == 1, LDLT = KIND >= 2, ONE_TRIANGLE = CHOLESKY |
 #endif
 
 // Calls work(i, j, ..) for all i < N, j < M, .., the last one fastest. Unrolled, so that arrays stay in registers.
-template <int N, int... M, class Work> DEVICE void for_all(Work&& work) {
+// `outer` are indices of loops around these (NVRTC before 13.1 takes a generic lambda for a function of the host).
+template <int N, int... M, class Work, class... Index> DEVICE void for_all(Work&& work, Index... outer) {
 #pragma unroll
   for (int i = 0; i < N; i++)
-    if constexpr (sizeof...(M) > 0) for_all<M...>([&](auto... rest) { work(i, rest...); });
-    else work(i);
+    if constexpr (sizeof...(M) > 0) for_all<M...>(work, outer..., i);
+    else work(outer..., i);
 }
 
 // All shared memory is dynamic; kernels carve it up themselves.

@@ -27,11 +27,14 @@ class Jobs:
     def __init__(self, size=2):
         self.rates, self.now, self.threads, self.size = _core_testing.RateComparison(), MS, [], size
 
-    def run(self, count, all_threads, one_thread, work=1.0):
-        """So many jobs; milliseconds with all threads (one number, or one for each job) and with one."""
+    def run(self, count, all_threads, one_thread, work=1.0, taken=False):
+        """So many jobs; milliseconds with all threads (one number, or one for each job) and with one.
+
+        taken: whether others want all processors.
+        """
         times = [all_threads] * count if np.isscalar(all_threads) else all_threads
         for time_of_all in times:
-            one = self.rates.wants_one_thread(self.now)
+            one = self.rates.wants_one_thread(self.now, taken)
             elapsed = int((one_thread if one else time_of_all) * MS)
             self.now += elapsed
             self.rates.record(1 if one else self.size, work, elapsed, self.now)
@@ -58,13 +61,24 @@ def test_jobs_that_wait_for_neighbours_are_done_by_one_thread():
     assert (jobs.now - begin) / 1000 <= 1.3 * 0.5 * MS
 
 
+def test_all_threads_are_measured_every_quarter_of_a_second_where_processors_are_taken():
+    """A measurement takes the time of many jobs there."""
+    jobs = Jobs()
+    jobs.run(20, all_threads=0.3, one_thread=0.5)
+    jobs.run(200, all_threads=20.0, one_thread=0.5, taken=True)
+    begin, threads = jobs.now, jobs.run(4000, all_threads=20.0, one_thread=0.5, taken=True)
+    assert (jobs.now - begin) / 4000 <= 1.15 * 0.5 * MS
+    assert threads.count("all") >= 4000 * 0.5 / 300
+
+
 @pytest.mark.parametrize("time", [0.05, 0.5, 5.0, 15.0])
 def test_all_threads_come_back_when_neighbours_have_left(time):
     """Within the larger of 50 ms and one job."""
     jobs = Jobs()
     jobs.run(20, all_threads=0.6 * time, one_thread=time)
     while jobs.threads[-2:] != ["one", "one"]:  # the trial, and the first after it
-        jobs.run(1, all_threads=time + 4, one_thread=time)
+        jobs.run(1, all_threads=time + 4, one_thread=time, taken=True)
+    jobs.run(int(100 / time), all_threads=time + 4, one_thread=time, taken=True)
     left = last = jobs.now
     while jobs.now - left < 2000 * MS:
         jobs.run(1, all_threads=0.6 * time, one_thread=time)

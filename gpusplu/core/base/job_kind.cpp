@@ -43,8 +43,11 @@ void RateComparison::Mean::add(double more_work, double more_time) {
 
 double RateComparison::Mean::rate() const { return get(time) > 0 ? get(work) / get(time) : 0; }
 
-bool RateComparison::wants_one_thread(std::int64_t now) const {
-  return trial_.load(std::memory_order_relaxed) || now < get(until_);
+bool RateComparison::wants_one_thread(std::int64_t now, bool (*processors_are_taken)()) {
+  if (trial_.load(std::memory_order_relaxed) || now < get(until_)) return true;
+  if (now >= get(latest_) || !processors_are_taken()) return false;
+  set(until_, now + kHold);
+  return true;
 }
 
 // Threads that run jobs of one size concurrently may overwrite each other's results, which costs one trial.
@@ -57,6 +60,7 @@ void RateComparison::record(int threads, double work, std::int64_t elapsed, std:
     set(next_trial_, now + std::max(kHold, kTrials * elapsed));
     return compare(now);
   }
+  set(latest_, std::int64_t(0));
   all_.add(work, double(elapsed));
   set(best_, std::max(get(best_), work / double(elapsed)));
   if (elapsed > kLongest || all_.rate() >= suspicious(threads) * get(best_)) return;
@@ -66,7 +70,7 @@ void RateComparison::record(int threads, double work, std::int64_t elapsed, std:
 
 void RateComparison::compare(std::int64_t now) {
   if (one_.rate() > kFaster * all_.rate()) {
-    set(until_, now + kHold);
+    set(until_, now + kHold), set(latest_, now + kLatest);
     all_.forget();
   } else {
     set(best_, std::max(0.9 * get(best_), all_.rate()));  // the best rate may come from another matrix

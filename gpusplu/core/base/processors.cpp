@@ -48,6 +48,12 @@ int quota_of(const std::string& membership, const std::string& root) {
   return least > 0 ? std::max(1, (int)std::min(least + 0.999, 1e6)) : 0;
 }
 
+bool processors_are_taken() {
+  int running = 0;  // proc_loadavg(5): the fourth field is "threads that run or wait for a processor/all threads"
+  std::sscanf(beginning_of("/proc/loadavg").c_str(), "%*f %*f %*f %d/", &running);
+  return running > (int)std::thread::hardware_concurrency();
+}
+
 int usable_processors() {
   int count = (int)std::thread::hardware_concurrency();
 #ifdef __linux__

@@ -6,6 +6,9 @@ namespace gs {
 
 int usable_processors();
 
+// Whether more threads of the machine want to run than it has processors. False where the system does not say it.
+bool processors_are_taken();
+
 // Whether this build has kernels that this processor can run: it may have been built for another one
 // (cmake/levels.cmake).
 bool simd_is_available();

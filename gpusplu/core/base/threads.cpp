@@ -143,7 +143,7 @@ struct Pool {
     if (blas.left() > 0) want = std::min(want, blas.left());
     const std::int64_t blas_before = time_of_blas(), begin = wall_clock();
     RateComparison& rates = kind.of_size(work);
-    const bool one_thread = want == 1 || rates.wants_one_thread(begin);
+    const bool one_thread = want == 1 || rates.wants_one_thread(begin, processors_are_taken);
     WaitRecord of_job;
     if (one_thread) f(c, Team{});
     else run(want, f, c, of_job);

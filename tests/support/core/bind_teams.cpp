@@ -81,7 +81,13 @@ void bind_teams(nb::module_& m) {
   m.attr("stream_is_busy") = reinterpret_cast<std::uintptr_t>(&stream_is_busy);  // for `poll` of the core
   nb::class_<RateComparison>(m, "RateComparison")
       .def(nb::init<>())
-      .def("wants_one_thread", &RateComparison::wants_one_thread, "now"_a)
+      .def(
+          "wants_one_thread",
+          [](RateComparison& rates, std::int64_t now, bool taken) {
+            return taken ? rates.wants_one_thread(now, [] { return true; })
+                         : rates.wants_one_thread(now, [] { return false; });
+          },
+          "now"_a, "taken"_a)
       .def("record", &RateComparison::record, "threads"_a, "work"_a, "elapsed"_a, "now"_a);
   m.def("run_loops", &run_loops, "size"_a, "counts"_a, "away"_a = 0.0);
   m.def("quota_of", &quota_of, "membership"_a, "root"_a);

@@ -455,7 +455,7 @@ def crisscross_variant(factor, trailing, clock):
         for name, step in steps.items()
     }
     found |= {"solve_s": made.seconds(Call(solve=True)), "step_s": made.seconds(Call("new", solve=True))}
-    terms = _core.count_trailing_terms(program.plan.col_ptr, program.plan.row, program.plan.diag, program.division)
+    terms = program.plan.count_trailing_terms(program.division)
     found |= {"trailing": n - program.division, "terms": int(terms), "error": made.error}
     sparse, dense = program.predicted
     return found | {"predicted_sparse_s": sparse, "predicted_dense_s": dense}

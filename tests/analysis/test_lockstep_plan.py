@@ -18,7 +18,7 @@ def test_tasks_are_a_forest_of_the_fronts(grain):
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
     analysis = _core.analyze_fronts(ptr, ind, A.data, for_core())[0]
     plan = _core.make_lockstep_plan(analysis, ptr, ind, for_core(), grain=grain)
-    fronts, tasks = plan.front_bytes.view(FRONT), plan.task_bytes.view(TASK)
+    fronts, tasks = plan.fronts.view(FRONT), plan.tasks.view(TASK)
     np.testing.assert_array_equal(tasks["first"], [0, *(tasks["last"][:-1] + 1)])
     assert tasks["last"][-1] == plan.nf - 1 and tasks["work"].sum() == pytest.approx(plan.work)
     task_of = np.repeat(np.arange(tasks.size), tasks["last"] - tasks["first"] + 1)

@@ -12,8 +12,6 @@ from support.analyses import (
     analyze,
     analyze_columns,
     analyze_fronts,
-    choose_long_columns,
-    long_columns,
     supernodal_structure,
 )
 
@@ -64,6 +62,12 @@ def test_malformed_matrices_are_refused(name, solve, format):
 
 PTR, IND = np.array([0, 1, 2], np.int64), np.array([0, 1], np.int32)
 DIAG, PERM, SHORT = np.array([0, 1], np.int64), np.array([0, 1], np.int32), np.ones(1)
+
+
+def column_plan():
+    return _core.make_column_plan(PTR, IND, PERM, PERM)
+
+
 CORE_CALLS = {
     "costs": lambda: _core.Costs(np.ones(3)),
     "analyze": lambda: analyze(PTR, IND, SHORT),
@@ -91,15 +95,12 @@ CORE_CALLS = {
     "supernodal_structure": lambda: supernodal_structure(PTR, IND, PERM[:1]),
     "lu_pattern": lambda: _core_testing.lu_pattern(PTR, IND, PERM[:1], PERM),
     "make_column_plan": lambda: _core.make_column_plan(PTR, IND, PERM, PERM, SHORT, SHORT),
-    "column_groups": lambda: _core.column_groups(PTR, IND[:1], DIAG, 1, 1, 1),
-    "columns_that_follow": lambda: _core.columns_that_follow(PTR[:2], IND, DIAG),
-    "row_diagonals": lambda: _core.row_diagonals(PTR, IND, DIAG, PTR[:2]),
-    "choose_long_columns": lambda: choose_long_columns(PTR, IND, DIAG, PERM[:1]),
-    "long_columns": lambda: long_columns(PTR, IND, DIAG, np.array([7], np.int32)),
-    "column_times": lambda: _core.column_times(PTR, IND, DIAG, PERM[:1], for_core(), 1, 1, 1, 1, 1),
-    "longest_trailing_column": lambda: _core.longest_trailing_column(PTR, IND, DIAG, DIAG[:1], 0, 1, 1),
-    "count_trailing_terms": lambda: _core.count_trailing_terms(PTR, IND, DIAG, 3),
-    "trailing_terms": lambda: _core.trailing_terms(PTR, IND, DIAG, -1, 100, 1, 1, 8),
+    "make_column_plan, rows": lambda: _core.make_column_plan(PTR, IND, PERM, PERM, columns=(PTR, IND[:1], DIAG)),
+    "groups": lambda: column_plan().groups(3, 1, 1, 1),
+    "long_columns": lambda: column_plan().long_columns(np.array([7], np.int32), for_core()),
+    "longest_trailing_column": lambda: column_plan().longest_trailing_column(DIAG[:1], 0, 1, 1),
+    "count_trailing_terms": lambda: column_plan().count_trailing_terms(3),
+    "trailing_terms": lambda: column_plan().trailing_terms(-1, 100, 1, 1, 8),
     "dense front": lambda: _core_testing.lu_front(*(np.ones((2, 2), order="F") for _ in range(3)), PERM[:1]),
     "dense solve": lambda: _core_testing.solve_front("lu_forward", *(np.ones((2, k), order="F") for k in (2, 0, 1, 0))),
     "ColumnLU": lambda: _core_testing.ColumnLU_d(

@@ -7,25 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpusplu import _core
-from gpusplu.common.matrix import canonicalize, read_matrix
 from gpusplu.engines.columns.plan import LuPattern, make_column_plan
 from support import column_reference as reference
+from support.column_reference import pattern_of, planned
 
 ARRAYS = (
     *("col_ptr", "row", "diag", "row_ptr", "col", "place", "entry_source", "entry_place", "entry_scale"),
     *("level", "level_left", "level_ptr", "level_column", "u_ptr", "map_ptr", "map"),
 )
-
-
-def pattern_of(A):
-    return canonicalize(read_matrix(A))[0]
-
-
-def planned(A, expected, **options):
-    """The plan in C++ for the permutations and scales of a reference."""
-    perms = expected.row_perm.astype(np.int32), expected.col_perm.astype(np.int32)
-    scales = expected.row_scale.astype(float), expected.col_scale.astype(float)
-    return make_column_plan(pattern_of(A), *perms, *scales, **options)
 
 
 def check_equal(plan, expected):

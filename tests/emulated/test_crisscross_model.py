@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from gpusplu import _core
 from gpusplu.cost.table import shipped
 from gpusplu.engines.crisscross import model as crisscross_model
 from gpusplu.engines.crisscross.model import Curves, TrailingCosts, candidates, predict_divisions, trailing_costs
 from gpusplu.engines.crisscross.plan import dense_seconds
 from gpusplu.engines.supernodal.plan import Limits
-from support.column_reference import random_columns
+from support.column_reference import random_plan
 
 COSTS = TrailingCosts(
     start=3.0,
@@ -73,7 +72,7 @@ def sparse_seconds(plan, p, costs, multiprocessors):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_columns_in_the_order_of_their_times(seed):
-    _, plan = random_columns(90, 0.04, seed=seed)
+    plan = random_plan(90, 0.04, seed=seed)
     order = predict_divisions(plan, "d", costs=COSTS).order
     last = finishing_times(plan, COSTS)[1]
     np.testing.assert_array_equal(order, np.lexsort((np.arange(90), last)))
@@ -85,7 +84,7 @@ def test_columns_in_the_order_of_their_times(seed):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_curves_are_those_of_the_definition(seed):
-    _, plan = random_columns(90, 0.04, seed=seed)
+    plan = random_plan(90, 0.04, seed=seed)
     division = np.array([90, 89, 60, 30, 0])
     limits = Limits(multiprocessors=7)
     curves = predict_divisions(plan, "d", limits, division, COSTS)
@@ -99,7 +98,7 @@ def test_curves_are_those_of_the_definition(seed):
 
 
 def test_the_best_is_the_least_total():
-    _, plan = random_columns(90, 0.04, seed=1)
+    plan = random_plan(90, 0.04, seed=1)
     curves = predict_divisions(plan, "d")
     assert curves.total[list(curves.division).index(curves.best)] == curves.total.min()
     dear = predict_divisions(plan, "d", costs=trailing_costs(shipped())._replace(column=1e-3))
@@ -122,8 +121,8 @@ def test_no_trailing_block_that_gains_little():
 
 
 def test_trailings_of_too_many_terms_are_left_out(monkeypatch):
-    _, plan = random_columns(90, 0.04, seed=1)
-    terms = np.array([_core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, p) for p in candidates(90)])
+    plan = random_plan(90, 0.04, seed=1)
+    terms = np.array([plan.count_trailing_terms(p) for p in candidates(90)])
     monkeypatch.setattr(crisscross_model, "MOST_TERMS", np.median(terms))
     assert (predict_divisions(plan, "d", costs=COSTS).division == 90).sum() == 1
     assert 1 < len(predict_divisions(plan, "d", costs=COSTS).division) < len(terms)
@@ -139,5 +138,5 @@ def test_candidates():
 
 
 def test_one_column():
-    _, plan = random_columns(1, 0)
+    plan = random_plan(1, 0)
     assert predict_divisions(plan, "d").best == 1

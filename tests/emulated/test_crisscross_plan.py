@@ -8,12 +8,12 @@ import pytest
 
 from gpusplu import _core
 from gpusplu.engines.crisscross.plan import dense_seconds, divide
-from support.column_reference import random_columns
+from support.column_reference import random_plan
 
 
 @pytest.mark.parametrize("p", [0, 1, 30, 59, 60])
 def test_division(p):
-    _, plan = random_columns(60, 0.05, seed=4)
+    plan = random_plan(60, 0.05, seed=4)
     parts = divide(plan, p, "d")
     for k in range(60):
         column = plan.row[plan.col_ptr[k] : plan.col_ptr[k + 1]]
@@ -24,13 +24,14 @@ def test_division(p):
         assert parts.trailing is None
         return
     assert parts.trailing.nf == 1 and parts.trailing.n == 60 - p
-    expected = [e for e in range(plan.nnz) if plan.row[e] >= p and plan.column[e] >= p]
+    column = np.repeat(np.arange(60), np.diff(plan.col_ptr))
+    expected = [e for e in range(plan.nnz) if plan.row[e] >= p and column[e] >= p]
     assert sorted(parts.trailing.entry_source) == expected
 
 
 @pytest.mark.parametrize("p", [-1, 61])
 def test_divisions_outside_are_rejected(p):
-    _, plan = random_columns(60, 0.05, seed=4)
+    plan = random_plan(60, 0.05, seed=4)
     with pytest.raises(ValueError, match="60 columns"):
         divide(plan, p, "d")
 
@@ -49,7 +50,7 @@ def test_larger_trailing_blocks_take_longer():
 
 
 def trailing_terms(plan, p, capacity=1200, kept=60, overlapped=10):
-    return SimpleNamespace(**_core.trailing_terms(plan.col_ptr, plan.row, plan.diag, p, capacity, kept, overlapped, 8))
+    return SimpleNamespace(**plan.trailing_terms(p, capacity, kept, overlapped, 8))
 
 
 def ranked(plan, terms, p):
@@ -65,10 +66,10 @@ def ranked(plan, terms, p):
 
 @pytest.mark.parametrize("p", [0, 30, 59])
 def test_terms_are_the_products(p):
-    _, plan = random_columns(60, 0.05, seed=4)
+    plan = random_plan(60, 0.05, seed=4)
     terms = trailing_terms(plan, p)
     dense = np.full((60, 60), -1)
-    dense[plan.row, plan.column] = np.arange(plan.nnz)
+    dense[plan.row, np.repeat(np.arange(60), np.diff(plan.col_ptr))] = np.arange(plan.nnz)
     for k, _, ranks, ptr in ranked(plan, terms, p):
         for r, t in enumerate(ranks):
             i = plan.row[plan.col_ptr[k] + t]
@@ -76,13 +77,13 @@ def test_terms_are_the_products(p):
             here = slice(ptr[r], ptr[r + 1])
             assert terms.place[here].tolist() == [dense[i, j] for j in expected]
             assert terms.position[here].tolist() == [dense[j, k] - plan.col_ptr[k] for j in expected]
-    assert _core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, p) == len(terms.place) == terms.term_ptr[-1]
+    assert plan.count_trailing_terms(p) == len(terms.place) == terms.term_ptr[-1]
 
 
 @pytest.mark.parametrize("capacity", [16, 200, 100000])
 def test_steps_of_u12_wait_for_each_other(capacity):
     """Steps know all of their terms, fill batches, and those of a batch have room together or are one entry."""
-    _, plan = random_columns(120, 0.03, seed=9)
+    plan = random_plan(120, 0.03, seed=9)
     p = 90
     terms = trailing_terms(plan, p, capacity, kept=0)
     batches, steps = [], []

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gpusplu import _core, gallery
+from gpusplu import gallery
 from gpusplu.engines.supernodal.front_mapping import Fronts, Link, map_fronts, segments_of
 from gpusplu.engines.supernodal.shared_plan import share_plan
 from gpusplu.engines.supernodal.tiles import Tiles
@@ -111,11 +111,11 @@ def test_what_is_no_segment():
     ptr, two = np.array([0, small + 1, plan.nf], np.int32), np.array([0, 1], np.int32)
     if plan.phase[plan.parent[small]] < 3:
         with pytest.raises(ValueError, match="not large is in another segment"):
-            _core.plan_with_segments(plan._core, ptr, two, two, 2)
+            plan.with_segments(ptr, two, two, 2)
     with pytest.raises(ValueError, match="cover all fronts"):
-        _core.plan_with_segments(plan._core, ptr[:2], two[:1], two[:1], 1)
+        plan.with_segments(ptr[:2], two[:1], two[:1], 1)
     with pytest.raises(ValueError, match="no such device"):
-        _core.plan_with_segments(plan._core, ptr[[0, 2]], two[:1], two[1:], 1)
+        plan.with_segments(ptr[[0, 2]], two[:1], two[1:], 1)
 
 
 def test_tiles_have_all_rows_once():

@@ -5,11 +5,11 @@ import pytest
 
 from gpusplu import _core
 from gpusplu.common.matrix import canonicalize, read_matrix
+from gpusplu.cost.calibration import for_core
 from gpusplu.cuda.layout import struct
 from gpusplu.engines.columns.plan import make_column_plan
 from gpusplu.engines.glu.program import MODES, RUN, SHARED
 from support import column_reference as reference
-from support.analyses import make_glu_schedule
 
 CHAIN, STEP, UPDATE = (struct(SHARED, name) for name in ("GluChain", "GluStep", "GluUpdate"))
 PIECE, TASK = (struct(SHARED, name) for name in ("GluChunk", "GluTask"))
@@ -22,14 +22,10 @@ class Schedule:
         A, expected = reference.random_columns(n, density, seed=seed, symmetric=symmetric)
         perms = expected.row_perm.astype(np.int32), expected.col_perm.astype(np.int32)
         self.plan = plan = make_column_plan(canonicalize(read_matrix(A))[0], *perms, **options)
-        core = make_glu_schedule(plan._core, MODES.index(mode) if mode else -1)
-        self.tasks, self.chunks = core.task_bytes.view(TASK), core.chunk_bytes.view(PIECE)
-        self.chains, self.steps = core.chain_bytes.view(CHAIN), core.step_bytes.view(STEP)
-        self.flat, self.runs, self.places = (
-            core.update_bytes.view(UPDATE),
-            core.run_bytes.view(RUN),
-            core.place_bytes.view("i4"),
-        )
+        core = plan.glu_schedule(for_core(), MODES.index(mode) if mode else -1)
+        self.tasks, self.chunks = core.tasks.view(TASK), core.chunks.view(PIECE)
+        self.chains, self.steps = core.chains.view(CHAIN), core.steps.view(STEP)
+        self.flat, self.runs, self.places = core.updates.view(UPDATE), core.runs.view(RUN), core.places
         self.laid_out()
         self.level_chunk, self.predicted_seconds = core.level_chunk, core.predicted_seconds
         self.column = np.repeat(np.arange(n), np.diff(plan.col_ptr))

@@ -22,13 +22,13 @@ def plan_with_large(case, cholesky):
         return pairs(cholesky)
     plan = plan_of(CASES[case](), cholesky=cholesky, warp_rows=4, small_rows=0, block_rows=20, large_tile=8)
     assert (plan.phase == 3).any()
-    return plan, plan.large_task_bytes.view(TASK)
+    return plan, plan.large_tasks.view(TASK)
 
 
 def pairs(cholesky):
     A = gallery.elasticity(11, 10, 9)
     plan = plan_of(A, cholesky=cholesky, multiprocessors=1, warp_rows=0, block_rows=-1)
-    tasks = plan.large_task_bytes.view(TASK)
+    tasks = plan.large_tasks.view(TASK)
     assert (tasks["tiles"] == 2).sum() > 10
     return plan, tasks
 
@@ -90,7 +90,7 @@ def test_threads_do_not_matter():
         found = []
         for threads in (1, 3):
             _core.set_num_threads(threads)
-            found.append(plan_with_large("poisson", True)[0].large_task_bytes.tobytes())
+            found.append(plan_with_large("poisson", True)[0].large_tasks.tobytes())
     finally:
         _core.set_num_threads(before)
     assert found[0] == found[1]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from support.analyses import choose_long_columns, long_columns
-from support.column_reference import make_columns, random_columns
+from gpusplu.cost.calibration import for_core
+from support.column_reference import plan_as_numbered, random_plan
 
 PARTS = ("target", "level", "depths", "huge_end", "deep_end", "rest", "rest_count", "shallow", "shallow_count")
 
@@ -23,11 +23,12 @@ def branches(blocks, size, tail, dtype="d", density=0.7, seed=0):
         A *= np.exp(1j * np.arange(n))
     np.fill_diagonal(A, np.concatenate([np.full(n - tail, 3), np.full(tail, n)]))
     A = sp.csc_array(A)
-    return A, make_columns(A)
+    return A, plan_as_numbered(A)
 
 
 def listed(plan, columns):
-    found = long_columns(plan.col_ptr, plan.row, plan.diag, np.asarray(columns, np.int32))
+    found = plan.long_columns(np.asarray(columns, np.int32), for_core())
+    found["parts"], found["term"] = (found[name].view(np.int32) for name in ("parts", "term"))
     parts = [dict(zip(PARTS, part, strict=True)) for part in found["parts"].reshape(-1, len(PARTS)).tolist()]
     return found, parts
 
@@ -42,9 +43,9 @@ def terms_of(plan, k):
     return terms
 
 
-@pytest.mark.parametrize("make", [lambda: branches(12, 3, 5), lambda: random_columns(60, 0.06, seed=1)])
+@pytest.mark.parametrize("make", [lambda: branches(12, 3, 5)[1], lambda: random_plan(60, 0.06, seed=1)])
 def test_parts(make):
-    _, plan = make()
+    plan = make()
     columns = [k for k in range(plan.n) if plan.diag[k] > plan.col_ptr[k]][-12:]
     found, parts = listed(plan, columns)
     some_shallow = 0
@@ -75,18 +76,19 @@ def test_parts(make):
 
 
 def test_columns_are_chosen_by_work_and_by_what_comes_before():
-    _, plan = branches(60, 3, 1)
+    A, plan = branches(60, 3, 1)
     assert choose(plan) == [180]
-    arrays = plan.col_ptr, plan.row, plan.diag, plan.level
-    terms = len(long_columns(*arrays[:3], np.array([180], np.int32))["term"]) // 2
-    assert choose_long_columns(*arrays, most_listed=terms).tolist() == [180]
-    assert choose_long_columns(*arrays, most_listed=terms - 1).tolist() == []  # they have no room
-    level = plan.level + 1000  # what comes before takes longer anyway
-    assert choose_long_columns(plan.col_ptr, plan.row, plan.diag, level).tolist() == []
+    terms = len(listed(plan, [180])[0]["term"]) // 2
+    assert choose(plan, most_listed=terms) == [180]
+    assert choose(plan, most_listed=terms - 1) == []  # they have no room
+    before = sp.diags_array([np.full(1000, 4.0), np.ones(999), np.ones(999)], offsets=[0, 1, -1])
+    late = sp.block_diag([before, A]).tolil()
+    late[999, -1] = 1  # what comes before takes longer anyway
+    assert choose(plan_as_numbered(sp.csc_array(late))) == []
     chain = sp.diags_array([np.full(200, 4.0), np.ones(199), np.ones(199)], offsets=[0, 1, -1]).tolil()
     chain[:, 199] = 1
-    assert choose(make_columns(sp.csc_array(chain))) == []  # no two updates are independent
+    assert choose(plan_as_numbered(sp.csc_array(chain))) == []  # no two updates are independent
 
 
-def choose(plan):
-    return choose_long_columns(plan.col_ptr, plan.row, plan.diag, plan.level).tolist()
+def choose(plan, **options):
+    return plan.choose_long_columns(plan.n, for_core(), **options).tolist()

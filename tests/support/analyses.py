@@ -16,18 +16,6 @@ def analyze_columns(ptr, ind, values, **options):
     return _core.analyze_columns(ptr, ind, values, for_core(), **options)
 
 
-def make_glu_schedule(plan, *arguments):
-    return _core.make_glu_schedule(plan, for_core(), *arguments)
-
-
-def choose_long_columns(col_ptr, row, diag, level, **options):
-    return _core.choose_long_columns(col_ptr, row, diag, level, for_core(), **options)
-
-
-def long_columns(col_ptr, row, diag, columns):
-    return _core.long_columns(col_ptr, row, diag, columns, for_core())
-
-
 def supernodal_structure(ptr, ind, perm, *arguments, **options):
     from gpusplu import _core_testing  # not everywhere
 

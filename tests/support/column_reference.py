@@ -9,6 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import scipy.sparse as sp
 
+from gpusplu.common.matrix import canonicalize, read_matrix
+from gpusplu.engines.columns.plan import make_column_plan
+
 MOST_MAPPED = 1e8  # multiply-adds up to which positions are in maps
 LONG = 65536  # columns that are not shorter need 32 bits a position
 
@@ -111,6 +114,17 @@ def add_pattern(plan, filled):
     plan.map_ptr, plan.map = update_maps(plan) if plan.has_maps else (np.zeros(1, np.int64), np.empty(0, np.uint16))
 
 
+def pattern_of(A):
+    return canonicalize(read_matrix(A))[0]
+
+
+def planned(A, expected, **options):
+    """The plan in C++ for the permutations and scales of a reference."""
+    perms = expected.row_perm.astype(np.int32), expected.col_perm.astype(np.int32)
+    scales = expected.row_scale.astype(float), expected.col_scale.astype(float)
+    return make_column_plan(pattern_of(A), *perms, *scales, **options)
+
+
 def random_columns(n, density=0.1, dtype="d", seed=0, symmetric=False, shuffled=True):
     """A random matrix whose diagonal dominates in B, and its plan: unsymmetric unless asked, permuted and scaled."""
     rng = np.random.default_rng(seed)
@@ -132,3 +146,14 @@ def random_columns(n, density=0.1, dtype="d", seed=0, symmetric=False, shuffled=
     A = sp.csc_array((A / row_scale[:, None] / col_scale).astype(dtype))
     A.sort_indices()
     return A, make_columns(A, row_perm, col_perm, row_scale, col_scale)
+
+
+def random_plan(n, density=0.1, **options):
+    """The core's plan of `random_columns`."""
+    return planned(*random_columns(n, density, **options))
+
+
+def plan_as_numbered(A):
+    """The core's plan of a matrix whose pivots are its diagonal, in order."""
+    order = np.arange(A.shape[0], dtype=np.int32)
+    return make_column_plan(pattern_of(A), order, order)

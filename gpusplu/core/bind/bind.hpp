@@ -4,7 +4,9 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <functional>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,12 +27,17 @@ template <class... T> using Tuple = nb::typed<nb::tuple, T...>;
 using State = Tuple<nb::any, nb::ellipsis>;  // pickle state
 using Dict = nb::typed<nb::dict, nb::str, nb::any>;
 
+// What NumPy sees of a vector's elements: numbers as they are, structs as bytes, to which Python gives a dtype.
+template <class T> using Element = std::conditional_t<std::is_arithmetic_v<T> || is_complex<T>, T, std::uint8_t>;
+template <class T, class Vector> nb::ndarray<nb::numpy, T, nb::ndim<1>> numpy_of(Vector& v, nb::handle owner) {
+  return {v.data(), {v.size() * sizeof(v[0]) / sizeof(T)}, owner};
+}
 // Hands a vector to NumPy; the array owns it.
-template <class T, class Allocator> NumPy<T> to_numpy(std::vector<T, Allocator>&& v) {
+template <class T, class Allocator> NumPy<Element<T>> to_numpy(std::vector<T, Allocator>&& v) {
   using Vector = std::vector<T, Allocator>;
   auto* heap = new Vector(std::move(v));
   nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<Vector*>(p); });
-  return NumPy<T>(heap->data(), {heap->size()}, owner);
+  return numpy_of<Element<T>>(*heap, owner);
 }
 // An array (count, size) that fill(rows) fills without the GIL.
 template <class T, class Fill> nb::ndarray<nb::numpy, T> numpy_rows(std::size_t count, std::size_t size, Fill&& fill) {
@@ -40,22 +47,60 @@ template <class T, class Fill> nb::ndarray<nb::numpy, T> numpy_rows(std::size_t 
   without_gil([&] { fill(rows); });
   return nb::ndarray<nb::numpy, T>(rows, 2, shape, owner);
 }
-// A read-only view of a vector that `owner` keeps alive.
-template <class T, class Allocator>
-nb::ndarray<nb::numpy, const T, nb::ndim<1>> view_numpy(const std::vector<T, Allocator>& v, nb::handle owner) {
-  return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(v.data(), {v.size()}, owner);
+
+// The name of a member. Compilers end the signature with it: "[with auto member = &Class::name]".
+template <auto member> std::string name_of() {
+  const std::string signature = __PRETTY_FUNCTION__, from_class = signature.substr(signature.find("member = "));
+  const std::string pointer = from_class.substr(0, from_class.find_first_of(";]"));
+  return pointer.substr(pointer.rfind(':') + 1);
 }
+template <class T> constexpr bool is_vector = false;
+template <class T, class Allocator> constexpr bool is_vector<std::vector<T, Allocator>> = true;
 
 // The member that a chain of member pointers designates, starting from the Python object of the first member's class.
 template <class Class, class Value> Class class_of(Value Class::*);
 template <auto first, auto... rest> const auto& member_of(nb::handle self) {
   return ((nb::cast<const decltype(class_of(first))&>(self).*first).*....*rest);
 }
-// For properties: a view of a vector, and of a vector of structs as bytes, to which Python gives a dtype.
-template <auto... members> auto view_of(nb::handle self) { return view_numpy(member_of<members...>(self), self); }
-template <auto... members> nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>> bytes_of(nb::handle self) {
+// For properties: a read-only view of a vector.
+template <auto... members> auto view_of(nb::handle self) {
   const auto& v = member_of<members...>(self);
-  return {v.data(), {v.size() * sizeof(v[0])}, self};
+  return numpy_of<const Element<typename std::remove_cvref_t<decltype(v)>::value_type>>(v, self);
+}
+// Read-only properties for members of a struct, by their names: views of vectors, values of others and of functions.
+template <auto... members, class Class> nb::class_<Class>& def_members(nb::class_<Class>& bound) {
+  const auto def = [&]<auto member>() {
+    const std::string name = name_of<member>();
+    using Value = std::remove_cvref_t<std::invoke_result_t<decltype(member), const Class&>>;
+    if constexpr (is_vector<Value>) bound.def_prop_ro(name.c_str(), &view_of<member>);
+    else bound.def_prop_ro(name.c_str(), [](const Class& self) -> Value { return std::invoke(member, self); });
+  };
+  (def.template operator()<members>(), ...);
+  return bound;
+}
+// Sets members of a struct by their names; others are a TypeError.
+template <auto... members, class Class> void set_members(Class& to, const nb::kwargs& named) {
+  for (const auto& [key, value] : named) {
+    const std::string name = nb::cast<std::string>(key);
+    const auto set = [&]<auto member>() {
+      if (name != name_of<member>()) return false;
+      to.*member = nb::cast<std::remove_cvref_t<decltype(to.*member)>>(value);
+      return true;
+    };
+    if (!(set.template operator()<members>() || ...)) throw nb::type_error(("there is no '" + name + "'").c_str());
+  }
+}
+// A dict of members of a struct, by their names; arrays own vectors.
+template <auto... members, class Class> Dict dict_of(Class&& from) {
+  nb::dict out;
+  const auto set = [&]<auto member>() {
+    auto& value = from.*member;
+    if constexpr (is_vector<std::remove_cvref_t<decltype(value)>>)
+      out[name_of<member>().c_str()] = to_numpy(std::move(value));
+    else out[name_of<member>().c_str()] = value;
+  };
+  (set.template operator()<members>(), ...);
+  return out;
 }
 
 template <class T> std::vector<T> to_vector(const In<T>& array) {
@@ -118,12 +163,11 @@ void bind_patterns(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_fused(nb::module_&);
 void bind_partial(nb::module_&);
+void bind_lockstep(nb::module_&);
+namespace gpu {
 void bind_plan(nb::module_&);
 void bind_lockstep_plan(nb::module_&);
-void bind_lockstep(nb::module_&);
 void bind_columns(nb::module_&);
-void bind_solve_schedule(nb::module_&);
-void bind_column_groups(nb::module_&);
-void bind_trailing_terms(nb::module_&);
+}  // namespace gpu
 
 }  // namespace gs

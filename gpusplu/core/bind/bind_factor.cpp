@@ -119,27 +119,14 @@ Tuple<bool, bool, idx, idx, double> inertia_binding(const FactorBinding& self) {
 Dict stats_binding(const FactorBinding& self) {
   const FactorStats s = queried(self, [](const Factor& f) { return f.stats(); });
   const FactorSummary summary = summary_of(self);
-  const FactorInfo& i = summary.info;
-  nb::dict d;
-  d["n_refactor"] = s.n_refactor;
-  d["n_updated"] = s.n_updated;
-  d["n_delayed"] = s.n_delayed;
-  d["n_reanalyzed"] = s.n_reanalyzed;
-  d["n_repivoted"] = s.n_repivoted;
-  d["n_refinement"] = s.n_refinement;
-  d["factor_seconds"] = s.factor_seconds;
-  d["refactor_seconds"] = s.refactor_seconds;
-  d["solve_seconds"] = s.solve_seconds;
-  d["n_perturbed"] = i.n_perturbed;
-  d["n_off_diagonal"] = i.n_off_diagonal;
-  d["min_pivot"] = i.min_pivot;
-  d["max_pivot"] = i.max_pivot;
-  d["max_multiplier"] = i.max_multiplier;
-  d["pivot_growth"] = i.pivot_growth;
-  d["flops"] = i.flops;
-  d["bytes"] = summary.bytes;
-  d["error_bound"] = summary.error_bound;
-  return d;
+  Dict stats = dict_of<&FactorStats::n_refactor, &FactorStats::n_updated, &FactorStats::n_delayed,
+                       &FactorStats::n_reanalyzed, &FactorStats::n_repivoted, &FactorStats::n_refinement,
+                       &FactorStats::factor_seconds, &FactorStats::refactor_seconds, &FactorStats::solve_seconds>(s);
+  stats.update(
+      dict_of<&FactorInfo::n_perturbed, &FactorInfo::n_off_diagonal, &FactorInfo::min_pivot, &FactorInfo::max_pivot,
+              &FactorInfo::max_multiplier, &FactorInfo::pivot_growth, &FactorInfo::flops>(summary.info));
+  stats.update(dict_of<&FactorSummary::bytes, &FactorSummary::error_bound>(summary));
+  return stats;
 }
 
 void bind_factor_class(nb::module_& m) {

@@ -98,9 +98,7 @@ template <class T> Tuple<NumPy<T>, NumPy<double>> slogdet_lockstep(LockstepBindi
 }
 
 template <class T> NumPy<std::uint8_t> report_binding(const LockstepBinding<T>& self) {
-  const std::vector<LockstepReport> reports = without_gil([&] { return self.factor->report(); });
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(reports.data());
-  return to_numpy(std::vector<std::uint8_t>(bytes, bytes + reports.size() * sizeof(LockstepReport)));
+  return to_numpy(without_gil([&] { return self.factor->report(); }));
 }
 
 template <class T> NumPy<T> values_binding(const LockstepBinding<T>& self, idx system) {

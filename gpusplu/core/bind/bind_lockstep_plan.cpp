@@ -3,16 +3,14 @@
 #include "numeric/lockstep_inverse.hpp"
 #include "plan/lockstep/plan.hpp"
 
-namespace gs {
+namespace gs::gpu {
 namespace {
-
-using gpu::LockstepPlan;
 
 LockstepPlan plan_lockstep(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const Costs& costs, double grain) {
   const PatternView A = pattern_view(ptr, ind);
   require_analysis_of(A, symbolic);
   require(grain >= 0, "grain must not be negative");
-  return without_gil([&] { return gpu::make_lockstep_plan(symbolic, A, {costs.lockstep.merging, grain}); });
+  return without_gil([&] { return make_lockstep_plan(symbolic, A, {costs.lockstep.merging, grain}); });
 }
 
 template <class T> using InMatrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -39,32 +37,13 @@ template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> invert_planne
 }  // namespace
 
 void bind_lockstep_plan(nb::module_& m) {
-  auto plan = nb::class_<LockstepPlan>(
-                  m, "LockstepPlan",
-                  "Plan of systems in lockstep; see core/plan/lockstep/plan.hpp. Arrays are read-only views.")
-                  .def_ro("n", &LockstepPlan::n)
-                  .def_ro("nf", &LockstepPlan::nf)
-                  .def_ro("nnz", &LockstepPlan::nnz)
-                  .def_ro("cholesky", &LockstepPlan::cholesky)
-                  .def_prop_ro("row_perm", &view_of<&LockstepPlan::row_perm>)
-                  .def_prop_ro("col_perm", &view_of<&LockstepPlan::col_perm>)
-                  .def_prop_ro("row_scale", &view_of<&LockstepPlan::row_scale>)
-                  .def_prop_ro("col_scale", &view_of<&LockstepPlan::col_scale>)
-                  .def_prop_ro("front_bytes", &bytes_of<&LockstepPlan::fronts>)
-                  .def_prop_ro("task_bytes", &bytes_of<&LockstepPlan::tasks>)
-                  .def_prop_ro("below", &view_of<&LockstepPlan::below>)
-                  .def_prop_ro("place", &view_of<&LockstepPlan::place>)
-                  .def_prop_ro("child", &view_of<&LockstepPlan::child>)
-                  .def_prop_ro("entry_source", &view_of<&LockstepPlan::entry_source>)
-                  .def_prop_ro("entry_target", &view_of<&LockstepPlan::entry_target>)
-                  .def_prop_ro("entry_scale", &view_of<&LockstepPlan::entry_scale>)
-                  .def_ro("factor_size", &LockstepPlan::factor_size)
-                  .def_ro("shared_size", &LockstepPlan::shared_size)
-                  .def_ro("task_size", &LockstepPlan::task_size)
-                  .def_ro("tallest", &LockstepPlan::tallest)
-                  .def_ro("flops", &LockstepPlan::flops)
-                  .def_ro("work", &LockstepPlan::work)
-                  .def_ro("seconds", &LockstepPlan::seconds);
+  using Plan = LockstepPlan;
+  nb::class_<Plan> plan(m, "LockstepPlan",
+                        "Plan of systems in lockstep; see core/plan/lockstep/plan.hpp. Arrays are read-only views.");
+  def_members<&Plan::n, &Plan::nf, &Plan::nnz, &Plan::cholesky, &Plan::row_perm, &Plan::col_perm, &Plan::row_scale,
+              &Plan::col_scale, &Plan::fronts, &Plan::tasks, &Plan::below, &Plan::place, &Plan::child,
+              &Plan::entry_source, &Plan::entry_target, &Plan::entry_scale, &Plan::factor_size, &Plan::shared_size,
+              &Plan::task_size, &Plan::flops, &Plan::work, &Plan::seconds>(plan);
   for_scalars([&]<class T>(const char*) {
     plan.def("inverse_on_pattern", &invert_planned<T>, "ptr"_a, "ind"_a, "factors"_a.noconvert(),
              "values"_a.noconvert(),
@@ -75,4 +54,4 @@ void bind_lockstep_plan(nb::module_& m) {
         "Plan for systems in lockstep, of a symbolic of method 'front' and the canonical pattern it was made of.");
 }
 
-}  // namespace gs
+}  // namespace gs::gpu

@@ -56,14 +56,9 @@ void set_canonical_state(Canonical& c, std::tuple<idx, off, bool, In<off>, In<id
 }
 
 template <class T> Dict symmetry_dict(In<off> ptr, In<idx> ind, In<T> values) {
-  const SymmetryTraits traits = symmetry_traits(matrix_view(ptr, ind, values), values.data());
-  nb::dict out;
-  out["pattern_symmetry"] = traits.pattern_symmetry;
-  out["symmetric_error"] = traits.symmetric_error;
-  out["hermitian_error"] = traits.hermitian_error;
-  out["positive_diagonal"] = traits.positive_diagonal;
-  out["diagonally_dominant"] = traits.diagonally_dominant;
-  return out;
+  return dict_of<&SymmetryTraits::pattern_symmetry, &SymmetryTraits::symmetric_error, &SymmetryTraits::hermitian_error,
+                 &SymmetryTraits::positive_diagonal, &SymmetryTraits::diagonally_dominant>(
+      symmetry_traits(matrix_view(ptr, ind, values), values.data()));
 }
 
 template <class T> double rowwise_error_array(In<off> ptr, In<idx> ind, In<T> values, std::string trans, In<T> x,

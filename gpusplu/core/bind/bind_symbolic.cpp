@@ -91,55 +91,32 @@ void set_state(Symbolic& symbolic, const State& state) {
 }  // namespace
 
 void bind_symbolic(nb::module_& m) {
-  nb::class_<Symbolic>(m, "Symbolic", "The result of analysis; all arrays are read-only views.")
-      .def_ro("n", &Symbolic::n)
-      .def_ro("nnz", &Symbolic::nnz)
-      .def_ro("cholesky", &Symbolic::cholesky)
-      .def_ro("keeps_diagonal", &Symbolic::keeps_diagonal)
-      .def_ro("ldlt", &Symbolic::ldlt)
-      .def_prop_ro("kind", [](const Symbolic& s) { return s.cholesky ? "cholesky"
-                                                          : s.ldlt   ? "ldlt"
-                                                                     : "lu"; })
-      .def_prop_ro("method", [](const Symbolic& s) { return method_name(s.method); })
-      .def_prop_ro("nsuper", &Symbolic::nsuper)
-      .def_prop_ro("row_perm", &view_of<&Symbolic::row_perm>)
-      .def_prop_ro("col_perm", &view_of<&Symbolic::col_perm>)
+  using S = Symbolic;
+  nb::class_<S> symbolic(m, "Symbolic", "The result of analysis; all arrays are read-only views.");
+  def_members<&S::n, &S::nnz, &S::cholesky, &S::keeps_diagonal, &S::ldlt, &S::nsuper, &S::row_perm, &S::col_perm,
+              &S::row_scale, &S::col_scale, &S::pivot_order, &S::partner, &S::block_ptr, &S::parent, &S::col_count,
+              &S::super_ptr, &S::super_parent, &S::row_ptr, &S::row_ind, &S::rel_ind, &S::n_interface, &S::ordering,
+              &S::lnz, &S::flops, &S::structural_rank, &S::column_levels, &S::super_levels, &S::critical_path,
+              &S::seconds>(symbolic)
+      .def_prop_ro("kind", [](const S& s) { return s.cholesky ? "cholesky"
+                                                   : s.ldlt   ? "ldlt"
+                                                              : "lu"; })
+      .def_prop_ro("method", [](const S& s) { return method_name(s.method); })
       .def("with_scales_of", &with_scales_of_dtype, "dtype"_a,
            "The same with scales in the range of this dtype, which another dtype's analysis may have left.")
       .def("with_pivots", &with_pivots, "order"_a, "pairs"_a,
            "The same with pivots of LDL^T: columns in their order, and where in it pivots of order 2 begin.")
-      .def_prop_ro("row_scale", &view_of<&Symbolic::row_scale>)
-      .def_prop_ro("col_scale", &view_of<&Symbolic::col_scale>)
-      .def_prop_ro("pivot_order", &view_of<&Symbolic::pivot_order>)
-      .def_prop_ro("partner", &view_of<&Symbolic::partner>)
-      .def_prop_ro("block_ptr", &view_of<&Symbolic::block_ptr>)
-      .def_prop_ro("parent", &view_of<&Symbolic::parent>)
-      .def_prop_ro("col_count", &view_of<&Symbolic::col_count>)
-      .def_prop_ro("super_ptr", &view_of<&Symbolic::super_ptr>)
-      .def_prop_ro("super_parent", &view_of<&Symbolic::super_parent>)
-      .def_prop_ro("row_ptr", &view_of<&Symbolic::row_ptr>)
-      .def_prop_ro("row_ind", &view_of<&Symbolic::row_ind>)
-      .def_prop_ro("rel_ind", &view_of<&Symbolic::rel_ind>)
-      .def_ro("n_interface", &Symbolic::n_interface)
-      .def_ro("ordering", &Symbolic::ordering)
       .def_prop_ro(
-          "costs", [](const Symbolic& s) { return numbers_of(s.costs); }, nb::rv_policy::move)
-      .def_ro("lnz", &Symbolic::lnz)
-      .def_ro("flops", &Symbolic::flops)
-      .def_ro("structural_rank", &Symbolic::structural_rank)
-      .def_ro("column_levels", &Symbolic::column_levels)
-      .def_ro("super_levels", &Symbolic::super_levels)
-      .def_ro("critical_path", &Symbolic::critical_path)
-      .def_ro("seconds", &Symbolic::seconds)
+          "costs", [](const S& s) { return numbers_of(s.costs); }, nb::rv_policy::move)
       .def_prop_ro("stages",
-                   [](const Symbolic& s) -> nb::typed<nb::dict, nb::str, double> {
+                   [](const S& s) -> nb::typed<nb::dict, nb::str, double> {
                      nb::dict stages;
                      for (const auto& [name, seconds] : s.stages) stages[name] = seconds;
                      return stages;
                    })
       .def_prop_ro(
           "considered",
-          [](const Symbolic& s) -> nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, double>> {
+          [](const S& s) -> nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, double>> {
             nb::list considered;
             for (const Considered& c : s.considered)
               considered.append(nb::make_tuple(c.ordering, c.ldlt ? "ldlt" : method_name(c.method), c.seconds));

@@ -11,7 +11,6 @@
 #include "analysis/symbolic.hpp"
 #include "base/require.hpp"
 #include "bind/bind.hpp"
-#include "plan/columns/groups.hpp"
 
 namespace gs {
 
@@ -56,14 +55,6 @@ template <class T> PatternView matrix_view(const In<off>& ptr, const In<idx>& in
   const PatternView A = pattern_view(ptr, ind);
   require_entries(values, A.nnz(), "values");
   return A;
-}
-
-// The columns of L + U with a diagonal in `diag`: all, or the first ones.
-inline gpu::ColumnPattern column_pattern(const In<off>& col_ptr, const In<idx>& row, const In<off>& diag) {
-  const idx n = (idx)diag.shape(0);
-  require_entries(col_ptr, (off)n + 1, "col_ptr");
-  require_entries(row, col_ptr.data()[n], "row");
-  return {n, col_ptr.data(), diag.data(), row.data()};
 }
 
 inline void require_permutation(const In<idx>& perm, idx n, const char* name) {

@@ -19,13 +19,10 @@ NB_MODULE(_core_bindings, m) {
   gs::bind_factor(m);
   gs::bind_fused(m);
   gs::bind_partial(m);
-  gs::bind_plan(m);
-  gs::bind_lockstep_plan(m);
+  gs::gpu::bind_plan(m);
+  gs::gpu::bind_lockstep_plan(m);
   gs::bind_lockstep(m);
-  gs::bind_columns(m);
-  gs::bind_solve_schedule(m);
-  gs::bind_column_groups(m);
-  gs::bind_trailing_terms(m);
+  gs::gpu::bind_columns(m);
 }
 
 namespace gs {

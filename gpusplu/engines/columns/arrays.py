@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ... import _core
 from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer
 from ..device.program import Part
@@ -81,7 +80,5 @@ class ColumnArrays(Part):
     @cached_property
     def row_diag(self) -> Buffer | None:
         """Position of the diagonal in the rows."""
-        plan, given = self.plan, self._given_row_diag
-        return self.upload(
-            _core.row_diagonals(plan.col_ptr, plan.row, plan.diag, plan.row_ptr) if given is None else given
-        )
+        given = self._given_row_diag
+        return self.upload(self.plan.row_diagonals() if given is None else given)

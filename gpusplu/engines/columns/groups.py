@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ... import _core
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Kernel, Stream
 from ..device.program import Part
@@ -65,15 +64,8 @@ def make_groups(
     Columns `single`, ascending, are groups by themselves. Those from `division` on, which do not wait for each other,
     come last and by themselves.
     """
-    ranges, level_ptr = _core.column_groups(
-        plan.col_ptr[: division + 1],
-        plan.row,
-        plan.diag[:division],
-        min(leaf, capacity),
-        min(chain or capacity, capacity),
-        columns,
-        single,
-    )
+    sizes = min(leaf, capacity), min(chain or capacity, capacity), columns
+    ranges, level_ptr = plan.groups(division, *sizes, single)
     first, end = ranges.reshape(-1, 2).T
     entries = plan.col_ptr[end] - plan.col_ptr[first]
     if division < plan.n:

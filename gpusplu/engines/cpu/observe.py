@@ -67,7 +67,7 @@ def front_features(width: np.ndarray, rows: np.ndarray, flops: float) -> Feature
 def observe_lockstep(symbolic: Any, pattern: Any, values: np.ndarray, budget: float) -> Observation:
     """One system of a batch: refactorizations of one group, which has other fronts than a single system."""
     plan = _core.make_lockstep_plan(symbolic, pattern.ptr, pattern.ind, for_core())
-    fronts = plan.front_bytes.view(FRONT)
+    fronts = plan.fronts.view(FRONT)
     many = np.tile(values, (SYSTEMS, 1))
     batch = _core.lockstep(symbolic, pattern, SYSTEMS, values[:0], for_core())
     took = repeated(lambda: batch.refactor(many), budget) / SYSTEMS

@@ -167,11 +167,8 @@ def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: TrailingCosts) -> 
 def finishing_times(plan: Any, costs: TrailingCosts, all_costs: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``struct ColumnTimes`` of core/plan/columns/trailing.hpp."""
     mapped = plan.has_maps and plan.map.dtype == np.uint16  # long columns require it
-    level = plan.level if mapped else plan.level[:0]
-    found: tuple[np.ndarray, np.ndarray, np.ndarray] = _core.column_times(
-        plan.col_ptr, plan.row, plan.diag, level, all_costs, *costs[costs._fields.index("column") :][:5]
-    )
-    return found
+    times = plan.column_times(mapped, all_costs, *costs[costs._fields.index("column") :][:5])
+    return times["finish"], times["last"], times["depth"]
 
 
 class _Updates:
@@ -179,7 +176,7 @@ class _Updates:
 
     def __init__(self, plan: Any, costs: TrailingCosts, all_costs: Any):
         n = self.n = plan.n
-        self.costs, self.pattern = costs, (plan.col_ptr, plan.row, plan.diag)
+        self.costs, self.plan = costs, plan
         column = np.repeat(np.arange(n), np.diff(plan.col_ptr))
         above = plan.row < column
         row, column = plan.row[above], column[above]
@@ -208,6 +205,6 @@ class _Updates:
         if p == self.n:
             return 0.0
         costs, waves = self.costs, -(-(self.n - p) // (2 * multiprocessors))
-        longest = _core.longest_trailing_column(*self.pattern, self.position, p, costs.entry, costs.own)
+        longest = self.plan.longest_trailing_column(self.position, p, costs.entry, costs.own)
         seconds = costs.trailing + (waves - 1) * (costs.wave + costs.depth * self.depth[p]) + costs.term * self.terms[p]
         return float(seconds + longest)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ... import _core
 from ...cuda.layout import record
 from ...cuda.stream import Buffer
 from ..columns.groups import CONTROL_BYTES, RESERVED_BYTES, RESIDENT
@@ -48,15 +47,14 @@ class Trailing(Part):
         """Memory of the terms, and of the pointer, place in the order, step and wait of each entry [bytes]."""
         plan = self._plan
         entries = plan.nnz - plan.col_ptr[self._division]
-        terms = _core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, self._division)
+        terms = plan.count_trailing_terms(self._division)
         return int(20 * entries + 8 * terms)
 
     @cached_property
     def _terms(self) -> dict[str, Buffer | None]:
         """Terms by the names of the kernel's arguments."""
-        plan, overlapped = self._plan, RESIDENT * int(self.device.multiprocessors)
-        sizes = self.capacity, self.kept, overlapped, self.dtype.itemsize
-        return self.upload_all(_core.trailing_terms(plan.col_ptr, plan.row, plan.diag, self._division, *sizes))
+        sizes = self.capacity, self.kept, RESIDENT * int(self.device.multiprocessors), self.dtype.itemsize
+        return self.upload_all(self._plan.trailing_terms(self._division, *sizes))
 
     def record(self) -> np.ndarray:
         """``struct TrailingArrays`` of kernels/columns/trailing_columns.cuh."""

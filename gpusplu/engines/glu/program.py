@@ -78,8 +78,8 @@ class GluProgram(ColumnProgram):
         forced = MODES.index(tuning.mode) if tuning.mode else -1
         known = costs_of(device.name)
         costs = packed({**known, "glu.schedule": {**known["glu.schedule"], **tuning.costs}})
-        self.schedule = _core.make_glu_schedule(plan._core, costs, forced, capacity)
-        self.runs: np.ndarray = self.schedule.run_bytes.view(RUN)
+        self.schedule = plan.glu_schedule(costs, forced, capacity)
+        self.runs: np.ndarray = self.schedule.runs.view(RUN)
         self.tiny = _core.small_pivot_of_columns(self.dtype.char)
         self.arrays = ColumnArrays(device, plan, dtype)
         groups = choose_groups(device, plan, plan.n, group_capacity(device, self.dtype.itemsize), tuning)
@@ -87,7 +87,7 @@ class GluProgram(ColumnProgram):
         self.solution = ColumnSolve(self.arrays, launches, plan.n)
         self.compose(plan, float(2.0 * plan.flops + plan.nnz), self.arrays, launches, self.solution)
         self.factor_seconds = self.schedule.predicted_seconds
-        names = ("task_bytes", "chunk_bytes", "chain_bytes", "step_bytes", "update_bytes", "place_bytes")
+        names = ("tasks", "chunks", "chains", "steps", "updates", "places")
         self.needed_bytes = self.count_bytes() + int(sum(getattr(self.schedule, name).nbytes for name in names))
 
     @property
@@ -105,18 +105,14 @@ class GluProgram(ColumnProgram):
 
     @cached_property
     def _glu_arrays(self) -> dict[str, Buffer | None]:
-        tasks, chunks = self.schedule.task_bytes, self.schedule.chunk_bytes
-        names = ("row", "map16", "map32")
-        return {"tasks": self.upload(tasks), "chunks": self.upload(chunks)} | {
-            name: self.arrays.arrays[name] for name in names
+        return {name: self.upload(getattr(self.schedule, name)) for name in ("tasks", "chunks")} | {
+            name: self.arrays.arrays[name] for name in ("row", "map16", "map32")
         }
 
     @cached_property
     def _pipeline_arrays(self) -> dict[str, Buffer | None]:
-        schedule = self.schedule
-        arrays = {"chains": schedule.chain_bytes, "steps": schedule.step_bytes, "updates": schedule.update_bytes}
-        arrays["places"] = schedule.place_bytes
-        return {name: self.upload(array) for name, array in arrays.items()}
+        names = ("chains", "steps", "updates", "places")
+        return {name: self.upload(getattr(self.schedule, name)) for name in names}
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         self._assemble(stream, buffers, values)

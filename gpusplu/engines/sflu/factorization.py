@@ -63,10 +63,9 @@ class ColumnFactorization(Part):
         self.mapped = is_mapped(plan)
         self._places = 0 if self.mapped else places_of_a_warp(plan, block_capacity * itemsize)
         self._places_bytes = 2 * self._places * (LONG_SCALARS)
-        self._pattern = plan.col_ptr[: division + 1], plan.row, plan.diag[:division]
         self.long_columns: np.ndarray = np.empty(0, np.int32)
         if tuning.splits and self.mapped:
-            self.long_columns = _core.choose_long_columns(*self._pattern, plan.level, self._costs)
+            self.long_columns = plan.choose_long_columns(division, self._costs)
         capacity = block_capacity - LONG_SCALARS - -(-self._places_bytes // itemsize)
         groups = choose_groups(self.device, plan, division, capacity, tuning, self.long_columns)
         self.launches = GroupLaunches(self.device, self.dtype, groups, tuning.by_levels)
@@ -78,7 +77,7 @@ class ColumnFactorization(Part):
     @cached_property
     def long_lists(self) -> dict[str, np.ndarray]:
         """Parts and terms of long columns."""
-        return _core.long_columns(*self._pattern, self.long_columns, self._costs)
+        return self._arrays.plan.long_columns(self.long_columns, self._costs)
 
     @cached_property
     def _long_arrays(self) -> dict[str, Buffer | None]:
@@ -93,8 +92,7 @@ class ColumnFactorization(Part):
     @cached_property
     def _follows(self) -> Buffer | None:
         """Columns with the same pattern as the previous one, if places have to be searched."""
-        plan = self._arrays.plan
-        return None if self.mapped else self.upload(_core.columns_that_follow(plan.col_ptr, plan.row, plan.diag))
+        return None if self.mapped else self.upload(self._arrays.plan.columns_that_follow())
 
     def run(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         """Add the launches."""

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import _core
 from ...cost.calibration import costs_of
 from ...cost.model import Costs
 from ...cuda.layout import constant
@@ -85,7 +84,7 @@ class Fronts:
     def seconds(self, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
         """Predicted seconds of a factorization of each range."""
         begin, end = (np.array(side, np.int32) for side in zip(*ranges, strict=True))
-        return _core.range_seconds(self.plan._core, begin, end)[0]
+        return self.plan.range_seconds(begin, end)
 
     def branches(self, groups: Sequence[tuple[int, int, tuple[int, ...]]]) -> list[Branch]:
         """Branches of ranges and their roots."""

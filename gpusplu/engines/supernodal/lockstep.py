@@ -69,8 +69,8 @@ class LanePlan:
 
     def __init__(self, core: Any):
         self.core = core
-        self.fronts = core.front_bytes.view(FRONT)
-        tasks = core.task_bytes.view(TASK)
+        self.fronts = core.fronts.view(FRONT)
+        tasks = core.tasks.view(TASK)
         self._width, self._rows = (self.fronts[name].astype(np.int64) for name in ("width", "rows"))
         self._height = self._rows - self._width
         several, last = tasks["first"] < tasks["last"], tasks["last"]

@@ -36,22 +36,22 @@ FACTOR_ARRAYS = {
     "entry_scale": "entry_scale",
 }
 LARGE_ARRAYS = {  # of large fronts besides
-    "large": "large_front_bytes",
-    "tasks": "large_task_bytes",
+    "large": "large_fronts",
+    "tasks": "large_tasks",
     "chunk_ptr": "large_chunk_ptr",
-    "chunks": "large_chunk_bytes",
+    "chunks": "large_chunks",
     "place": "place",
 }
 SOLVE_ARRAYS = {
-    "slots": "solve_schedule.slot_bytes",
+    "slots": "solve_schedule.slots",
     "below": "below",
     "chunk_ptr": "solve_schedule.chunk_ptr",
-    "chunks": "solve_schedule.chunk_bytes",
+    "chunks": "solve_schedule.chunks",
 }
 LARGE_SOLVE_ARRAYS = {  # of large fronts besides
-    "fronts": "solve_schedule.large_bytes",
-    "forward": "solve_schedule.large_forward_bytes",
-    "backward": "solve_schedule.large_backward_bytes",
+    "fronts": "solve_schedule.large",
+    "forward": "solve_schedule.large_forward",
+    "backward": "solve_schedule.large_backward",
 }
 ORDER_ARRAYS = {name: name for name in ("row_perm", "row_scale", "col_perm", "col_scale")}
 ALL_ARRAYS = (FACTOR_ARRAYS, LARGE_ARRAYS, SOLVE_ARRAYS, LARGE_SOLVE_ARRAYS, ORDER_ARRAYS)

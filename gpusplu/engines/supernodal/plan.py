@@ -86,14 +86,14 @@ class Plan(View):
     #: Leading dimension of each front's contribution block.
     block_ld = cached_property(lambda self: self._core.block_ld())
     #: Types FRONT; LAUNCH, in the order in which they run; int32, shape (., 4).
-    front_records = cached_property(lambda self: self._core.front_bytes.view(FRONT))
-    launches = cached_property(lambda self: self._core.launch_bytes.view(LAUNCH))
-    items = cached_property(lambda self: self._core.item_bytes.view(np.int32).reshape(-1, 4))
+    front_records = cached_property(lambda self: self._core.fronts.view(FRONT))
+    launches = cached_property(lambda self: self._core.launches.view(LAUNCH))
+    items = cached_property(lambda self: self._core.items.view(np.int32).reshape(-1, 4))
 
     @cached_property
     def solve_schedule(self) -> Any:
         """``core/plan/fronts/solve_schedule.hpp``"""
-        return _core.make_solve_schedule(self._core)
+        return self._core.solve_schedule()
 
     @property
     def ld(self) -> int:

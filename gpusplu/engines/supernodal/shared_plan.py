@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import _core
 from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, for_core
 from ...cuda.devices import usable_bytes
@@ -119,7 +118,7 @@ class LocalPlan(View):
         """Tasks of large fronts, those of shared fronts by stage; and where this device's tasks of each stage are: the
         first one, and how many."""
         plan = self._plan
-        tasks, found = np.array(plan.large_task_bytes).view(TASK), {}
+        tasks, found = np.array(plan.large_tasks).view(TASK), {}
         for front, tiles in plan.tiles.items():
             launch = plan.launches[plan.launch_ptr[plan.front_segment[front]]]
             begin, end = int(launch["begin"]), int(launch["begin"] + launch["count"])
@@ -132,8 +131,8 @@ class LocalPlan(View):
         return tasks.view(np.uint8), found
 
     @property
-    def large_task_bytes(self) -> np.ndarray:
-        return self._stages[0] if self._plan.tiles else self._plan.large_task_bytes
+    def large_tasks(self) -> np.ndarray:
+        return self._stages[0] if self._plan.tiles else self._plan.large_tasks
 
     def stage_tasks(self, front: int, stage: int) -> tuple[int, int]:
         """First task and number of tasks of this device in a stage, from -1 on, of a shared front."""
@@ -185,9 +184,9 @@ class ScheduleShare(View):
         self._plan, self._device = plan, device
 
     @cached_property
-    def large_bytes(self) -> np.ndarray:
+    def large(self) -> np.ndarray:
         plan = self._plan
-        records = np.array(self._viewed.large_bytes).view(LARGE_SOLVE_FRONT)
+        records = np.array(self._viewed.large).view(LARGE_SOLVE_FRONT)
         number, tile = np.cumsum(plan.is_large) - 1, int(plan.large_tile)
         for edge in plan.edges:
             if plan.is_large[edge.child] and plan.device_of[edge.target] == self._device:
@@ -320,7 +319,7 @@ class SharedPlan(Plan):
         part = np.empty(len(self.device_of), np.int32)
         for number, segments in enumerate(self.parts):
             part[segments] = number
-        return _core.make_solve_schedule_in_parts(self._core, part[self.front_segment], len(self.parts))
+        return self._core.solve_schedule(part[self.front_segment], len(self.parts))
 
     def pivot_range(self, segment: int) -> tuple[int, int]:
         """Begin and end of its pivots in the plan's order."""
@@ -341,7 +340,7 @@ def share_plan(plan: Plan, mapping: FrontMapping, devices: int, block_bytes: int
     order = [number[begin] for begin, _, _ in ranges]
     device_of = [device for _, _, device in sorted(ranges)]
     ptr, turns, owners = (np.array(a, np.int32) for a in ([*begins, plan.nf], order, device_of))
-    core = _core.plan_with_segments(plan._core, ptr, turns, owners, devices)
+    core = plan.with_segments(ptr, turns, owners, devices)
     return SharedPlan(core, plan.limits, mapping, order, device_of, devices)
 
 

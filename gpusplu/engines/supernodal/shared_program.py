@@ -221,7 +221,7 @@ class SharedFront:
         self._program, self._front, self.tiles = program, front, plan.tiles[front]
         self._owner, self._segment = int(plan.front_device[front]), int(plan.front_segment[front])
         number = int(np.count_nonzero(plan.is_large[:front]))
-        self._counter = int(plan.large_front_bytes.view(LARGE_FRONT)[number]["counter"])
+        self._counter = int(plan.large_fronts.view(LARGE_FRONT)[number]["counter"])
         self._control = COUNTER_BYTES * int(plan.launches[plan.launch_ptr[self._segment]]["scalars"])
 
     def sent(self) -> list[Sent]:

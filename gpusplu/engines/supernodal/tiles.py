@@ -310,7 +310,7 @@ def best_shared(plan: Any, front: int, single_seconds: float, speeds: Sequence[f
 
 def predicted(plan: Any, tiles: Tiles, single_seconds: float, speeds: Sequence[float], link: Any) -> tuple[float, int]:
     """Seconds, and bytes that go from device to device."""
-    times, size = plan.tile_times, np.dtype(plan.scalar).itemsize
+    times, size = plan.tile_times(), np.dtype(plan.scalar).itemsize
     speed, others = np.asarray(speeds, float)[:, None], len(speeds) - 1
     triangles, panels = 1 if plan.one_triangle else 2, tiles.panels
     height = tiles.count - tiles.pivots

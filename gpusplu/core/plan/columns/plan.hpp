@@ -72,6 +72,7 @@ struct ColumnPlan {
 
   off nnz() const { return (off)row.size(); }
   idx n_levels() const { return (idx)level_ptr.size() - 1; }
+  ColumnPattern first_columns(idx count) const { return {count, col_ptr.data(), diag.data(), row.data()}; }
 };
 
 // Pivots of `A` are where the permutations (gather) put them. Throws where a pattern that is given has no place for an

@@ -24,11 +24,7 @@ DEVICE bool next_ticket(const ColumnTickets& tickets, ColumnControl& control) {
   return control.ticket < tickets.first + tickets.count;
 }
 // Columns in ascending order, one a warp.
-DEVICE int next_column(ColumnControl& control) {
-  int column = 0;
-  if ((threadIdx.x & 31) == 0) column = atomicAdd(&control.column, 1);
-  return shuffle(column, 0);
-}
+DEVICE int next_column(ColumnControl& control) { return warp_ticket(&control.column); }
 // The last block resets the counters for the next launch.
 DEVICE void end_tickets(const ColumnTickets& tickets, const ColumnControl& control) {
   if (threadIdx.x == 0 && add_acquire_release(tickets.control + 1, 1u) == gridDim.x - 1) {

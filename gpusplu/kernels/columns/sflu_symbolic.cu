@@ -175,9 +175,7 @@ GPUSPLU_KERNEL(sflu_symbolic, SymbolicArgs, WARP_SIZE, 8) {
   Bitmap map(args.n);
   const int lane = threadIdx.x;
   for (;;) {
-    int k = 0;
-    if (lane == 0) k = (int)atomicAdd(args.tickets, 1u);
-    k = shuffle(k, 0);
+    const int k = warp_ticket(args.tickets);
     if (k >= args.n) break;
     Column column = {args, map, k, lane};
     column.start();

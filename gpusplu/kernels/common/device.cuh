@@ -149,6 +149,19 @@ template <class T> DEVICE T warp_max(T x) {  // int or unsigned
 #endif
 }
 
+// ---- tickets: the next number of a counter, of a warp, or of a block by way of shared memory
+template <class T> DEVICE int warp_ticket(T* counter) {
+  int ticket = 0;
+  if ((threadIdx.x & 31) == 0) ticket = (int)atomicAdd(counter, T(1));
+  return shuffle(ticket, 0);
+}
+DEVICE int block_ticket(unsigned* counter, int* shared = (int*)shared_memory) {
+  __syncthreads();
+  if (threadIdx.x == 0) *shared = (int)atomicAdd(counter, 1u);
+  __syncthreads();
+  return *shared;
+}
+
 // ---- loads and stores by an instruction of CUDA's, of a complex number as a vector
 template <class T> struct VectorOf { using Type = T; };
 template <> struct VectorOf<Complex<float>> { using Type = float2; };

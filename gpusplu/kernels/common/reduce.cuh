@@ -41,7 +41,18 @@ DEVICE double block_max(double v, double* scratch) {
   if (threadIdx.x < 32) v = warp_max(lane < warps ? scratch[lane] : 0.0);
   return v;
 }
-// Raises *norm to the value of thread 0; numbers that are not negative have the order of their bits.
+// Raises *norm to `v`, or to that of thread 0; numbers that are not negative have the order of their bits.
+DEVICE void raise_to(double* norm, double v) {
+  if (v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
+}
 DEVICE void join_block(double* norm, double v) {
-  if (threadIdx.x == 0 && v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
+  if (threadIdx.x == 0) raise_to(norm, v);
+}
+
+constexpr double LARGEST = 1.7976931348623157e308;
+DEVICE double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
+DEVICE double or_infinite(double v) { return v == v ? v : infinity(); }  // fmax drops NaN
+// |r| / (|A| |x| + |b|) of norms.
+DEVICE double backward_error(double r, double a, double x, double b) {
+  return r > LARGEST ? r : r > 0 ? r / fma(a, x, b) : 0.0;
 }

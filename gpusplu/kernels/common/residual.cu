@@ -97,8 +97,7 @@ template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int colu
           const long long at = (column0 + j) * args.ld + row;
           const Wide b = widen(args.b[at]), residual = b - sum[j];
           narrow(residual, args.r[at]);
-          const double size = modulus(residual);  // fmax drops NaN
-          r_norm[j] = fmax(r_norm[j], size == size ? size : __longlong_as_double(0x7ff0000000000000ll));
+          r_norm[j] = fmax(r_norm[j], or_infinite(modulus(residual)));
           x_norm[j] = fmax(x_norm[j], modulus(widen(args.x[at])));
           b_norm[j] = fmax(b_norm[j], modulus(b));
         }
@@ -123,9 +122,9 @@ DEVICE void publish(const ResidualArgs& args) {
   const int lane = threadIdx.x & 31;
   const double* norms = args.norms + 1 + 3 * min(lane, args.nrhs - 1);
   const double a = __ldcg(args.norms), r = __ldcg(norms), x = __ldcg(norms + 1), b = __ldcg(norms + 2);
-  const double error = r > 1.7976931348623157e308 ? r : r > 0 ? r / fma(a, x, b) : 0.0, worst = warp_max(error);
+  const double error = backward_error(r, a, x, b), worst = warp_max(error);
   const unsigned columns = __ballot_sync(~0u, error == worst),
-                 hidden = __ballot_sync(~0u, r > 0 && !(fma(a, x, b) <= 1.7976931348623157e308));
+                 hidden = __ballot_sync(~0u, r > 0 && !(fma(a, x, b) <= LARGEST));
   for (int k = lane; k < 1 + 3 * args.nrhs; k += 32) args.norms[k] = 0;
   if (lane != __ffs(columns) - 1) return;
   Status* status = args.status;
@@ -134,7 +133,7 @@ DEVICE void publish(const ResidualArgs& args) {
   status->b_norm = b;
   status->a_norm = a;
   if (args.accumulated)  // columns with sizes out of range have error zero here, so their errors are unknown
-    add_up(status, args.accumulated, args.factored, true, hidden ? __longlong_as_double(0x7ff0000000000000ll) : error);
+    add_up(status, args.accumulated, args.factored, true, hidden ? infinity() : error);
   if (!args.report) return;
   *args.report = *status;
   *status = Status{};

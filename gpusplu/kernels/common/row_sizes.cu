@@ -22,8 +22,6 @@ struct RowSizesArgs {
   int lanes_log2;
 };
 
-DEVICE double or_infinite(double v) { return v == v ? v : __longlong_as_double(0x7ff0000000000000ll); }
-
 // Of a column; its norms of this block's rows.
 DEVICE void measure_rows(const RowSizesArgs& args, long long column, double (&norms)[4]) {
   const int lanes = 1 << args.lanes_log2, lane = threadIdx.x & (lanes - 1);

@@ -51,11 +51,6 @@ DEVICE double difference_of(const ValuesArgs& args, long long k, Scalar value) {
   return modulus(widen(value - (args.conjugate ? conj(other) : other)));
 }
 
-DEVICE void raise_to(double* largest, double value) {
-  if (threadIdx.x == 0 && value > 0)
-    atomicMax((unsigned long long*)largest, (unsigned long long)__double_as_longlong(value));
-}
-
 template <bool GATHER> DEVICE void values(const ValuesArgs& args) {
   const long long step = (long long)gridDim.x * blockDim.x;
   double largest = 0, asymmetry = 0;
@@ -66,12 +61,12 @@ template <bool GATHER> DEVICE void values(const ValuesArgs& args) {
     if (GATHER && args.previous) args.previous[k] = args.to[k];
     if (GATHER) args.to[k] = value;
     const double size = modulus(widen(value));
-    const bool finite = size <= 1.7976931348623157e308;  // false for NaN
+    const bool finite = size <= LARGEST;  // false for NaN
     bad += !finite;
     if (finite) largest = fmax(largest, size);
   }
-  raise_to(&args.status->largest, block_max(largest, (double*)shared_memory));
-  if (GATHER && args.other) raise_to(&args.status->asymmetry, block_max(asymmetry, (double*)shared_memory));
+  join_block(&args.status->largest, block_max(largest, (double*)shared_memory));
+  if (GATHER && args.other) join_block(&args.status->asymmetry, block_max(asymmetry, (double*)shared_memory));
   if (bad) atomicAdd(&args.status->not_finite, bad);
 }
 

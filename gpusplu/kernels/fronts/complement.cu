@@ -27,7 +27,7 @@ namespace {
 DEVICE Scalar unscaled(Scalar v, double row, double column) {
   Scalar out;
   const double both = row * column;
-  if (both >= 2.2250738585072014e-308 && both <= 1.7976931348623157e308) narrow(both * widen(v), out);
+  if (both >= 2.2250738585072014e-308 && both <= LARGEST) narrow(both * widen(v), out);
   else narrow(column * (row * widen(v)), out);
   return out;
 }

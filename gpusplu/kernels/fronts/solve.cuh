@@ -77,19 +77,23 @@ DEVICE unsigned tag_of(const SolveArgs& args, bool forward) {
   return 2 * *(const volatile unsigned*)(args.counters + SOLVES) + (forward ? 1 : 2);
 }
 
-// Counts the solve in the backward launch that ends it, by the block that takes the first ticket past the end: blocks
-// that still work have read the number, later ones do nothing.
-DEVICE void count_solve(const SolveArgs& args, unsigned tag) {
-  if (args.ends_solve && threadIdx.x == 0) args.counters[SOLVES] = tag / 2;
-}
-
-// The next ticket, one for the block.
-DEVICE int take_ticket(unsigned* next) {
-  int* slot = (int*)shared_memory;
-  __syncthreads();
-  if (threadIdx.x == 0) *slot = (int)atomicAdd(next, 1u);
-  __syncthreads();
-  return *slot;
+// Calls solve(position, group, tag) for `count` tickets of every group, forward or backward. The words of both
+// directions are neighbours; each clears the other's. The backward launch that ends the solve counts it, by the block
+// that takes the first ticket past the end: blocks that still work have read the number, later ones do nothing.
+template <bool FORWARD, class Solve>
+DEVICE void for_tickets(const SolveArgs& args, int forward_ticket, int count, Solve&& solve) {
+  allow_next_kernel(), wait_for_previous_kernel();
+  unsigned* const control = args.control + forward_ticket;
+  const unsigned tag = tag_of(args, FORWARD);
+  for (;;) {
+    const int ticket = block_ticket(control + (FORWARD ? 0 : 1));
+    if (!FORWARD && ticket == count * args.groups && args.ends_solve && threadIdx.x == 0)
+      args.counters[SOLVES] = tag / 2;
+    if (ticket >= count * args.groups) return;
+    if (ticket == 0 && threadIdx.x == 0) control[FORWARD ? 1 : 0] = 0;
+    const int position = ticket / args.groups;
+    solve(position, ticket - position * args.groups, tag);
+  }
 }
 
 template <int TEAM> DEVICE void team_barrier() {
@@ -152,12 +156,7 @@ DEVICE void store_one_x(const SolveArgs& args, int column, int at, Scalar x) {
   if (column < args.nrhs) args.x[column * args.ld + row] = scale * (args.conjugate ? conj(x) : x);
 }
 template <int NV> DEVICE void store_x(const SolveArgs& args, int group, int at, const Scalar (&x)[NV]) {
-  const int row = __ldg(args.perm_out + at);
-  const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
-  for_all<NV>([&](int j) {
-    if (group * NV + j < args.nrhs)
-      args.x[(group * NV + j) * args.ld + row] = scale * (args.conjugate ? conj(x[j]) : x[j]);
-  });
+  for_all<NV>([&](int j) { store_one_x(args, group * NV + j, at, x[j]); });
 }
 template <int NV> DEVICE void load_values(const Scalar* from, Scalar (&v)[NV]) {
   for_all<NV>([&](int j) { v[j] = load_l2(from + j); });

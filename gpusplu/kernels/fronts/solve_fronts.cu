@@ -8,7 +8,7 @@
 // Cholesky and of Hermitian LDL^T are solved by the same kernels (cuda/nvrtc.py).
 #include "fronts/solve_walk.cuh"
 
-GPUSPLU_KERNEL(solve_forward_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { forward<1, false>(args); }
-GPUSPLU_KERNEL(solve_forward_several, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { forward<SEVERAL, false>(args); }
-GPUSPLU_KERNEL(solve_backward_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { backward<1, false>(args); }
-GPUSPLU_KERNEL(solve_backward_several, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { backward<SEVERAL, false>(args); }
+GPUSPLU_KERNEL(solve_forward_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { walk<true, 1, false>(args); }
+GPUSPLU_KERNEL(solve_forward_several, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { walk<true, SEVERAL, false>(args); }
+GPUSPLU_KERNEL(solve_backward_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { walk<false, 1, false>(args); }
+GPUSPLU_KERNEL(solve_backward_several, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { walk<false, SEVERAL, false>(args); }

@@ -319,21 +319,13 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
 }
 
 template <int NV, bool FORWARD, Loads LOADS> DEVICE void large_walk(const LargeSolveArgs& args) {
-  allow_next_kernel(), wait_for_previous_kernel();
   Scalar* memory = (Scalar*)(shared_memory + SOLVE_TICKET_BYTES);
-  unsigned* control = args.solve.control;
   const int count = FORWARD ? args.forward_count : args.backward_count;
-  const unsigned tag = tag_of(args.solve, FORWARD);
-  for (;;) {
-    const int ticket = take_ticket(control + (FORWARD ? LARGE_FORWARD_TICKET : LARGE_BACKWARD_TICKET));
-    if (!FORWARD && ticket == count * args.solve.groups) count_solve(args.solve, tag);
-    if (ticket >= count * args.solve.groups) return;
-    if (ticket == 0 && threadIdx.x == 0) control[FORWARD ? LARGE_BACKWARD_TICKET : LARGE_FORWARD_TICKET] = 0;
-    const int position = ticket / args.solve.groups, group = ticket - position * args.solve.groups;
+  for_tickets<FORWARD>(args.solve, LARGE_FORWARD_TICKET, count, [&](int position, int group, unsigned tag) {
     const TileTask<NV> task(args, (FORWARD ? args.forward : args.backward)[position], group, tag);
     if (FORWARD) forward_tile<NV, LOADS>(task, memory);
     else backward_tile<NV, LOADS>(task, memory);
-  }
+  });
 }
 
 GPUSPLU_KERNEL(solve_large_forward_1, LargeSolveArgs, SOLVE_THREADS, large_solve_blocks(true, 1)) {

@@ -20,23 +20,6 @@ static_assert(WARPS == 8 && COLUMNS == 4 * ROWS);
 struct __align__(ROWS * sizeof(Scalar)) Rows {
   Scalar at[ROWS];
 };
-DEVICE Rows load_rows(const Scalar* p) {
-  Rows r;
-#if defined(SCALAR_f)
-  const float2 v = __ldg((const float2*)p);
-  r.at[0] = v.x, r.at[1] = v.y;
-#elif defined(SCALAR_F)
-  const float4 v = __ldg((const float4*)p);
-  r.at[0] = {v.x, v.y}, r.at[1] = {v.z, v.w};
-#elif defined(SCALAR_D)
-  r.at[0] = load_constant(p);
-#else
-  const double2 v = __ldg((const double2*)p);
-  r.at[0] = v.x, r.at[1] = v.y;
-#endif
-  return r;
-}
-
 enum Layout { BY_COLUMNS, BY_ROWS };
 
 DEVICE int lane_g() { return (int)(threadIdx.x & 31) >> 2; }
@@ -85,7 +68,8 @@ DEVICE void for_rows(const Scalar* panel, int ld, int row, int column, int last,
 }
 template <int NV, Layout LAYOUT>
 DEVICE void load_tile(Rows (&m)[COLUMNS], const Scalar* panel, int ld, int row, int column, int last) {
-  for_rows<NV, LAYOUT>(panel, ld, row, column, last, [&](int k, const Scalar* from) { m[k] = load_rows(from); });
+  for_rows<NV, LAYOUT>(panel, ld, row, column, last,
+                       [&](int k, const Scalar* from) { m[k] = load_record((const Rows*)from); });
 }
 // By rows: zero for the rows from `rows` on: the padding of a panel may be anything.
 DEVICE void clear_rows(Rows (&m)[COLUMNS], int rows) {

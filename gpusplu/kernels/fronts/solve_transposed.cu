@@ -2,11 +2,11 @@
 // vectors.
 #include "fronts/solve_walk.cuh"
 
-GPUSPLU_KERNEL(solve_forward_transposed_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { forward<1, true>(args); }
+GPUSPLU_KERNEL(solve_forward_transposed_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { walk<true, 1, true>(args); }
 GPUSPLU_KERNEL(solve_forward_transposed_several, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) {
-  forward<SEVERAL, true>(args);
+  walk<true, SEVERAL, true>(args);
 }
-GPUSPLU_KERNEL(solve_backward_transposed_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { backward<1, true>(args); }
+GPUSPLU_KERNEL(solve_backward_transposed_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { walk<false, 1, true>(args); }
 GPUSPLU_KERNEL(solve_backward_transposed_several, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) {
-  backward<SEVERAL, true>(args);
+  walk<false, SEVERAL, true>(args);
 }

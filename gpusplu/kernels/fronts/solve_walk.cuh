@@ -17,50 +17,29 @@ template <bool FORWARD, class Solve> DEVICE void for_whole_block(const SolveFron
   }
 }
 
-template <int NV, bool TRANSPOSED> DEVICE void forward(const SolveArgs& args) {
-  allow_next_kernel(), wait_for_previous_kernel();
+template <bool FORWARD, int NV, bool TRANSPOSED> DEVICE void walk(const SolveArgs& args) {
   Scalar* memory = (Scalar*)(shared_memory + SOLVE_TICKET_BYTES);
   const int warp = threadIdx.x >> 5;
-  const unsigned tag = tag_of(args, true);
-  for (;;) {
-    const int ticket = take_ticket(args.control + FORWARD_TICKET);
-    if (ticket >= args.tickets * args.groups) return;
-    if (ticket == 0 && threadIdx.x == 0) args.control[BACKWARD_TICKET] = 0;
-    const int position = ticket / args.groups, group = ticket - position * args.groups;
-    const SolveTask f = load_front(args.slots + position * SOLVE_SLOTS + warp, tag);
-    if (f.kind == SOLVE_TINY) forward_tiny<NV, TRANSPOSED>(args, f, group, memory + warp * Gather<32, NV>::SCALARS);
-    else if constexpr (TRANSPOSED) {
-      for_whole_block<true>(args.slots + position * SOLVE_SLOTS, tag,
-                            [&](const SolveTask& g) { forward_columns<NV>(args, g, group, memory); });
-    } else if (f.kind == SOLVE_WARP) forward_warp<NV>(args, f, group, memory + warp * WARP_SCALARS<NV>);
-    else if (f.kind == SOLVE_BLOCK) forward_rows<NV>(args, f, group, memory);
-  }
-}
-
-template <int NV, bool TRANSPOSED> DEVICE void backward(const SolveArgs& args) {
-  allow_next_kernel(), wait_for_previous_kernel();
-  Scalar* memory = (Scalar*)(shared_memory + SOLVE_TICKET_BYTES);
-  const int warp = threadIdx.x >> 5;
-  const unsigned tag = tag_of(args, false);
-  for (;;) {
-    const int ticket = take_ticket(args.control + BACKWARD_TICKET);
-    if (ticket == args.tickets * args.groups) count_solve(args, tag);
-    if (ticket >= args.tickets * args.groups) return;
-    if (ticket == 0 && threadIdx.x == 0) args.control[FORWARD_TICKET] = 0;
-    const int taken = ticket / args.groups, group = ticket - taken * args.groups;
-    const int position = args.tickets - 1 - taken;
-    const SolveTask f = load_front(args.slots + position * SOLVE_SLOTS + warp, tag);
-    if (f.kind == SOLVE_TINY) backward_tiny<NV, TRANSPOSED>(args, f, group);
-    else if constexpr (TRANSPOSED) {
-      for_whole_block<false>(args.slots + position * SOLVE_SLOTS, tag,
-                             [&](const SolveTask& g) { backward_columns<NV>(args, g, group, memory); });
+  for_tickets<FORWARD>(args, FORWARD_TICKET, args.tickets, [&](int position, int group, unsigned tag) {
+    const SolveFront* slots = args.slots + (FORWARD ? position : args.tickets - 1 - position) * SOLVE_SLOTS;
+    const SolveTask f = load_front(slots + warp, tag);
+    Scalar* own = memory + warp * WARP_SCALARS<NV>;  // of this warp
+    if (f.kind == SOLVE_TINY) {
+      if constexpr (FORWARD) forward_tiny<NV, TRANSPOSED>(args, f, group, memory + warp * Gather<32, NV>::SCALARS);
+      else backward_tiny<NV, TRANSPOSED>(args, f, group);
+    } else if constexpr (TRANSPOSED) {
+      for_whole_block<FORWARD>(slots, tag, [&](const SolveTask& g) {
+        if constexpr (FORWARD) forward_columns<NV>(args, g, group, memory);
+        else backward_columns<NV>(args, g, group, memory);
+      });
     } else if (f.kind == SOLVE_WARP) {
-      Scalar* v = memory + warp * WARP_SCALARS<NV>;
-      if constexpr (ONE_TRIANGLE) backward_warp_columns<NV>(args, f, group, v);
-      else backward_warp_rows<NV>(args, f, group, v);
+      if constexpr (FORWARD) forward_warp<NV>(args, f, group, own);
+      else if constexpr (ONE_TRIANGLE) backward_warp_columns<NV>(args, f, group, own);
+      else backward_warp_rows<NV>(args, f, group, own);
     } else if (f.kind == SOLVE_BLOCK) {
-      if constexpr (ONE_TRIANGLE) backward_columns<NV>(args, f, group, memory);
+      if constexpr (FORWARD) forward_rows<NV>(args, f, group, memory);
+      else if constexpr (ONE_TRIANGLE) backward_columns<NV>(args, f, group, memory);
       else backward_rows<NV>(args, f, group, memory);
     }
-  }
+  });
 }

@@ -110,9 +110,6 @@ template <class Member, class Sums> struct SmallFront {
   }
   DEVICE int size_from(int i) const { return min(S, (i < front.W ? front.W : front.R) - i); }
 
-  // The first number from `number` on that is this warp's.
-  DEVICE int mine_from(int number) const { return number + (team.rank + team.size - number % team.size) % team.size; }
-
   // Pivots k .. k + n - 1; `number`: of the diagonal tile. Returns the number of the tile after the panel.
   DEVICE int panel(int k, int n, int position, int number, const LanePivots& pivots, LaneStatus& status) {
     const int R = front.R, row_tiles = (front.W - k - n + S - 1) / S + (front.H + S - 1) / S,
@@ -126,7 +123,7 @@ template <class Member, class Sums> struct SmallFront {
     }
     team.sync();
 #pragma unroll 1
-    for (int t = mine_from(number + 1); t < end; t += team.size) {
+    for (int t = first_from(team, number + 1); t < end; t += team.size) {
       LeafTile a, d;
       const bool below = t - number <= row_tiles;
       const int i = row_of(t - number - (below ? 1 : 1 + row_tiles), k + n), m = size_from(i);
@@ -158,7 +155,7 @@ template <class Member, class Sums> struct SmallFront {
     const int H = front.H, Q = (H + S - 1) / S, count = CHOLESKY ? Q * (Q + 1) / 2 : Q * Q;
     int column = 0, begin = 0, length = Q;  // of the column of tiles
 #pragma unroll 1
-    for (int t = mine_from(number) - number; t < count; t += team.size) {
+    for (int t = first_from(team, number) - number; t < count; t += team.size) {
       while (t >= begin + length) {
         begin += length, column++;
         if (CHOLESKY) length--;
@@ -200,13 +197,10 @@ template <class Sums, class Member> DEVICE void factor_front(const LaneFactorArg
 // Fronts above the cut, by blocks of WARPS warps.
 template <int WARPS>
 DEVICE void factor_by_teams(const LaneFactorArgs& args, const int* fronts, int count, unsigned* tickets) {
-  int& shared_ticket = *(int*)shared_memory;
   Scalar* diagonal = (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + lane_of();
   Scalar* scratch = diagonal + (S * S + warp_of() * (S * S + STAGED_ITEMS)) * WARP_SIZE;
   for (;;) {
-    if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(tickets, 1u);
-    __syncthreads();
-    const int ticket = shared_ticket;
+    const int ticket = block_ticket(tickets);
     if (ticket >= count * args.groups) break;
     const int group = ticket % args.groups, f = fronts[ticket / args.groups], above = args.above[f];
     unsigned* arrived = args.arrived + group * args.above_count;
@@ -229,9 +223,7 @@ GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, RESIDENT) {
   Scalar* diagonal = scratch + LANE_WARPS * S * S * WARP_SIZE;
   Scalar* stack = lane_entries(args.stacks, blockIdx.x * LANE_WARPS + warp_of(), args.task_size);
   for (;;) {
-    int ticket = 0;
-    if (lane_of() == 0) ticket = (int)atomicAdd(args.tickets, 1u);
-    ticket = shuffle(ticket, 0);
+    const int ticket = warp_ticket(args.tickets);
     if (ticket >= args.leaf_count * args.groups) break;
     const int group = ticket % args.groups;
     const LockstepTask* task = args.leaves + ticket / args.groups;

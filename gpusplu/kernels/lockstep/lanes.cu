@@ -47,10 +47,6 @@ struct LaneScatterArgs {
   int first;  // right-hand side of a solve
 };
 
-DEVICE void raise_to(double* largest, double value) {  // positive doubles are ordered like their bits
-  atomicMax((unsigned long long*)largest, (unsigned long long)__double_as_longlong(value));
-}
-
 constexpr int LD = WARP_SIZE + 1, ROUNDS = WARP_SIZE / LANE_WARPS;
 
 struct EntryRange {
@@ -93,7 +89,7 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
   if (!args.reports) return;
   LaneReport& report = args.reports[range.group * WARP_SIZE + lane_of()];
   if (bad) atomicAdd(&report.not_finite, bad);
-  if (largest > 0) raise_to(&report.largest, largest);
+  raise_to(&report.largest, largest);
 }
 
 GPUSPLU_KERNEL(compare_lanes, LaneCompareArgs, LANE_THREADS, 4) {
@@ -107,7 +103,7 @@ GPUSPLU_KERNEL(compare_lanes, LaneCompareArgs, LANE_THREADS, 4) {
     const Scalar other = pair.y == COMPARED_WITH_ZERO ? Scalar(0) : values[(long long)pair.y * WARP_SIZE];
     asymmetry = fmax(asymmetry, modulus(widen(one - conj(other))));
   }
-  if (asymmetry > 0) raise_to(&args.reports[range.group * WARP_SIZE + lane_of()].asymmetry, asymmetry);
+  raise_to(&args.reports[range.group * WARP_SIZE + lane_of()].asymmetry, asymmetry);
 }
 
 GPUSPLU_KERNEL(scatter_lanes, LaneScatterArgs, LANE_THREADS, 4) {
@@ -178,7 +174,7 @@ GPUSPLU_KERNEL(accumulate_lanes, AccumulateLanesArgs, LANE_THREADS, 4) {
   const bool failed =  // a value or a pivot is not finite, or the matrix is not Hermitian
       report.failed || report.not_finite || is_asymmetric(report.asymmetry, report.largest);
   if (threadIdx.x == 0) {
-    const double error = failed ? __longlong_as_double(0x7ff0000000000000ll) : args.outcomes[system].error;
+    const double error = failed ? infinity() : args.outcomes[system].error;
     add_up(args.accumulated + system, report, args.factored, args.x, error);
   }
   if (!failed || !args.x) return;

@@ -22,6 +22,13 @@ template <int WARPS> struct Team {
   static constexpr int size = WARPS;
   DEVICE void sync() const { __syncthreads(); }
 };
+// The first number from k on, and the last one up to k, that are a member's: every size-th.
+template <class Member> DEVICE int first_from(const Member& team, int k) {
+  return k + (team.rank + team.size - k % team.size) % team.size;
+}
+template <class Member> DEVICE int last_until(const Member& team, int k) {
+  return k - (k + team.size - team.rank) % team.size;
+}
 
 // Entry 0 of this lane in an array of `size` entries a system.
 template <class T> DEVICE T* lane_entries(T* array, int group, long long size) {

@@ -26,11 +26,6 @@ struct LaneMeasureArgs {
   unsigned* active_next;   // zero before
 };
 
-// Of the system of this lane; numbers that are not negative have the order of their bits.
-DEVICE void join_own(double* norm, double v) {
-  if (v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
-}
-
 constexpr int LONG_ROW = 2 * WARP_SIZE;  // entries
 
 struct RowPart {
@@ -75,8 +70,7 @@ DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide produ
   const long long at = (long long)row * WARP_SIZE;
   const Wide given = widen(lane_entries(args.b, group, args.n)[at]), residual = given - product;
   narrow(residual, lane_entries(args.r, group, args.n)[at]);
-  const double size = modulus(residual);  // fmax drops NaN
-  norms.residual = fmax(norms.residual, size == size ? size : __longlong_as_double(0x7ff0000000000000ll));
+  norms.residual = fmax(norms.residual, or_infinite(modulus(residual)));
   norms.x = fmax(norms.x, modulus(widen(lane_entries(args.x, group, args.n)[at])));
   norms.b = fmax(norms.b, modulus(given));
   norms.a = fmax(norms.a, row_sum);
@@ -133,7 +127,7 @@ DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, int
 DEVICE bool decide(const LaneMeasureArgs& args, LaneErrors& errors, const LaneReport* report) {
   const double r = __ldcg(&errors.residual), x = __ldcg(&errors.x_norm), b = __ldcg(&errors.b_norm),
                a = __ldcg(&errors.a_norm);
-  const double error = r > 1.7976931348623157e308 ? r : r > 0 ? r / fma(a, x, b) : 0.0;
+  const double error = backward_error(r, a, x, b);
   errors.residual = errors.x_norm = errors.b_norm = 0;
   if (args.step == 0) {
     errors.error = error, errors.best = errors.steps = 0;
@@ -164,8 +158,8 @@ GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 1
     largest.b = fmax(largest.b, other.b), largest.a = fmax(largest.a, other.a);
   }
   LaneErrors& errors = args.errors[group * WARP_SIZE + lane_of()];
-  join_own(&errors.residual, largest.residual), join_own(&errors.x_norm, largest.x);
-  join_own(&errors.b_norm, largest.b), join_own(&errors.a_norm, largest.a);
+  raise_to(&errors.residual, largest.residual), raise_to(&errors.x_norm, largest.x);
+  raise_to(&errors.b_norm, largest.b), raise_to(&errors.a_norm, largest.a);
   __threadfence();
   __syncwarp();
   unsigned before = 0;

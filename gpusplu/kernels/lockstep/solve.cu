@@ -10,23 +10,6 @@
 
 namespace {
 
-// Calls work(first, last, group), fronts of a task, for task after task, by a warp; `last_first`: in the other order.
-template <class Work>
-DEVICE void over_tasks(const LaneSolveArgs& args, unsigned* tickets, bool last_first, Work&& work) {
-  const int count = args.warp_count * args.groups;
-  for (;;) {
-    int ticket = 0;
-    if (lane_of() == 0) ticket = (int)atomicAdd(tickets, 1u);
-    ticket = shuffle(ticket, 0);
-    if (ticket >= count) break;
-    if (last_first) ticket = count - 1 - ticket;
-    const int group = ticket % args.groups;
-    if (args.active && !args.active[group]) continue;
-    const LockstepTask* task = args.warp_tasks + ticket / args.groups;
-    work(task->first, task->last, group);
-  }
-}
-
 // How tasks of a group wait for each other; by one thread. A root signals itself when its forward solve is done.
 struct Counters {
   unsigned *own, *parent;            // children's tasks that are done forward
@@ -41,16 +24,15 @@ struct Counters {
     own = arrived + above, parent = arrived + next;
     own_done = above < 0 ? nullptr : done + above, parent_done = done + next;
   }
-  DEVICE void wait_for_children() const {
-    if (pending > 0) wait_for_count(own, pending);
+  // For the children, or backward for the parent.
+  template <bool FORWARD> DEVICE void wait() const {
+    if (!FORWARD && !is_root) wait_for_count(parent_done, 1);
+    else if (!FORWARD || pending > 0) wait_for_count(own, pending + (FORWARD ? 0 : 1));
   }
-  DEVICE void tell_parent() const { add_acquire_release(parent, 1u); }
-  DEVICE void wait_for_parent() const {
-    if (is_root) wait_for_count(own, pending + 1);
-    else wait_for_count(parent_done, 1);
-  }
-  DEVICE void tell_children() const {
-    if (own_done) store_release(own_done, 1u);
+  // The parent, or backward the children.
+  template <bool FORWARD> DEVICE void tell() const {
+    if (FORWARD) add_acquire_release(parent, 1u);
+    else if (own_done) store_release(own_done, 1u);
   }
 };
 
@@ -65,80 +47,74 @@ DEVICE Scalar* ring_of_warp() {
 
 DEVICE void forward_single(const LaneSolveArgs& args, int f, int group) {
   const LockstepFront record = args.fronts[f];
-  const FrontFactor front(args, record, group, args.upper_forward, args.conjugate_forward);
+  const FrontFactor front(args, record, group, args.forward);
   RowSums sums(args, Single{}, front, f, group);
   EntriesNow entries;
-  forward(Single{}, front, entries, sums, FrontRows(args, record, group), args.scaled_forward, scratch_of_warp());
+  forward(Single{}, front, entries, sums, FrontRows(args, record, group), scratch_of_warp());
 }
 DEVICE void backward_single(const LaneSolveArgs& args, int f, int group) {
   const LockstepFront record = args.fronts[f];
-  const FrontFactor front(args, record, group, args.upper_backward, args.conjugate_backward);
+  const FrontFactor front(args, record, group, args.backward);
   EntriesNow entries;
   backward(Single{}, front, entries, FrontRows(args, record, group), args.below + record.below,
-           lane_entries(args.y, group, args.n), args.scaled_backward,
+           lane_entries(args.y, group, args.n),
            [&](const Rows& x, int t) { put_solution(args, x, record.first + t * S, front.count(t), group); });
 }
 
 DEVICE void forward_together(const LaneSolveArgs& args, const Block& team, int f, int group) {
   const LockstepFront record = args.fronts[f];
-  const FrontFactor front(args, record, group, args.upper_forward, args.conjugate_forward);
+  const FrontFactor front(args, record, group, args.forward);
   EntriesAhead<ForwardLines> entries({front, team}, ring_of_warp());
   RowSums sums(args, team, front, f, group);
   const Counters counters(args, f, group);
-  if (threadIdx.x == 0) counters.wait_for_children();
+  if (threadIdx.x == 0) counters.wait<true>();
   __syncthreads();
-  forward(team, front, entries, sums, FrontRows(args, record, group), args.scaled_forward, scratch_of_warp());
-  if (threadIdx.x == 0) counters.tell_parent();
+  forward(team, front, entries, sums, FrontRows(args, record, group), scratch_of_warp());
+  if (threadIdx.x == 0) counters.tell<true>();
 }
 // Children do not wait until solutions are in the caller's array.
 DEVICE void backward_together(const LaneSolveArgs& args, const Block& team, int f, int group) {
   const LockstepFront record = args.fronts[f];
-  const FrontFactor front(args, record, group, args.upper_backward, args.conjugate_backward);
+  const FrontFactor front(args, record, group, args.backward);
   const FrontRows rows(args, record, group);
   EntriesAhead<BackwardLines> entries({front, team}, ring_of_warp());
   const Counters counters(args, f, group);
-  if (threadIdx.x == 0) counters.wait_for_parent();
+  if (threadIdx.x == 0) counters.wait<false>();
   __syncthreads();
   backward(team, front, entries, rows, args.below + record.below, lane_entries(args.y, group, args.n),
-           args.scaled_backward, [](const Rows&, int) {});
-  if (threadIdx.x == 0) counters.tell_children();
+           [](const Rows&, int) {});
+  if (threadIdx.x == 0) counters.tell<false>();
   put_solutions(args, team, record, front, rows, group);
 }
 
-// Subtrees and fronts of few rows forward, by warps.
-DEVICE void forward_warps(const LaneSolveArgs& args) {
-  over_tasks(args, args.tickets, false, [&](int first, int last, int group) {
+// Subtrees and fronts of few rows, by warps; backward in the other order.
+template <bool FORWARD> DEVICE void solve_warps(const LaneSolveArgs& args) {
+  const int count = args.warp_count * args.groups;
+  for (;;) {
+    const int ticket = warp_ticket(args.tickets + (FORWARD ? 0 : 1)), number = FORWARD ? ticket : count - 1 - ticket;
+    if (ticket >= count) break;
+    const int group = number % args.groups;
+    if (args.active && !args.active[group]) continue;
+    const LockstepTask* task = args.warp_tasks + number / args.groups;
+    const int first = task->first, last = task->last;
     const Counters counters(args, last, group);
-    if (lane_of() == 0) counters.wait_for_children();
+    if (lane_of() == 0) counters.wait<FORWARD>();
     __syncwarp();
-    for (int f = first; f <= last; f++) forward_single(args, f, group);
+    for (int k = 0; k <= last - first; k++) {
+      if (FORWARD) forward_single(args, first + k, group);
+      else backward_single(args, last - k, group);
+    }
     __syncwarp();
-    if (lane_of() == 0) counters.tell_parent();
-  });
-}
-
-// And backward.
-DEVICE void backward_warps(const LaneSolveArgs& args) {
-  over_tasks(args, args.tickets + 1, true, [&](int first, int last, int group) {
-    const Counters counters(args, last, group);
-    if (lane_of() == 0) counters.wait_for_parent();
-    __syncwarp();
-    for (int f = last; f >= first; f--) backward_single(args, f, group);
-    __syncwarp();
-    if (lane_of() == 0) counters.tell_children();
-  });
+    if (lane_of() == 0) counters.tell<FORWARD>();
+  }
 }
 
 // The other fronts, by blocks.
 DEVICE void solve_blocks(const LaneSolveArgs& args) {
-  int& shared_ticket = *(int*)shared_memory;
   const int count = args.block_count * args.groups;
   const Block team{warp_of()};
   for (;;) {
-    __syncthreads();
-    if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(args.tickets + 2, 1u);
-    __syncthreads();
-    const int ticket = shared_ticket;
+    const int ticket = block_ticket(args.tickets + 2);
     if (ticket >= 2 * count) break;
     const bool is_forward = ticket < count;
     const int k = ticket % count / args.groups, group = ticket % args.groups,
@@ -153,7 +129,7 @@ DEVICE void solve_blocks(const LaneSolveArgs& args) {
 
 GPUSPLU_KERNEL(solve_lanes, LaneSolveArgs, LANE_THREADS, RESIDENT) {
   if (args.active && !args.active[args.groups]) return;
-  forward_warps(args);
+  solve_warps<true>(args);
   solve_blocks(args);
-  backward_warps(args);
+  solve_warps<false>(args);
 }

@@ -7,6 +7,12 @@
 #pragma once
 #include "lockstep/lanes.cuh"
 
+// How one direction of a solve uses the factor: L or the transpose of U, multiplied by the reciprocals of the pivots or
+// not, and conjugated or not.
+struct LaneDirection {
+  int upper, scaled, conjugate;
+};
+
 struct LaneSolveArgs {
   const LockstepFront* fronts;
   const int* below;  // rows of the fronts
@@ -23,7 +29,7 @@ struct LaneSolveArgs {
   int warp_count, block_count, above_count;
   int n, groups;
   int sums_size;
-  int upper_forward, scaled_forward, upper_backward, scaled_backward, conjugate_forward, conjugate_backward;
+  LaneDirection forward, backward;
   long long factor_size;
   const Scalar *factor, *b;
   Scalar *y, *sums;
@@ -49,12 +55,13 @@ struct Line {
 // A factor of a front: e(i, p), i < W, at pivots[(i * pivot_i + p * pivot_p) * WARP_SIZE], and others after these.
 struct FrontFactor {
   int W, H, R;
-  bool conjugate;
+  bool scaled, conjugate;
   const Scalar *pivots, *beyond;
   int pivot_i, pivot_p, beyond_i, beyond_p;
 
-  DEVICE FrontFactor(const LaneSolveArgs& args, const LockstepFront& f, int group, bool upper, bool conjugate_)
-      : W(f.width), H(f.rows - f.width), R(f.rows), conjugate(conjugate_) {
+  DEVICE FrontFactor(const LaneSolveArgs& args, const LockstepFront& f, int group, const LaneDirection& direction)
+      : W(f.width), H(f.rows - f.width), R(f.rows), scaled(direction.scaled), conjugate(direction.conjugate) {
+    const bool upper = direction.upper;
     const Scalar* lower = lane_entries(args.factor, group, args.factor_size) + f.factor * WARP_SIZE;
     pivots = lower;
     pivot_i = upper ? R : 1, pivot_p = upper ? 1 : R;
@@ -77,6 +84,8 @@ struct FrontFactor {
     return i < W ? Line{pivots + (i * pivot_i + p * pivot_p) * WARP_SIZE, pivot_p, W - p}
                  : Line{beyond + ((i - W) * beyond_i + p * beyond_p) * WARP_SIZE, beyond_p, W - p};
   }
+  // Entries of pivot p that update the rows of tile t, or backward of row p those that update the pivots of tile t.
+  template <bool FORWARD> DEVICE Line line(int p, int t) const { return FORWARD ? column(t, p) : row(p, t); }
   DEVICE void turn(Rows& e) const {
     if constexpr (is_complex)
       if (conjugate) for_all<S>([&](int r) { e[r] = conj(e[r]); });
@@ -143,36 +152,41 @@ struct RowSums {
   }
 };
 
-// The pivots of one tile, from the first on.
-template <class Entries>
-DEVICE void solve_forward(const FrontFactor& front, Entries& entries, Rows& x, int t, bool scaled) {
+// The pivots of one tile, from the first on, or backward from the last.
+template <bool FORWARD, class Entries>
+DEVICE void solve_pivots(const FrontFactor& front, Entries& entries, Rows& x, int t) {
   const int count = front.count(t);
 #pragma unroll
-  for (int p = 0; p < S; p++) {
-    if (p >= count) break;
+  for (int k = 0; k < S; k++) {
+    const int p = FORWARD ? k : S - 1 - k;
+    if (FORWARD && p >= count) break;
+    if (p >= count) continue;
     Rows e;
-    entries.take(e, front.column(t, t * S + p));
+    entries.take(e, front.line<FORWARD>(t * S + p, t));
     front.turn(e);
-    if (scaled) x[p] = x[p] * e[p];
-#pragma unroll
-    for (int i = p + 1; i < S; i++)
-      if (i < count) x[i] = mul_sub(e[i], x[p], x[i]);
+    if (front.scaled) x[p] = x[p] * e[p];
+    for_all<S>([&](int i) {
+      if (FORWARD ? i > p && i < count : i < p) x[i] = mul_sub(e[i], x[p], x[i]);
+    });
   }
 }
 
 // Subtracts from the rows of tile s the terms of the pivots of tile t, with solutions in y.
-template <class Entries>
+template <bool FORWARD, class Entries>
 DEVICE void subtract_pivots(const FrontFactor& front, Entries& entries, const FrontRows& rows, int s, int t) {
-  const int count = front.count(s), end = front.end(t);
+  constexpr int STEP = FORWARD ? 1 : -1;
+  const int count = FORWARD ? front.count(s) : S, begin = t * S, end = front.end(t);
   Rows tile;
   load_rows(tile, rows.tile(front, s), count);
 #pragma unroll 1
-  for (int p = t * S; p < end; p += TOGETHER) {
+  for (int first = FORWARD ? begin : end - 1; FORWARD ? first < end : first >= begin; first += STEP * TOGETHER) {
     Scalar e[TOGETHER][S], x[TOGETHER];
     for_all<TOGETHER>([&](int q) {
-      x[q] = p + q < end ? rows.pivot[(p + q) * WARP_SIZE] : Scalar(0);
-      if (p + q < end) {
-        entries.take(e[q], front.column(s, p + q));
+      const int p = first + STEP * q;
+      const bool some = FORWARD ? p < end : p >= begin;
+      x[q] = some ? rows.pivot[p * WARP_SIZE] : Scalar(0);
+      if (some) {
+        entries.take(e[q], front.line<FORWARD>(p, s));
       } else {
         for_all<S>([&](int i) { e[q][i] = Scalar(0); });
       }
@@ -185,13 +199,13 @@ DEVICE void subtract_pivots(const FrontFactor& front, Entries& entries, const Fr
 
 template <class Member, class Entries> DEVICE void forward(const Member& team, const FrontFactor& front,
                                                            Entries& entries, RowSums& sums, const FrontRows& rows,
-                                                           bool scaled, Scalar* scratch) {
+                                                           Scalar* scratch) {
   const int tiles = front.tiles(), all = front.all_tiles();
   sums.put(team, front, rows, scratch);
   const auto solve = [&](int t) {
     Rows x;
     load_rows(x, rows.tile(front, t), front.count(t));
-    solve_forward(front, entries, x, t, scaled);
+    solve_pivots<true>(front, entries, x, t);
     store_rows(x, rows.tile(front, t), front.count(t));
   };
   if (team.rank == 0) solve(0);
@@ -200,26 +214,10 @@ template <class Member, class Entries> DEVICE void forward(const Member& team, c
   for (int t = 0; t < tiles; t++) {
 #pragma unroll 1
     for (int s = t + 1 + (team.rank + team.size - (t + 1) % team.size) % team.size; s < all; s += team.size) {
-      subtract_pivots(front, entries, rows, s, t);
+      subtract_pivots<true>(front, entries, rows, s, t);
       if (s == t + 1 && s < tiles) solve(s);  // other tiles need it next
     }
     team.sync();
-  }
-}
-
-// The pivots of one tile, from the last on.
-template <class Entries>
-DEVICE void solve_backward(const FrontFactor& front, Entries& entries, Rows& x, int t, bool scaled) {
-  const int count = front.count(t);
-#pragma unroll
-  for (int i = S - 1; i >= 0; i--) {
-    if (i >= count) continue;
-    Rows e;
-    entries.take(e, front.row(t * S + i, t));
-    front.turn(e);
-    if (scaled) x[i] = x[i] * e[i];
-#pragma unroll
-    for (int p = 0; p < i; p++) x[p] = mul_sub(e[p], x[i], x[p]);
   }
 }
 
@@ -243,29 +241,6 @@ template <class Entries> DEVICE void subtract_below(const FrontFactor& front, En
     }
   }
   store_rows(tile, pivots, count);
-}
-
-// Subtracts from the pivots of tile s the terms of those of the later tile t.
-template <class Entries>
-DEVICE void subtract_later(const FrontFactor& front, Entries& entries, const FrontRows& rows, int s, int t) {
-  Rows tile;
-  load_rows(tile, rows.tile(front, s), S);
-#pragma unroll 1
-  for (int end = front.end(t); end > t * S; end -= TOGETHER) {
-    Scalar e[TOGETHER][S], x[TOGETHER];
-    for_all<TOGETHER>([&](int q) {
-      const int i = end - 1 - q;
-      x[q] = i >= t * S ? rows.pivot[i * WARP_SIZE] : Scalar(0);
-      if (i >= t * S) {
-        entries.take(e[q], front.row(i, s));
-      } else {
-        for_all<S>([&](int p) { e[q][p] = Scalar(0); });
-      }
-      front.turn(e[q]);
-    });
-    for_all<TOGETHER, S>([&](int q, int p) { tile[p] = mul_sub(e[q][p], x[q], tile[p]); });
-  }
-  store_rows(tile, rows.tile(front, s), S);
 }
 
 // Copies solutions of the pivots of a tile to the caller's array.
@@ -296,12 +271,12 @@ template <class Member> DEVICE void put_solutions(const LaneSolveArgs& args, con
 // Calls done(x, t) with the solutions of a tile.
 template <class Member, class Entries, class Done>
 DEVICE void backward(const Member& team, const FrontFactor& front, Entries& entries, const FrontRows& rows,
-                     const int* below, const Scalar* y, bool scaled, Done&& done) {
+                     const int* below, const Scalar* y, Done&& done) {
   const int tiles = front.tiles();
   const auto solve = [&](int t) {
     Rows x;
     load_rows(x, rows.tile(front, t), front.count(t));
-    solve_backward(front, entries, x, t, scaled);
+    solve_pivots<false>(front, entries, x, t);
     store_rows(x, rows.tile(front, t), front.count(t));
     done(x, t);
   };
@@ -313,7 +288,7 @@ DEVICE void backward(const Member& team, const FrontFactor& front, Entries& entr
   for (int t = tiles - 1; t > 0; t--) {
 #pragma unroll 1
     for (int s = t - 1 - (t - 1 + team.size - team.rank) % team.size; s >= 0; s -= team.size) {
-      subtract_later(front, entries, rows, s, t);
+      subtract_pivots<false>(front, entries, rows, s, t);
       if (s == t - 1) solve(s);
     }
     team.sync();

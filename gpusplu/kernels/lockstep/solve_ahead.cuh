@@ -10,11 +10,12 @@
 // next tile of pivots, that tile's own follow at once.
 struct ForwardLines {
   const FrontFactor& front;
-  int rank, t = -1, s = 0, p = 0, end;
+  Block team;
+  int t = -1, s = 0, p = 0, end;
   bool is_own;
 
-  DEVICE ForwardLines(const FrontFactor& front_, const Block& team)
-      : front(front_), rank(team.rank), end(front_.end(0)), is_own(rank == 0) {
+  DEVICE ForwardLines(const FrontFactor& front_, const Block& team_)
+      : front(front_), team(team_), end(front_.end(0)), is_own(team.rank == 0) {
     if (!is_own) next_tile();
   }
   DEVICE bool more() const { return t < front.tiles(); }
@@ -30,7 +31,7 @@ struct ForwardLines {
       s = t < 0 ? front.all_tiles() : s + Block::size;
       while (s >= front.all_tiles()) {
         if (++t >= front.tiles()) return;
-        s = t + 1 + (rank + Block::size - (t + 1) % Block::size) % Block::size;
+        s = first_from(team, t + 1);
       }
     }
     const int u = is_own ? s : t;
@@ -42,11 +43,12 @@ struct ForwardLines {
 // tile t, the last first, and each s < t of this member; the tile's own rows where it is the next.
 struct BackwardLines {
   const FrontFactor& front;
-  int rank, t, s, i, stop = 0;
+  Block team;
+  int t, s, i, stop = 0;
   bool is_below, is_own = false;
 
-  DEVICE BackwardLines(const FrontFactor& front_, const Block& team)
-      : front(front_), rank(team.rank), t(front_.tiles()), s(rank), i(front_.W) {
+  DEVICE BackwardLines(const FrontFactor& front_, const Block& team_)
+      : front(front_), team(team_), t(front_.tiles()), s(team.rank), i(front_.W) {
     is_below = front.H > 0 && s < front.tiles();
     if (!is_below) begin_pivots();
   }
@@ -62,7 +64,7 @@ struct BackwardLines {
     }
   }
   DEVICE void begin_pivots() {
-    s = t - 1, is_own = rank == s % Block::size;
+    s = t - 1, is_own = team.rank == s % Block::size;
     if (is_own) i = front.W - 1, stop = s * S;
     else next_tile();
   }
@@ -75,7 +77,7 @@ struct BackwardLines {
     s = t == front.tiles() ? -1 : s - Block::size;
     while (s < 0) {
       if (--t < 1) return;
-      s = t - 1 - (t - 1 + Block::size - rank) % Block::size;
+      s = last_until(team, t - 1);
     }
     i = front.end(t) - 1, stop = t * S;
   }

@@ -252,12 +252,9 @@ DEVICE void run_tile(const LaneFactorArgs& args, const FrontTile& record, int gr
 GPUSPLU_KERNEL(factor_tiles, LaneFactorArgs, LANE_THREADS, RESIDENT) {
   Control& control = *(Control*)(shared_memory + S * S * WARP_SIZE * sizeof(Scalar));
   for (;;) {
-    if (threadIdx.x == 0) control.ticket = (int)atomicAdd(args.tickets + 1, 1u);
-    __syncthreads();
-    const int ticket = control.ticket;
+    const int ticket = block_ticket(args.tickets + 1, &control.ticket);
     if (ticket >= args.tile_count * args.groups) break;
     const FrontTile record = args.tiles[ticket / args.groups];
     run_tile(args, record, ticket % args.groups, (Scalar*)shared_memory + lane_of(), control);
-    __syncthreads();
   }
 }

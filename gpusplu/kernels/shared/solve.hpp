@@ -9,11 +9,9 @@ constexpr int SOLVE_WARPS = SOLVE_THREADS / WARP_SIZE;
 constexpr int SOLVE_SLOTS = SOLVE_WARPS;  // records of a ticket
 constexpr int SOLVE_CONTROL = 8;          // words ahead of the counters; in SOLVES: the number of solves so far
 constexpr int SOLVES = 0;
-// Words of `control`.
+// Words of `control`: tickets forward, each followed by that backward.
 constexpr int FORWARD_TICKET = 0;
-constexpr int BACKWARD_TICKET = 1;
 constexpr int LARGE_FORWARD_TICKET = 2;
-constexpr int LARGE_BACKWARD_TICKET = 3;
 constexpr int SOLVE_TICKETS = 4;
 
 constexpr int LANE_ROWS = 3;                                    // of a lane where a warp solves a front of phase 1 or 2

@@ -20,6 +20,15 @@ static_assert(WARPS == 8 && COLUMNS == 4 * ROWS);
 struct __align__(ROWS * sizeof(Scalar)) Rows {
   Scalar at[ROWS];
 };
+template <class T> DEVICE Rows load_rows(const T* p) {
+  if constexpr (sizeof(T) == sizeof(double) && !is_complex) {  // fewer moves than of four words
+    const double2 v = __ldg((const double2*)p);
+    return {v.x, v.y};
+  } else {
+    return load_record((const Rows*)p);
+  }
+}
+
 enum Layout { BY_COLUMNS, BY_ROWS };
 
 DEVICE int lane_g() { return (int)(threadIdx.x & 31) >> 2; }
@@ -68,8 +77,7 @@ DEVICE void for_rows(const Scalar* panel, int ld, int row, int column, int last,
 }
 template <int NV, Layout LAYOUT>
 DEVICE void load_tile(Rows (&m)[COLUMNS], const Scalar* panel, int ld, int row, int column, int last) {
-  for_rows<NV, LAYOUT>(panel, ld, row, column, last,
-                       [&](int k, const Scalar* from) { m[k] = load_record((const Rows*)from); });
+  for_rows<NV, LAYOUT>(panel, ld, row, column, last, [&](int k, const Scalar* from) { m[k] = load_rows(from); });
 }
 // By rows: zero for the rows from `rows` on: the padding of a panel may be anything.
 DEVICE void clear_rows(Rows (&m)[COLUMNS], int rows) {

@@ -23,7 +23,6 @@ template <bool FORWARD, int NV, bool TRANSPOSED> DEVICE void walk(const SolveArg
   for_tickets<FORWARD>(args, FORWARD_TICKET, args.tickets, [&](int position, int group, unsigned tag) {
     const SolveFront* slots = args.slots + (FORWARD ? position : args.tickets - 1 - position) * SOLVE_SLOTS;
     const SolveTask f = load_front(slots + warp, tag);
-    Scalar* own = memory + warp * WARP_SCALARS<NV>;  // of this warp
     if (f.kind == SOLVE_TINY) {
       if constexpr (FORWARD) forward_tiny<NV, TRANSPOSED>(args, f, group, memory + warp * Gather<32, NV>::SCALARS);
       else backward_tiny<NV, TRANSPOSED>(args, f, group);
@@ -33,9 +32,9 @@ template <bool FORWARD, int NV, bool TRANSPOSED> DEVICE void walk(const SolveArg
         else backward_columns<NV>(args, g, group, memory);
       });
     } else if (f.kind == SOLVE_WARP) {
-      if constexpr (FORWARD) forward_warp<NV>(args, f, group, own);
-      else if constexpr (ONE_TRIANGLE) backward_warp_columns<NV>(args, f, group, own);
-      else backward_warp_rows<NV>(args, f, group, own);
+      if constexpr (FORWARD) forward_warp<NV>(args, f, group, memory + warp * WARP_SCALARS<NV>);
+      else if constexpr (ONE_TRIANGLE) backward_warp_columns<NV>(args, f, group, memory + warp * WARP_SCALARS<NV>);
+      else backward_warp_rows<NV>(args, f, group, memory + warp * WARP_SCALARS<NV>);
     } else if (f.kind == SOLVE_BLOCK) {
       if constexpr (FORWARD) forward_rows<NV>(args, f, group, memory);
       else if constexpr (ONE_TRIANGLE) backward_columns<NV>(args, f, group, memory);

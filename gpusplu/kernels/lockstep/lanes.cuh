@@ -125,8 +125,7 @@ struct RunningSum {
 };
 
 template <int COUNT> DEVICE void clear_tile(Scalar* tile) {
-#pragma unroll
-  for (int k = 0; k < COUNT; k++) tile[k * WARP_SIZE] = Scalar(0);
+  for_all<COUNT>([&](int k) { tile[k * WARP_SIZE] = Scalar(0); });
 }
 
 // The COUNT entries of a tile, WARP_SIZE apart: the sum of items begin .. end - 1, of which `lanes` has the first if
@@ -142,12 +141,12 @@ template <int COUNT, bool LOADED> DEVICE void assemble(const Items& items, int b
     if (!LOADED || first > begin) lanes.load(items, first, end);
     for (int k = 0; k < some; k += TOGETHER) {
       Scalar value[TOGETHER];
-#pragma unroll
-      for (int q = 0; q < TOGETHER; q++)
+      for_all<TOGETHER>([&](int q) {
         if (k + q < some) value[q] = *lanes.at(k + q, values, blocks);
-#pragma unroll
-      for (int q = 0; q < TOGETHER; q++)
+      });
+      for_all<TOGETHER>([&](int q) {
         if (k + q < some) sum.add(items, lanes, k + q, value[q], status);
+      });
     }
   }
   sum.put();

@@ -48,11 +48,10 @@ DEVICE void eliminate_diagonal(Scalar (&a)[N][N], int n, int position, const Lan
       a[i][k] = a[i][k] * r;
       if (!CHOLESKY && i < n) status.multiplier = max(status.multiplier, magnitude_bits(a[i][k]));
     }
-#pragma unroll
-    for (int i = k + 1; i < N; i++)
-#pragma unroll
-      for (int j = k + 1; j < N; j++)
-        if (!CHOLESKY || i >= j) a[i][j] = mul_sub(a[i][k], CHOLESKY ? conj(a[j][k]) : a[k][j], a[i][j]);
+    for_all<N, N>([&](int i, int j) {
+      if (i > k && j > k && (!CHOLESKY || i >= j))
+        a[i][j] = mul_sub(a[i][k], CHOLESKY ? conj(a[j][k]) : a[k][j], a[i][j]);
+    });
   }
 }
 

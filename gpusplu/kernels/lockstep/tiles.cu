@@ -126,19 +126,14 @@ DEVICE void eliminate_triangle(Vectors& a, int n, int position, const LanePivots
     }
     __syncthreads();
     const Scalar r = column[k * WARP_SIZE];
-#pragma unroll
-    for (int q = 0; q < VECTORS; q++) {
+    for_all<VECTORS>([&](int q) {
       const int i = q * LANE_WARPS + warp_of();
       if (i > k) column[i * WARP_SIZE] = a[q][k] = a[q][k] * r;
-    }
+    });
     __syncthreads();
-#pragma unroll
-    for (int q = 0; q < VECTORS; q++) {
-      const int i = q * LANE_WARPS + warp_of();
-#pragma unroll
-      for (int j = k + 1; j < S; j++)
-        if (j <= i) a[q][j] = mul_sub(a[q][k], conj(column[j * WARP_SIZE]), a[q][j]);
-    }
+    for_all<VECTORS, S>([&](int q, int j) {
+      if (j > k && j <= q * LANE_WARPS + warp_of()) a[q][j] = mul_sub(a[q][k], conj(column[j * WARP_SIZE]), a[q][j]);
+    });
   }
 }
 
@@ -152,25 +147,22 @@ DEVICE void eliminate_vectors(Vectors& a, int n, int k0, const LaneFront& front,
     if (k >= n) break;
     if (BELOW) {
       const Scalar r = diagonal[(k + k * front.R) * WARP_SIZE];
-#pragma unroll
-      for (int q = 0; q < VECTORS; q++) a[q][k] = a[q][k] * r;
+      for_all<VECTORS>([&](int q) { a[q][k] = a[q][k] * r; });
     }
 #pragma unroll
     for (int j = k + 1; j < S; j++) {
       if (j >= n) break;
       const bool is_u = BELOW && !CHOLESKY;
       const Scalar e = diagonal[(is_u ? k + j * front.R : j + k * front.R) * WARP_SIZE];
-#pragma unroll
-      for (int q = 0; q < VECTORS; q++)
+      for_all<VECTORS>([&](int q) {
         a[q][j] = BELOW ? mul_sub(a[q][k], CHOLESKY ? conj(e) : e, a[q][j]) : mul_sub(e, a[q][k], a[q][j]);
+      });
     }
   }
   unsigned largest = 0;
-#pragma unroll
-  for (int q = 0; q < VECTORS; q++)
-#pragma unroll
-    for (int k = 0; k < S; k++)
-      if (k < n) largest = max(largest, magnitude_bits(a[q][k]));
+  for_all<VECTORS, S>([&](int q, int k) {
+    if (k < n) largest = max(largest, magnitude_bits(a[q][k]));
+  });
   unsigned& noted = BELOW ? status.multiplier : status.upper;
   if (!CHOLESKY) noted = max(noted, largest);
 }
@@ -185,10 +177,8 @@ DEVICE void finish(const LaneFactorArgs& args, const Tile& tile, int position, S
   const int along = right ? 1 : S,
             across = right ? S : 1;  // entry k of vector v: shared[(k along + v across) WARP_SIZE]
   Vectors a;
-#pragma unroll
-  for (int q = 0; q < VECTORS; q++)
-#pragma unroll
-    for (int k = 0; k < S; k++) a[q][k] = shared[(k * along + (q * LANE_WARPS + warp_of()) * across) * WARP_SIZE];
+  for_all<VECTORS, S>(
+      [&](int q, int k) { a[q][k] = shared[(k * along + (q * LANE_WARPS + warp_of()) * across) * WARP_SIZE]; });
   if (tile.row == tile.column) {
     const LanePivots pivots(args.n, args.tiny, args.singular);
     if constexpr (CHOLESKY) eliminate_triangle(a, n, position + k0, pivots, shared, status);
@@ -200,13 +190,10 @@ DEVICE void finish(const LaneFactorArgs& args, const Tile& tile, int position, S
   }
   const Operand to = right ? front.columns_of_u(begin) : front.rows_of_l(begin);
   Scalar* out = (Scalar*)to.from + k0 * to.pivot * WARP_SIZE;
-#pragma unroll
-  for (int q = 0; q < VECTORS; q++)
-#pragma unroll
-    for (int k = 0; k < S; k++) {
-      const int v = q * LANE_WARPS + warp_of();
-      if (v < count && k < n) out[(v * to.step + k * to.pivot) * WARP_SIZE] = a[q][k];
-    }
+  for_all<VECTORS, S>([&](int q, int k) {
+    const int v = q * LANE_WARPS + warp_of();
+    if (v < count && k < n) out[(v * to.step + k * to.pivot) * WARP_SIZE] = a[q][k];
+  });
 }
 
 DEVICE void run_tile(const LaneFactorArgs& args, const FrontTile& record, int group, Scalar* shared, Control& control) {

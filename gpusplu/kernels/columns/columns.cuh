@@ -19,6 +19,21 @@ struct ColumnArrays {
   int n;
 };
 
+// Pivots of one factorization: those that are too small are replaced.
+struct ColumnPivots {
+  Real tiny, largest_reciprocal;
+  unsigned tiny_bits;
+  DEVICE explicit ColumnPivots(double tiny_) {
+    tiny = (Real)fmax(tiny_, LEAST_NORMAL);
+    largest_reciprocal = reciprocal(tiny), tiny_bits = magnitude_bits(tiny);
+  }
+  DEVICE bool small(Scalar pivot) const { return magnitude_bits(pivot) < tiny_bits; }
+  DEVICE Scalar replaced(Scalar pivot) const { return replaced_reciprocal(pivot, tiny); }
+  DEVICE Scalar inverse(Scalar pivot) const {
+    return small(pivot) ? Scalar(replaced_reciprocal(pivot, largest_reciprocal)) : reciprocal(pivot);
+  }
+};
+
 // Where row `row` of column k lies, from place `from` on but not after `last`, relative to the column's begin. The row
 // exists; `last` is its place if both columns end alike, which is tried first.
 DEVICE int find_row(const int* rows, int row, int from, int last) {

@@ -36,7 +36,7 @@ struct GluFinish {
 
 namespace {
 
-DEVICE void update_atomically(const GluArgs& args, const GluTask& task, const GluPivots& pivots, int lane, int lanes,
+DEVICE void update_atomically(const GluArgs& args, const GluTask& task, const ColumnPivots& pivots, int lane, int lanes,
                               long long first_place) {
   const Scalar pivot = load_l2(args.factor + task.pivot), upper = load_l2(args.factor + task.upper);
   const Scalar* lower = args.factor + task.pivot + 1;
@@ -50,7 +50,7 @@ DEVICE void update_atomically(const GluArgs& args, const GluTask& task, const Gl
 
 // The threads' tasks of a chunk; `wait` returns when their operands are final.
 template <class Wait> DEVICE void update_chunk(const GluArgs& args, const GluChunk& chunk, Wait&& wait) {
-  const GluPivots pivots(args.tiny);
+  const ColumnPivots pivots(args.tiny);
   const int lanes = 1 << chunk.lanes_log2, lane = threadIdx.x & (lanes - 1);
   const int at = chunk.begin + (threadIdx.x >> chunk.lanes_log2);
   const bool works = at < chunk.end;
@@ -114,7 +114,7 @@ GPUSPLU_KERNEL(update_batch, GluArgs, GLU_THREADS, GLU_BLOCKS) {
 
 GPUSPLU_KERNEL(update_pipeline, GluPipeline, MOST_PIPELINE_THREADS, 1) {
   constexpr int AHEAD = 4;  // updates of a thread that are done together, and known when the ones before are done
-  const GluPivots pivots(args.tiny);
+  const ColumnPivots pivots(args.tiny);
   Scalar* values = (Scalar*)shared_memory;
   const int2* updates = (const int2*)args.updates;
   const int4* steps = (const int4*)args.steps;                                   // pivot, begin, middle, end
@@ -161,7 +161,7 @@ GPUSPLU_KERNEL(update_pipeline, GluPipeline, MOST_PIPELINE_THREADS, 1) {
 
 GPUSPLU_KERNEL(finish_glu, GluFinish, GLU_THREADS, GLU_BLOCKS) {
   constexpr int TOGETHER = GLU_FINISH_THREADS;
-  const GluPivots pivots(args.tiny);
+  const ColumnPivots pivots(args.tiny);
   const unsigned singular_bits = magnitude_bits((Real)args.singular);
   const int lane = threadIdx.x % TOGETHER, together = blockDim.x / TOGETHER;
   unsigned multiplier_bits = 0;

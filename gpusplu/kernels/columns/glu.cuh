@@ -4,7 +4,7 @@
 // so that a level needs one step instead of two, and `finish_glu` divides in the end. Every read replaces pivots that
 // are too small, and so does `finish_glu`.
 #pragma once
-#include "common/pivots.cuh"
+#include "columns/columns.cuh"
 #include "shared/glu.hpp"
 
 struct GluArgs {
@@ -28,20 +28,6 @@ struct GluPipeline {
   int begin;  // chain of the first block
   Scalar* factor;
   double tiny;  // pivots below are replaced [scaled A]
-};
-
-struct GluPivots {
-  Real tiny, largest_reciprocal;
-  unsigned tiny_bits;
-  DEVICE explicit GluPivots(double tiny_) {
-    tiny = (Real)fmax(tiny_, LEAST_NORMAL);
-    largest_reciprocal = reciprocal(tiny), tiny_bits = magnitude_bits(tiny);
-  }
-  DEVICE bool small(Scalar pivot) const { return magnitude_bits(pivot) < tiny_bits; }
-  DEVICE Scalar replaced(Scalar pivot) const { return replaced_reciprocal(pivot, tiny); }
-  DEVICE Scalar inverse(Scalar pivot) const {
-    return small(pivot) ? Scalar(replaced_reciprocal(pivot, largest_reciprocal)) : reciprocal(pivot);
-  }
 };
 
 // Where entry e of L(:, j) lands. Without maps: rows of L(:, j) are rows of column k below row j, in the same order, so

@@ -89,19 +89,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
 
   // By `threads` threads.
   DEVICE void assemble(int thread, int threads) const {
-    for (int p0 = begin + thread; p0 < end; p0 += threads * IN_FLIGHT) {
-      int source[IN_FLIGHT];
-      Scalar value[IN_FLIGHT];
-      Real scale[IN_FLIGHT];
-      for_all<IN_FLIGHT>([&](int r) { source[r] = __ldg(args.source + group.base + min(p0 + threads * r, end - 1)); });
-      for_all<IN_FLIGHT>([&](int r) {
-        value[r] = load_constant(args.values + max(source[r], 0));
-        scale[r] = args.scale ? (Real)__ldg(args.scale + max(source[r], 0)) : Real(1);
-      });
-      for_all<IN_FLIGHT>([&](int r) {
-        if (p0 + threads * r < end) work()[p0 + threads * r] = source[r] < 0 ? Scalar(0) : scale[r] * value[r];
-      });
-    }
+    assemble_places(args, group.base, begin + thread, end, threads, work());
   }
 
   // Number i of the entries of U that are applied.
@@ -283,18 +271,18 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
 
   // The reciprocal of the pivot, which is replaced where it is too small.
   DEVICE Scalar pivot_reciprocal() const {
+    const ColumnPivots pivots(args.tiny);
     const Scalar pivot = work()[diagonal];
-    const Real tiny = (Real)fmax(args.tiny, LEAST_NORMAL);
     const unsigned bits = magnitude_bits(pivot);
     if (bits >= NAN_BITS && lane == 0) atomicAdd(&args.status->not_finite, 1);
-    if (bits >= magnitude_bits(tiny)) return reciprocal(pivot);
+    if (!pivots.small(pivot)) return reciprocal(pivot);
     __syncwarp();
     if (lane == 0) {
       atomicAdd(&args.status->n_perturbed, 1);
       if (bits < magnitude_bits((Real)args.singular)) atomicAdd(&args.status->n_tiny, 1);
-      work()[diagonal] = replaced_reciprocal(pivot, tiny);
+      work()[diagonal] = pivots.replaced(pivot);
     }
-    return replaced_reciprocal(pivot, reciprocal(tiny));
+    return pivots.inverse(pivot);
   }
 
   // Entries from .. last - 1 for all, by `threads` threads.

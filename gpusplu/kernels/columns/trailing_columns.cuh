@@ -73,22 +73,6 @@ struct TrailingColumn {
     __syncthreads();
   }
 
-  DEVICE void assemble() const {
-    for (int t0 = threadIdx.x; t0 < length; t0 += blockDim.x * TOGETHER) {
-      int source[TOGETHER];
-      Scalar value[TOGETHER];
-      for_all<TOGETHER>(
-          [&](int r) { source[r] = __ldg(args.source + begin + min(t0 + r * (int)blockDim.x, length - 1)); });
-      for_all<TOGETHER>([&](int r) {
-        value[r] = load_constant(args.values + max(source[r], 0));
-        if (args.scale) value[r] = (Real)__ldg(args.scale + max(source[r], 0)) * value[r];
-      });
-      for_all<TOGETHER>([&](int r) {
-        if (t0 + r * (int)blockDim.x < length) values[t0 + r * blockDim.x] = source[r] < 0 ? Scalar(0) : value[r];
-      });
-    }
-  }
-
   // Entries of ranks `first_rank` .. end - 1, if they fit.
   DEVICE bool stage(int first_rank, int end) {
     first = first_rank;
@@ -186,7 +170,7 @@ struct TrailingColumn {
   }
 
   DEVICE void run() {
-    assemble();
+    assemble_places(args, begin, threadIdx.x, length, blockDim.x, values);
     __syncthreads();
     solve_upper();
     wait_for(batches);

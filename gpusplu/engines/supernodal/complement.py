@@ -23,8 +23,8 @@ from .memory import limits_of
 from .plan import Plan, make_plan
 from .program import FrontProgram
 
-FILE, SHARED = "fronts/complement.cu", "shared/interface.hpp"
-CHILD_COLUMN, THREADS = struct(SHARED, "ChildColumn"), constant(SHARED, "COMPLEMENT_THREADS")
+FILE = "fronts/complement.cu"
+CHILD_COLUMN, THREADS = struct(FILE, "ChildColumn"), constant(FILE, "COMPLEMENT_THREADS")
 
 
 class ComplementProgram(FrontProgram):

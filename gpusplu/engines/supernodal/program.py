@@ -20,9 +20,9 @@ from .memory import factor_memory, missing_bytes, needed_bytes, vector_memory
 from .plan import SHARED as FRONTS
 from .plan import Plan
 
-SHARED = "shared/diagonal.hpp"
-PANEL, THREADS = constant(FRONTS, "PANEL"), constant(SHARED, "DIAGONAL_THREADS")
-BLOCK = struct(SHARED, "DiagonalBlock")
+DIAGONAL = "fronts/diagonal.cu"
+PANEL, THREADS = constant(FRONTS, "PANEL"), constant(DIAGONAL, "DIAGONAL_THREADS")
+BLOCK = struct(DIAGONAL, "DiagonalBlock")
 
 
 class OverDiagonal(Part):
@@ -73,9 +73,6 @@ def diagonal_blocks(plan: Plan) -> np.ndarray:
     return found
 
 
-DETERMINANTS = "fronts/determinants.cu"
-
-
 class Determinants(OverDiagonal):
     """Of factors by one plan that does not stream."""
 
@@ -91,7 +88,7 @@ class Determinants(OverDiagonal):
         logs, signs = np.empty(len(blocks)), np.empty(len(blocks), wide)
         out = self.device.empty(logs.nbytes + signs.nbytes)
         fields = {"factor": factor, "signs": out, "logs": out.pointer + signs.nbytes}
-        self._launch(stream, DETERMINANTS, "block_determinants", **fields)
+        self._launch(stream, DIAGONAL, "block_determinants", **fields)
         with outliving(self.device, out):
             stream.read(signs, out.pointer, signs.nbytes)
             stream.read(logs, out.pointer + signs.nbytes, logs.nbytes)
@@ -101,8 +98,7 @@ class Determinants(OverDiagonal):
         return sign * np.conj(joined(signs)), shift - float(logs.sum())
 
 
-INERTIA = "fronts/inertia.cu"
-COUNTS = constant(INERTIA, "INERTIA_COUNTS")
+COUNTS = constant(DIAGONAL, "INERTIA_COUNTS")
 LEAST = 1e3  # eigenvalues of a block below this many roundings of its largest entry may have either sign
 
 
@@ -111,13 +107,13 @@ class Signs(OverDiagonal):
 
     @property
     def files(self) -> tuple[str, ...]:
-        return (INERTIA,)
+        return (DIAGONAL,)
 
     def count(self, stream: Stream, factor: Buffer) -> tuple[int, int, int]:
         """How many eigenvalues are positive, negative, and too small to tell; waits."""
         sums, found = self.device.zeros(4 * COUNTS), np.zeros(COUNTS, np.uint32)
         least = LEAST * np.finfo(self.dtype).eps
-        self._launch(stream, INERTIA, "count_signs", factor=factor, least=least, counts=sums)
+        self._launch(stream, DIAGONAL, "count_signs", factor=factor, least=least, counts=sums)
         with outliving(self.device, sums):
             stream.read(found, sums.pointer, found.nbytes)
         positive, negative, small = found.tolist()

@@ -5,7 +5,16 @@
 // interface. No shared memory. One triangle: the sum of a column begins at its diagonal, and is mirrored. Children are
 // added in the order of the plan: deterministic.
 #include "common/reduce.cuh"
-#include "shared/interface.hpp"
+
+constexpr int COMPLEMENT_THREADS = 256;  // of a block
+
+// The part of a column of a contribution block that belongs to the interface.
+struct ChildColumn {
+  long long at;     // in the arena of contribution blocks
+  long long place;  // into Plan::place: the rows of the interface that its entries are added to
+  int column;       // of the interface
+  int count;        // entries
+};
 
 struct ComplementArgs {
   int order;             // of the interface

@@ -1,16 +1,35 @@
-// How many eigenvalues of the inverted diagonal blocks D of LDL^T are positive and negative.
+// Inverted diagonal blocks D of a factor of fronts: determinants, and how many eigenvalues of those of LDL^T are
+// positive and negative.
 //
-// Kernel: count_signs. Grid: any number of blocks, best as many as the device holds at once; block: DIAGONAL_THREADS, a
-// warp that takes every gridDim.x-th of the diagonal blocks. Shared memory: the largest of these, without gaps. Each is
-// factored in shared memory by L D L^H with complete pivoting of order 1 and 2 (Bunch and Parlett, Direct methods for
-// solving symmetric indefinite systems of linear equations, SIAM J. Numer. Anal. 8 (1971)): a pivot of order 2 has one
-// eigenvalue of each sign, because its diagonal is smaller than its off-diagonal entries. Where all remaining entries
-// are below `least` times the largest entry of the block, rounding may determine their signs: they are counted as too
-// small. Both triangles are updated. Adds to counts; independent of order, so repeatable.
-#include "common/device.cuh"
-#include "shared/diagonal.hpp"
+// Kernels: block_determinants, count_signs. Grid: any number of blocks, best as many as the device holds at once;
+// block: DIAGONAL_THREADS, a warp that takes every gridDim.x-th of the diagonal blocks. Shared memory: the largest of
+// these, without gaps. Each is eliminated there; all of the rest of the block is updated.
+//
+// block_determinants: log |det| and the sign, a number of modulus 1, of each block, by partial pivoting. Deterministic.
+//
+// count_signs: L D L^H with complete pivoting of order 1 and 2 (Bunch and Parlett, Direct methods for solving symmetric
+// indefinite systems of linear equations, SIAM J. Numer. Anal. 8 (1971)): a pivot of order 2 has one eigenvalue of each
+// sign, because its diagonal is smaller than its off-diagonal entries. Where all remaining entries are below `least`
+// times the largest entry of the block, rounding may determine their signs: they are counted as too small. Adds to
+// counts; independent of order, so repeatable.
+#include "common/reduce.cuh"
 
-constexpr int INERTIA_COUNTS = 3;  // eigenvalues that are positive, negative, and too small to decide
+constexpr int DIAGONAL_THREADS = 32;  // a warp a block
+constexpr int INERTIA_COUNTS = 3;     // eigenvalues that are positive, negative, and too small to decide
+
+// Where a diagonal block is in the factor, and its order.
+struct DiagonalBlock {
+  long long at;
+  int ld, order;
+};
+
+struct DeterminantArgs {
+  const Scalar* factor;
+  const DiagonalBlock* blocks;
+  int count;
+  double* logs;  // of every block
+  Wide* signs;
+};
 
 struct InertiaArgs {
   const Scalar* factor;
@@ -42,22 +61,28 @@ struct Largest {
 };
 
 struct Square {
-  Scalar* a;
-  int m, lane;
+  Scalar* a = (Scalar*)shared_memory;
+  int m, lane = threadIdx.x;
   DEVICE Scalar& at(int i, int j) const { return a[i + j * m]; }
 
-  DEVICE void swap(int p, int q) const {
-    if (p == q) return;
-    for (int k = lane; k < m; k += 32) {
-      const Scalar v = at(k, p);
-      at(k, p) = at(k, q), at(k, q) = v;
-    }
+  DEVICE Square(const Scalar* factor, const DiagonalBlock& block) : m(block.order) {
+    for (int e = lane; e < m * m; e += 32) a[e] = factor[block.at + e % m + (long long)(e / m) * block.ld];
     __syncwarp();
-    for (int k = lane; k < m; k += 32) {
+  }
+  DEVICE void swap_rows(int p, int q) const {
+    for (int k = lane; k < m && p != q; k += 32) {
       const Scalar v = at(p, k);
       at(p, k) = at(q, k), at(q, k) = v;
     }
     __syncwarp();
+  }
+  DEVICE void swap(int p, int q) const {
+    for (int k = lane; k < m && p != q; k += 32) {
+      const Scalar v = at(k, p);
+      at(k, p) = at(k, q), at(k, q) = v;
+    }
+    __syncwarp();
+    swap_rows(p, q);
   }
   // Updates rows and columns from k + `order` on by the pivot at k, which has the inverse [a b^H; b c].
   DEVICE void eliminate(int k, int order, Scalar a_, Scalar b, Scalar c) const {
@@ -123,23 +148,46 @@ DEVICE Signs signs_of(const Square& A, double least) {
   return found;
 }
 
+struct Determinant {
+  double log_size;
+  Wide sign;
+};
+
+DEVICE Determinant determinant(const Square& A) {
+  Determinant found{0, Wide(1)};
+  for (int k = 0; k < A.m; k++) {
+    Largest pivot{Real(-1), k, k};
+    for (int i = k + A.lane; i < A.m; i += 32) pivot.see(size1(A.at(i, k)), i, k);
+    pivot.gather();
+    const Scalar value = A.at(pivot.i, k);
+    found.log_size += log(modulus(widen(value)));
+    found.sign = found.sign * phase(widen(value));
+    if (pivot.i != k) found.sign = -found.sign;
+    __syncwarp();
+    A.swap_rows(k, pivot.i);
+    A.eliminate(k, 1, reciprocal(value), Scalar(0), Scalar(0));
+  }
+  return found;
+}
+
 }  // namespace
 
-GPUSPLU_KERNEL(count_signs, InertiaArgs, DIAGONAL_THREADS, 1) {
-  Square A{(Scalar*)shared_memory, 0, (int)threadIdx.x};
-  Signs sum{0, 0, 0};
+GPUSPLU_KERNEL(block_determinants, DeterminantArgs, DIAGONAL_THREADS, 1) {
   for (int k = blockIdx.x; k < args.count; k += gridDim.x) {
-    const DiagonalBlock block = args.blocks[k];
-    A.m = block.order;
-    for (int e = A.lane; e < A.m * A.m; e += 32)
-      A.a[e] = args.factor[block.at + e % A.m + (long long)(e / A.m) * block.ld];
-    __syncwarp();
-    const Signs found = signs_of(A, args.least);
-    sum.positive += found.positive, sum.negative += found.negative, sum.small += found.small;
+    const Determinant found = determinant(Square(args.factor, args.blocks[k]));
+    if (threadIdx.x == 0) args.logs[k] = found.log_size, args.signs[k] = found.sign;
     __syncwarp();
   }
-  if (A.lane != 0) return;
-  const unsigned sums[INERTIA_COUNTS] = {sum.positive, sum.negative, sum.small};
+}
+
+GPUSPLU_KERNEL(count_signs, InertiaArgs, DIAGONAL_THREADS, 1) {
+  unsigned sums[INERTIA_COUNTS] = {0, 0, 0};
+  for (int k = blockIdx.x; k < args.count; k += gridDim.x) {
+    const Signs found = signs_of(Square(args.factor, args.blocks[k]), args.least);
+    sums[0] += found.positive, sums[1] += found.negative, sums[2] += found.small;
+    __syncwarp();
+  }
+  if (threadIdx.x != 0) return;
   for_all<INERTIA_COUNTS>([&](int q) {
     if (sums[q]) atomicAdd(args.counts + q, sums[q]);
   });

@@ -22,6 +22,7 @@ from .arrays import is_pydata as is_pydata
 FLOATS = tuple(np.dtype(char) for char in "fdFD")
 #: The single precision of a double one.
 SINGLE = {np.dtype("d"): np.dtype("f"), np.dtype("D"): np.dtype("F")}
+EMPTY = {dtype: np.empty(0, dtype) for dtype in FLOATS}
 EPS = {dtype: float(np.finfo(dtype).eps) for dtype in FLOATS}
 
 

@@ -36,7 +36,7 @@ class Analyzed:
     def __init__(
         self, problem: Problem, choice: Choice, analysis: Analysis, call: int = 0, *, remembered: bool = False
     ):
-        self.seconds, self.call = dict(problem.seconds), call
+        self.seconds, self.call = problem.seconds if remembered else dict(problem.seconds), call
         if not remembered:
             problem = problem.without_values(choice.request)
             registry.named(choice.engine).adopt(problem, analysis)

@@ -95,12 +95,12 @@ def route(A: Any, kind: str, options: Options, request: Request, borrow: bool, s
     if request.engine != AUTO and not (request.may_migrate and A.nnz >= LEAST_TO_MIGRATE):
         made = registry.named(request.engine).factor_matrix(A, kind, options, request, patterns.STORE, borrow)
         if made is not None:
+            problem, analysis, numeric, known, dropped = made
             choice = Choice(request.engine, request.reason, request)
-            call = made.known.call if made.known else 0
-            symbolic = Analyzed(made.problem, choice, made.analysis, call, remembered=True)
+            symbolic = Analyzed(problem, choice, analysis, known.call if known else 0, remembered=True)
             if log_enabled():
-                phases.made_at_once(symbolic, made.dropped)
-            return Made(symbolic, made.factor, A.data.dtype, True, made.known)
+                phases.made_at_once(symbolic, dropped)
+            return Made(symbolic, numeric, A.data.dtype, True, known)
     return factor_by_steps(A, kind, options, request, borrow, start)
 
 
@@ -156,16 +156,12 @@ def factored_again(A: Any, options: Options, symbolic: Analyzed, known: Any, bor
 
     A borrowed factor has the right threshold: calls that borrow cannot set one, so all have the same.
     """
-    problem, analysis = symbolic.parts()
-    canonical = canonical_values(problem, A)
-    matched = is_by_values(analysis.core, problem.options)
+    canonical = canonical_values(symbolic.parts()[0], A)
     left = known.take() if borrow and symbolic is known.value else None
     try:
         if left is not None:
             left.refactor(canonical)
-        elif matched and not _core.analysis_is_compatible(
-            analysis.core, problem.pattern.core, canonical, options.symmetric
-        ):
+        elif not is_compatible(symbolic, canonical):
             phases.dropped(known.call, INCOMPATIBLE)
             return None
         again = symbolic.again(known.call, perf_counter() - start, options)
@@ -240,7 +236,7 @@ def analysis_for_batch(A: Any, request: Request, kind: str, options: ReadOptions
     chosen = options_for(options, A)
     key = patterns.pattern_key_of(A, kind, chosen, request)
     known: Any = patterns.STORE.find(*key) if key else None
-    if known is not None and is_compatible(known.value, A):
+    if known is not None and is_compatible(known.value, canonical_values(known.value.parts()[0], A)):
         found: Analyzed = known.value.again(known.call, perf_counter() - start, chosen)
         phases.reused(found)
         return found
@@ -252,19 +248,14 @@ def analysis_for_batch(A: Any, request: Request, kind: str, options: ReadOptions
     return symbolic
 
 
-def is_by_values(core: Any, options: Options) -> bool:
-    """Whether an analysis depends on the sizes of values."""
-    return bool(core.row_scale.size > 0 or (core.ordering == "natural" and options.ordering != "natural"))
-
-
-def is_compatible(symbolic: Analyzed, A: Any) -> bool:
-    """Whether a cached analysis is valid for the values of `A`."""
+def is_compatible(symbolic: Analyzed, canonical: np.ndarray) -> bool:
+    """Whether a cached analysis is valid for these canonical values."""
     problem, analysis = symbolic.parts()
-    if analysis.core.structural_rank < problem.n:  # possible after a batch with zeros in its first matrix
+    core, options = analysis.core, problem.options
+    if core.structural_rank < problem.n:  # possible after a batch with zeros in its first matrix
         return False
-    canonical = canonical_values(problem, A)
-    matched, any_values = is_by_values(analysis.core, problem.options), problem.options.symmetric
-    return not matched or bool(_core.analysis_is_compatible(analysis.core, problem.pattern.core, canonical, any_values))
+    by_sizes = core.row_scale.size > 0 or (core.ordering == "natural" and options.ordering != "natural")
+    return not by_sizes or _core.analysis_is_compatible(core, problem.pattern.core, canonical, options.symmetric)
 
 
 def within_memory(work: Callable[..., Any], *arguments: Any) -> Any:

@@ -47,28 +47,6 @@ class Analysis(NamedTuple):
     compared: tuple[tuple[str, float], ...] = ()
 
 
-class Made(NamedTuple):
-    """A factor by `Engine.factor_matrix`.
-
-    Attributes
-    ----------
-    problem : Problem
-        It has no values, and holds the analysis.
-    analysis : Analysis
-    factor : Numeric
-    known : _core.Known or None
-        The cached pattern that was used.
-    dropped : int
-        Number of the call that made a cached analysis which was not usable, or 0.
-    """
-
-    problem: Problem
-    analysis: Analysis
-    factor: Numeric
-    known: Any
-    dropped: int
-
-
 class Numeric(Protocol):
     """A factor as engines make it; `Factor` adds SciPy's interface. The core's own factor is one.
 
@@ -337,7 +315,7 @@ class Engine(ABC):
 
     def factor_matrix(
         self, A: Any, kind: str, options: Options, request: Request, cache: Any, borrow: bool
-    ) -> Made | None:
+    ) -> tuple[Problem, Analysis, Numeric, Any, int] | None:
         """Analyse and factor a caller's matrix in one call, for which separate calls would take longer than the work.
 
         Parameters
@@ -354,9 +332,11 @@ class Engine(ABC):
 
         Returns
         -------
-        Made or None
-            None if that is not possible, and if the values are not valid: the caller then takes the steps one by one,
-            and raises the error.
+        problem, analysis, numeric, known, dropped, or None
+            The problem has no values, and holds the analysis. `known`: the cached pattern that was used, or None;
+            `dropped`: number of the call that made a cached analysis which was not usable, or 0. None if all this is
+            not possible, and if the values are not valid: the caller then takes the steps one by one, and raises the
+            error.
         """
         return None
 

@@ -692,14 +692,16 @@ def read_batch(engine: str, device: Any, device_memory: int | None, values: Any,
     return request._replace(systems=max(1, systems), on_device=matrix.is_cupy(values), may_migrate=False)
 
 
-Made = TypeVar("Made", bound=BatchedFactor)
+BatchedT = TypeVar("BatchedT", bound=BatchedFactor)
 
 
-def made_batch(A: Any, values: Any, request: Request, made: type[Made], options: ReadOptions, errors: Errors) -> Made:
+def made_batch(
+    A: Any, values: Any, request: Request, made: type[BatchedT], options: ReadOptions, errors: Errors
+) -> BatchedT:
     """Analyse the pattern and factor the batch."""
     kind = "cholesky" if made is BatchedCholeskyFactor else "lu"
 
-    def work() -> Made:
+    def work() -> BatchedT:
         return made(as_symbolic(analysis_for_batch(A, request, kind, options)), values, errors)
 
     return within_memory(work)

@@ -97,7 +97,7 @@ class CholeskyFactor(SymmetricFactor):
     @property
     def perm(self) -> NDArray[np.int32]:
         """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
-        return self._host.col_perm
+        return self._core.host_factor().col_perm
 
     def sample(self, z: Any) -> Any:
         """A Gaussian vector with covariance ``A^-1`` from one with independent entries of variance 1.

@@ -265,11 +265,6 @@ class Factor(PartsOfInverse):
         return f"<{type(self).__name__} of {n} x {n}, {self._dtype.name}, nnz {self.nnz:,}, engine {self.engine}>"
 
     @property
-    def _host(self) -> Any:
-        """The factor that L, U, D, permutations and entries of the inverse are taken from."""
-        return self._core.host_factor()
-
-    @property
     def _pattern(self) -> matrix.Pattern:
         return self._symbolic.parts()[0].pattern
 
@@ -588,7 +583,7 @@ class Factor(PartsOfInverse):
     @property
     def L(self) -> sp.csc_array:
         """Lower triangular factor; the same object until refactor."""
-        return self._keep("_lower", lambda: self._triangle(self._host.lower()))
+        return self._keep("_lower", lambda: self._triangle(self._core.host_factor().lower()))
 
     def _keep(self, name: str, make: Callable[[], KeptT]) -> KeptT:
         """The object kept for the current values, else a new one. Nothing is kept while another thread may change the
@@ -612,7 +607,7 @@ class Factor(PartsOfInverse):
         return sp.csc_array((values, rows, pointers), shape=self.shape)
 
     def _check_product(self) -> None:
-        if not getattr(self._host, "has_accurate_triangles", True):
+        if not getattr(self._core.host_factor(), "has_accurate_triangles", True):
             what = f"overflow encountered in {self._names}: they are not finite, or their product is not A"
             warn(what, RuntimeWarning)
 

@@ -40,7 +40,6 @@ class PartsOfInverse:
         dtype: Any
         solve: Any
         _core: Any
-        _host: Any
         _pattern: Any
 
     def selected_inverse(self, pattern: InversePattern = "A.T") -> sp.csc_array:
@@ -104,9 +103,9 @@ class PartsOfInverse:
             entries = inverse_entries(self, known.ind, columns(known))
             return sp.csc_array((entries, known.ind.copy(), narrow(known.ptr)), shape=self.shape)
         if pattern == "A.T":
-            ptr, ind, entries = known.ptr, known.ind.copy(), self._host.inverse_on_pattern()
+            ptr, ind, entries = known.ptr, known.ind.copy(), self._core.host_factor().inverse_on_pattern()
         else:
-            ptr, ind, entries = self._host.inverse_on_factors()
+            ptr, ind, entries = self._core.host_factor().inverse_on_factors()
         return sp.csr_array((entries, ind, narrow(ptr)), shape=self.shape).tocsc()
 
     def inverse_diagonal(self) -> NDArray[Any]:
@@ -185,12 +184,12 @@ def inverse_entries(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> nda
     """Entries (rows[k], cols[k]) of the inverse."""
     pattern = factor._pattern
     if np.array_equal(pattern.ind, cols) and np.array_equal(columns(pattern), rows):
-        return factor._host.inverse_on_pattern()
+        return factor._core.host_factor().inverse_on_pattern()
     taken = seconds(factor)
     if solves_for(rows, cols) * taken.solve < ENTRIES * taken.factor:
         return solved_entries(factor, rows, cols)
     entries: ndarray
-    entries, missing = factor._host.inverse_at(rows.astype(np.int32), cols.astype(np.int32))
+    entries, missing = factor._core.host_factor().inverse_at(rows.astype(np.int32), cols.astype(np.int32))
     if missing.size:
         rows, cols = rows[missing], cols[missing]
         wider = wider_factor(factor, rows, cols)

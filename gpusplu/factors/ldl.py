@@ -77,7 +77,7 @@ class LDLFactor(SymmetricFactor):
 
     def _make_D(self) -> sp.csc_array:
         self._check_product()
-        d, e = self._host.pivots()
+        d, e = self._core.host_factor().pivots()
         above = e.conj() if self.hermitian else e
         diagonals = {-1: e[:-1], 0: d, 1: above[:-1]} if d.size else {0: d}  # an empty matrix has no off-diagonals
         D = sp.diags_array(list(diagonals.values()), offsets=list(diagonals), shape=self.shape, format="csc")
@@ -86,7 +86,7 @@ class LDLFactor(SymmetricFactor):
 
     def _require_pivots(self) -> NDArray[np.int32]:
         """Order of the pivots. A device engine gets it from the CPU engine, which may fall back to LU."""
-        host = self._host
+        host = self._core.host_factor()
         if host.symbolic.kind != "ldlt":
             raise NoSymmetricFactorError
         return host.col_perm
@@ -113,7 +113,7 @@ class LDLFactor(SymmetricFactor):
         if matrix.is_cupy(rhs):
             return matrix.to_device(self.solve_D(rhs.get()))
         _ = self.L  # raises if there are no pivots
-        d, e = self._host.pivots()
+        d, e = self._core.host_factor().pivots()
 
         def solve(b: ndarray, op: int) -> ndarray:
             columns = b.reshape((len(b), prod(b.shape[1:])), order="F")

@@ -97,11 +97,11 @@ class LUFactor(Factor):
     @property
     def _is_ldlt(self) -> bool:
         """Whether the values were symmetric and factored by LDL^T: L and U are made from it on request."""
-        return bool(self._host.symbolic.kind == "ldlt")
+        return bool(self._core.host_factor().symbolic.kind == "ldlt")
 
     @property
     def _block_pivots(self) -> BlockPivots:
-        host = self._host
+        host = self._core.host_factor()
         d, e = host.pivots()
         return BlockPivots(d, e, host.hermitian)
 
@@ -117,14 +117,17 @@ class LUFactor(Factor):
         self._forget_other_pivots()
         if self._is_ldlt:
             return self._pair_of_ldlt()[1]
-        return self._keep("_upper", lambda: self._triangle(self._host.upper()))
+        return self._keep("_upper", lambda: self._triangle(self._core.host_factor().upper()))
 
     def _pair_of_ldlt(self) -> tuple[sp.csc_array, sp.csc_array]:
-        return self._keep("_pair", lambda: triangles_of(self._triangle(self._host.lower()), self._block_pivots))
+        def pair() -> tuple[sp.csc_array, sp.csc_array]:
+            return triangles_of(self._triangle(self._core.host_factor().lower()), self._block_pivots)
+
+        return self._keep("_pair", pair)
 
     def _forget_other_pivots(self) -> None:
         """Drop kept triangles if a solve has repeated the pivoting, which changes `perm_r` and `perm_c`."""
-        order = self._gather_rows, self._host.col_perm
+        order = self._gather_rows, self._core.host_factor().col_perm
         if self._order is None or not all(map(np.array_equal, self._order, order)):
             self._lower = self._upper = self._pair = None
             self._order = order[0].copy(), order[1].copy()
@@ -132,7 +135,7 @@ class LUFactor(Factor):
     @property
     def _gather_rows(self) -> NDArray[np.int32]:
         """Row k of ``L @ U`` is row ``_gather_rows[k]`` of A."""
-        rows: ndarray = self._host.row_perm
+        rows: ndarray = self._core.host_factor().row_perm
         return rows[self._block_pivots.rows] if self._is_ldlt else rows
 
     @property
@@ -143,7 +146,7 @@ class LUFactor(Factor):
     @property
     def perm_c(self) -> NDArray[np.int32]:
         """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
-        return inverse(self._host.col_perm)
+        return inverse(self._core.host_factor().col_perm)
 
     @overload
     def solve_L(self, rhs: NDArray[Any], trans: Trans = "N") -> NDArray[Any]: ...
@@ -231,9 +234,10 @@ def factor_lu(
 
 def made_lu(A: Any, arguments: tuple[Any, ...], request: Request, borrow: bool = False) -> Made:
     """The factor of a matrix from `in_columns` for an `LUFactor`."""
-    arguments = without_usual(arguments)
-    usual = all(map(is_, arguments, DEFAULTS))
-    options = DEFAULT_OPTIONS if usual else lambda n: lu_options(n, *arguments)
+    options: pipeline.ReadOptions = DEFAULT_OPTIONS
+    if not all(map(is_, arguments, DEFAULTS)):
+        fewer = without_usual(arguments)
+        options = lambda n: lu_options(n, *fewer)  # noqa: E731
     return pipeline.factor(A, "lu", options, request, borrow)
 
 

@@ -297,3 +297,17 @@ def test_threads(way):
     gs.cache_limit(entries=64)
     for one in made:
         one.result()
+
+
+def test_a_matrix_that_is_not_finite_counts_as_one_call():
+    A = random_matrix()
+    B = A.copy()
+    B.data[3] = np.nan
+    for expected in (1, 2):
+        with pytest.raises(gs.NonFiniteError):
+            gs.splu(B)
+        assert counts() == (0, expected)
+    gs.splu(A)
+    with pytest.raises(gs.NonFiniteError):
+        gs.splu(B)
+    assert counts() == (0, 4)

@@ -68,11 +68,11 @@ template <class T> bool scales_fit(PatternView A, const T* values, const std::ve
 
 }  // namespace
 
-template <class T> bool analysis_is_compatible(PatternView A, const T* values, const Symbolic& s, bool any_values) {
+template <class T> bool analysis_is_compatible(PatternView A, const T* values, const Symbolic& s, bool symmetric) {
   if (s.ordering == "natural" && s.row_scale.empty()) return rows_are_alike(A, values);
   if (!s.ldlt && s.nsuper() == 1 && !s.row_scale.empty()) return scales_fit(A, values, s.row_scale, s.col_scale);
   if (!s.ldlt) return matching_fits(A, values, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal);
-  return scales_fit(A, values, s.row_scale, s.row_scale) && (!any_values || symmetry_of(A, values) != Symmetry::none);
+  return scales_fit(A, values, s.row_scale, s.row_scale) && (!symmetric || symmetry_of(A, values) != Symmetry::none);
 }
 
 #define GS_INSTANTIATE(T) template bool analysis_is_compatible(PatternView, const T*, const Symbolic&, bool);

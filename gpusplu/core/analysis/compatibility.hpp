@@ -4,9 +4,9 @@
 
 namespace gs {
 
-// Its matching or its scales fit; and if it is of LDL^T although the caller wants LU (`any_values`), the values are
+// Its matching or its scales fit; and if it is of LDL^T although the caller wants LU (`symmetric`), the values are
 // symmetric. Cost: a pass over the values, or two.
 template <class T>
-bool analysis_is_compatible(PatternView A, const T* values, const Symbolic& symbolic, bool any_values);
+bool analysis_is_compatible(PatternView A, const T* values, const Symbolic& symbolic, bool symmetric);
 
 }  // namespace gs

@@ -72,7 +72,7 @@ std::unique_ptr<Factor> factor_by(const FactorSpec& spec, const Canonical& canon
                                   std::shared_ptr<const Symbolic> symbolic, Dtype dtype, const void* values) {
   const PatternView A = canonical.pattern.view();
   FactorOptions options = spec.options;
-  if (symbolic->one_triangle() && !options.any_values) options.compared = &canonical;
+  if (symbolic->one_triangle() && !options.symmetric) options.compared = &canonical;
   if (!spec.perm.empty()) {
     options.own_order = spec.perm;
   } else if (spec.ordering == "natural") {
@@ -171,7 +171,7 @@ template <class T> std::optional<Made> with_known(const FactorSpec& spec, const 
   const PatternView A = canonical.pattern.view();
   std::unique_ptr<Factor> factor;
   Delays delays = entry.delays();
-  const bool by_sizes = spec.options.any_values || !symbolic->row_scale.empty() ||
+  const bool by_sizes = spec.options.symmetric || !symbolic->row_scale.empty() ||
                         (symbolic->ordering == "natural" && spec.ordering != "natural");
   const auto make = [&] {
     std::vector<T> gathered;
@@ -181,7 +181,7 @@ template <class T> std::optional<Made> with_known(const FactorSpec& spec, const 
     if (left) {
       left->factor->refactor(values, nullptr, spec.by_one_triangle());
     } else {
-      if (by_sizes && !analysis_is_compatible(A, values, *symbolic, spec.options.any_values)) return false;
+      if (by_sizes && !analysis_is_compatible(A, values, *symbolic, spec.options.symmetric)) return false;
       factor = spec.kind == FactorSpec::Kind::ldlt
                    ? factor_with_delays(spec, canonical, symbolic, dtype_of<T>, values, delays)
                    : factor_by(spec, canonical, symbolic, dtype_of<T>, values);
@@ -198,7 +198,7 @@ template <class T> std::optional<Made> with_known(const FactorSpec& spec, const 
   if (factor) {
     entry.delays() = delays;
     if (auto led_to = analysis_to_keep(spec, *factor, *symbolic))
-      known->value = nb::make_tuple(entry.tuple[0], led_to, entry.tuple[2]);
+      known->replace(nb::make_tuple(entry.tuple[0], led_to, entry.tuple[2]), bytes_of(canonical) + bytes_of(*led_to));
     result = held_by_python(entry.canonical_object(), std::move(factor));
   }
   const nb::tuple held = nb::cast<nb::tuple>(known->value);
@@ -259,7 +259,10 @@ template <class T, class I> std::optional<Made> factor_matrix(Patterns* patterns
       led_to->seconds = symbolic->seconds, symbolic = led_to;
     return true;
   };
-  if (!without_gil(make)) return std::nullopt;
+  if (!without_gil(make)) {
+    if (patterns) patterns->retract_miss();
+    return std::nullopt;
+  }
   const double analyze_seconds = symbolic->seconds;
   const off bytes = bytes_of(*begun.canonical) + bytes_of(*symbolic);
   const nb::object canonical = nb::cast(begun.canonical.release(), nb::rv_policy::take_ownership);
@@ -309,7 +312,7 @@ void make_spec(FactorSpec* self, const std::string& kind, const std::string& for
                                       .pivoting = pivoting_of(pivoting),
                                       .refine = refine_of(refine),
                                       .hermitian = hermitian,
-                                      .any_values = symmetric},
+                                      .symmetric = symmetric},
                         std::move(tag)};
 }
 

@@ -33,6 +33,11 @@ Known::Known(const PatternKey& key, nb::object what, off bytes, std::int64_t num
       arrays_(reading(key.arrays.bytes(), [&] { return IndexCopy(key.arrays); })),
       bytes_(bytes + (off)arrays_.bytes()) {}
 
+void Known::replace(nb::object what, off bytes) {
+  value = std::move(what);
+  bytes_ = bytes + (off)arrays_.bytes();
+}
+
 nb::object Known::take() {
   idle_bytes_ = 0;
   nb::object idle = nb::none();
@@ -143,11 +148,11 @@ off bytes_of(const Symbolic& s) {
 
 namespace {
 
-template <class T> bool fits(const Symbolic& symbolic, const Canonical& canonical, In<T> values, bool any_values) {
+template <class T> bool fits(const Symbolic& symbolic, const Canonical& canonical, In<T> values, bool symmetric) {
   const PatternView A = canonical.pattern.view();
   require_entries(values, A.nnz(), "values");
   require_analysis_of(A, symbolic);
-  return without_gil([&] { return analysis_is_compatible(A, values.data(), symbolic, any_values); });
+  return without_gil([&] { return analysis_is_compatible(A, values.data(), symbolic, symmetric); });
 }
 
 template <class I> void bind_find(nb::class_<Patterns>& patterns) {
@@ -173,7 +178,7 @@ template <class I> void bind_find(nb::class_<Patterns>& patterns) {
 }
 
 template <class T> void bind_fits(nb::module_& m) {
-  m.def("analysis_is_compatible", &fits<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), "any_values"_a = false,
+  m.def("analysis_is_compatible", &fits<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), "symmetric"_a = false,
         "Whether an analysis that was made of older values suits these; see core/analysis/compatibility.hpp.");
 }
 

@@ -35,7 +35,7 @@ struct FactorSpec {
   AnalyzeOptions analysis(const CpuCosts& costs) const {
     AnalyzeOptions analysis(costs);
     analysis.cholesky = kind == Kind::cholesky, analysis.ldlt = kind == Kind::ldlt;
-    analysis.symmetric = options.any_values;
+    analysis.symmetric = options.symmetric;
     analysis.ordering = perm.empty() ? ordering : "user";
     analysis.user_perm = perm.empty() ? nullptr : perm.data();
     analysis.matching = matching;

@@ -26,7 +26,8 @@ class Known {
  public:
   Known(const PatternKey& key, nb::object value, off bytes, std::int64_t call);
 
-  nb::object value;         // the cached result for the pattern
+  nb::object value;  // the cached result for the pattern; changed by `replace`
+  void replace(nb::object what, off bytes);
   const std::int64_t call;  // number of the call that made it, from 1 on
   // Takes out a factor on the pattern, to be refactored, or None. The caller then is its only owner.
   nb::object take();
@@ -41,7 +42,7 @@ class Known {
   const nb::object tag_;
   const IndexCopy arrays_;
   nb::object idle_ = nb::none();
-  const off bytes_;
+  off bytes_;
   off idle_bytes_ = 0;
   bool listed_ = false;
 };
@@ -59,6 +60,8 @@ class Patterns {
   void miss() { hits--, misses++; }
   // Undoes the last hit because it was not usable; the same call searches again, so that it counts once.
   void retract_hit() { hits--; }
+  // The same of a miss.
+  void retract_miss() { misses--; }
   // Caches `value`, replacing an older one; `bytes` is its size.
   void keep(PatternKey& key, nb::object value, off bytes);
   // Stores a factor for the next take(), unless there is one or the pattern has been dropped.

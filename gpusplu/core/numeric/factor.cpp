@@ -181,7 +181,7 @@ void Factor::factor_front(bool fresh, bool reanalyzed) {
   }
   const bool misled = !reanalyzed && scales_mislead();
   if (!misled && certified()) return;
-  if (!misled && (fresh || (symbolic_->ldlt && options_.any_values))) return choose_pivots_again();
+  if (!misled && (fresh || (symbolic_->ldlt && options_.symmetric))) return choose_pivots_again();
   AnalyzeOptions again(symbolic_->costs);  // the matching was made for older values
   again.method = MethodChoice::front;
   again.ldlt = symbolic_->ldlt;
@@ -432,7 +432,7 @@ constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round
 
 // Whether the values have the symmetry that LDL^T needs, which may differ from that of the previous values.
 bool Factor::is_compatible_with_ldlt() {
-  if (!options_.any_values) return true;
+  if (!options_.symmetric) return true;
   if (!mirror_) mirror_ = std::make_unique<const SymmetricPairs>(A_, precision_.is_complex);
   const Symmetry symmetry = typed([&]<class T>(T) { return symmetry_of(*mirror_, values_as<T>()); });
   const bool hermitian = symmetry == Symmetry::hermitian;
@@ -454,7 +454,7 @@ void Factor::leave_ldlt() {
 // LU by fronts may succeed where LDL^T does not, at a fraction of the cost of column LU. The current factor stays if
 // this throws.
 void Factor::choose_pivots_again() {
-  if (!(symbolic_->ldlt && options_.any_values)) return use_partial_pivoting();
+  if (!(symbolic_->ldlt && options_.symmetric)) return use_partial_pivoting();
   const Factored before = factored();
   try {
     leave_ldlt();

@@ -32,9 +32,8 @@ struct FactorOptions {
   Pivoting pivoting = Pivoting::automatic;
   Refine refine = Refine::automatic;
   bool hermitian = true;  // LDL^T: A equals its conjugate transpose, else its transpose
-  // The caller wants LU, by any method: LDL^T is used for values with either symmetry as long as it is accurate. The
-  // same as `symmetric` of AnalyzeOptions.
-  bool any_values = false;
+  // The caller wants LU, by any method: LDL^T is used for values with either symmetry as long as it is accurate.
+  bool symmetric = false;
   // For factorizations that read one triangle: the pattern, which outlives the factor, on which new values are
   // compared.
   const Canonical* compared = nullptr;

@@ -14,7 +14,7 @@ from ...common.options import Options
 from ...cost.calibration import costs_of, for_core
 from ...cost.features import predict
 from ...cost.model import REFACTORIZATIONS, Costs, Estimate, Observations, fastest
-from ..interface import KINDS, Analysis, Batch, Capabilities, Engine, Made, Measure
+from ..interface import KINDS, Analysis, Batch, Capabilities, Engine, Measure
 from ..problem import Problem, Request
 from ..processor import cpu_factor, spec_of
 from .batch import cpu_batch
@@ -52,7 +52,7 @@ class CpuEngine(Engine):
 
     def factor_matrix(
         self, A: Any, kind: str, options: Options, request: Request, cache: Any, borrow: bool
-    ) -> Made | None:
+    ) -> tuple[Problem, Analysis, Any, Any, int] | None:
         format = A.format
         if format not in INDEX_ARRAYS or options.precision == "mixed" or options.symbolic != "host" or request.devices:
             return None
@@ -65,9 +65,9 @@ class CpuEngine(Engine):
             return None
         canonical, symbolic, delays, factor, canonicalized, analyzed, known, dropped = made
         memo = Memo({"for_processor": symbolic, "delays": delays})
-        problem = Problem(matrix.Pattern(canonical), A.data[:0], kind, options, request, memo)
+        problem = Problem(matrix.Pattern(canonical), matrix.EMPTY[A.data.dtype], kind, options, request, memo)
         problem.seconds = {"canonicalize": canonicalized, "analyze": analyzed}
-        return Made(problem, Analysis(symbolic), factor, known, dropped)
+        return problem, Analysis(symbolic), factor, known, dropped
 
     def batch(self, problem: Problem, analysis: Analysis, count: int) -> Batch | None:
         return cpu_batch(problem, analysis, count)

@@ -95,7 +95,7 @@ def method_phases(A, method):
     ptr, ind, values = A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data
     how = {"ldlt": True} if method == "ldlt" else {"method": method}
     symbolic = _core.analyze(ptr, ind, values, for_core(), **how)
-    pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
+    pattern = _core.canonical("csc", A.shape[0], A.indptr, A.indices)
     factor = cpu_factor(symbolic, Pattern(pattern), values, Options())
     b = A @ np.ones(A.shape[0])
     structure = structure_of(symbolic, A.nnz, values.itemsize)

@@ -175,14 +175,7 @@ def canonicalize(A: Any, indices: tuple[np.ndarray, np.ndarray] | None = None) -
         Indices outside the matrix, decreasing pointers, or arrays with an invalid shape or length.
     """
     n = A.shape[0]
-    first, second = indices or index_arrays(A)
-    if A.format == "coo":
-        core = _core.canonical_from_coordinates(n, first, second)
-    elif A.format == "csr":
-        core = _core.canonical_from_rows(n, first, second)
-    else:
-        core = _core.canonical_from_columns(n, first, second)
-    pattern = Pattern(core)
+    pattern = Pattern(_core.canonical(A.format, n, *(indices or index_arrays(A))))
     return pattern, values_on(pattern, A)
 
 

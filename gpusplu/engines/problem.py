@@ -181,7 +181,7 @@ class Problem:
         if found := self._found_fronts():
             return self.memo("for_fronts", lambda: [found])
         kinds = {"cholesky": self.cholesky, "ldlt": self.kind == "ldlt"}
-        return self._analyzed("for_fronts", _core.analyze_fronts, **kinds)
+        return self._analyzed("for_fronts", _core.analyze_candidates, method="front", **kinds)
 
     def _found_fronts(self) -> Any:
         found = self.memo.get("for_processor")
@@ -196,7 +196,7 @@ class Problem:
 
     def for_columns(self) -> list[Any]:
         """An analysis for the columns of a device with every ordering worth considering."""
-        return self._analyzed("for_columns", _core.analyze_columns)
+        return self._analyzed("for_columns", _core.analyze_candidates, method="column")
 
     def structures(self) -> list[Structure]:
         """Of the analyses for fronts."""

@@ -46,7 +46,7 @@ UNKNOWN = (-2,)
 VERSIONS = count(1)
 
 # nanobind imports NumPy when the core returns its first array: in a __del__ at interpreter shutdown that is too late.
-_core.canonical_from_columns(0, zeros(1, int32), zeros(0, int32)).ptr  # noqa: B018
+_core.canonical("csc", 0, zeros(1, int32), zeros(0, int32)).ptr  # noqa: B018
 
 
 class Kept(NamedTuple):

@@ -222,7 +222,7 @@ class UpdatedFactor:
             corner = -sp.eye_array(self.rank, dtype=self.dtype)
             K = sp.csc_array(sp.block_array([[self._A, self._U], [self._V.conj().T, corner]])).astype(self.dtype)
             ptr, ind = K.indptr.astype(np.int64), K.indices.astype(np.int32)
-            pattern = _core.canonical_from_columns(K.shape[0], ptr, ind.astype(np.int64))
+            pattern = _core.canonical("csc", K.shape[0], ptr, ind.astype(np.int64))
             FACTORIZATIONS.add()
             symbolic = _core.analyze(ptr, ind, K.data, for_core())
             self._bordered = cpu_factor(symbolic, Pattern(pattern), K.data, Options())

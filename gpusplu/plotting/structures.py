@@ -251,7 +251,9 @@ def fronts(A: Any, ordering: Any = "auto", cholesky: bool = False) -> Fronts:
     name, perm = read_ordering(ordering, pattern.n)
     values = pattern.gather(data)
     arrays = pattern.ptr, pattern.ind, values
-    candidates = _core.analyze_fronts(*arrays, for_core(), cholesky=cholesky, ordering=name, perm=perm)
+    candidates = _core.analyze_candidates(
+        *arrays, for_core(), method="front", cholesky=cholesky, ordering=name, perm=perm
+    )
     if candidates[0].structural_rank < pattern.n:
         raise RuntimeError("Factor is exactly singular")
     return fronts_of(min(candidates, key=lambda candidate: float(candidate.flops)))

@@ -16,7 +16,7 @@ FRONT, TASK = (struct("shared/lockstep.hpp", name) for name in ("LockstepFront",
 def test_tasks_are_a_forest_of_the_fronts(grain):
     A = random_matrix(300, density=0.01)
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
-    analysis = _core.analyze_fronts(ptr, ind, A.data, for_core())[0]
+    analysis = _core.analyze_candidates(ptr, ind, A.data, for_core(), method="front")[0]
     plan = _core.make_lockstep_plan(analysis, ptr, ind, for_core(), grain=grain)
     fronts, tasks = plan.fronts.view(FRONT), plan.tasks.view(TASK)
     np.testing.assert_array_equal(tasks["first"], [0, *(tasks["last"][:-1] + 1)])
@@ -39,7 +39,7 @@ def test_what_has_no_plan():
     columns = _core.analyze(ptr, ind, A.data, for_core(), method="column")
     with pytest.raises(ValueError, match="'front'"):
         _core.make_lockstep_plan(columns, ptr, ind, for_core())
-    fronts = _core.analyze_fronts(ptr, ind, A.data, for_core())[0]
+    fronts = _core.analyze_candidates(ptr, ind, A.data, for_core(), method="front")[0]
     with pytest.raises(ValueError, match="grain"):
         _core.make_lockstep_plan(fronts, ptr, ind, for_core(), grain=-1.0)
 
@@ -48,7 +48,7 @@ def test_a_device_merges_more_than_a_processor():
     """By constants of its own: those of the processor may be fitted to it."""
     A = canonical(gallery.named("rlc:20x20"))
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
-    analysis = _core.analyze_fronts(ptr, ind, A.data, for_core())[0]
+    analysis = _core.analyze_candidates(ptr, ind, A.data, for_core(), method="front")[0]
     plans = [_core.make_lockstep_plan(analysis, ptr, ind, costs) for costs in (for_core(), for_lanes())]
     assert plans[0].nf > plans[1].nf
     assert plans[0].factor_size < plans[1].factor_size

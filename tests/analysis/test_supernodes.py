@@ -110,7 +110,7 @@ def test_relaxation_bounds_the_zeros():
 def test_fronts_by_the_matching_of_an_analysis_by_columns():
     """They are those of an analysis that matches by itself."""
     A = random_matrix(80)
-    pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
+    pattern = _core.canonical("csc", A.shape[0], A.indptr, A.indices)
     columns, fronts = (
         _core.analyze(pattern.ptr, pattern.ind, A.data, for_core(), method=method) for method in ("column", "front")
     )
@@ -121,4 +121,4 @@ def test_fronts_by_the_matching_of_an_analysis_by_columns():
     assert not np.array_equal(like.row_perm, like.col_perm)  # there was something to match
     other = random_matrix(79)
     with pytest.raises(ValueError, match="not an LU analysis of this pattern"):
-        _core.fronts_like(columns, _core.canonical_from_columns(79, other.indptr, other.indices), for_core())
+        _core.fronts_like(columns, _core.canonical("csc", 79, other.indptr, other.indices), for_core())

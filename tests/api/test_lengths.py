@@ -115,7 +115,7 @@ CORE_CALLS = {
     "factor_matrix": lambda: _core.factor_matrix(
         None, _core.FactorSpec("lu", "csc", None), 2, PTR[:2], IND.astype(np.int64), np.ones(3), for_core(), False
     ),
-    "canonical_from_rows": lambda: _core.canonical_from_rows(2, PTR[:2], IND.astype(np.int64)),
+    "canonical": lambda: _core.canonical("csr", 2, PTR[:2], IND.astype(np.int64)),
 }
 
 

@@ -19,7 +19,7 @@ def factor(A, *, method="auto", cholesky=False, dtype=float, ordering="auto", ma
     ptr, ind, values = canonical(A, dtype)
     symbolic = analyze(ptr, ind, values, method=method, cholesky=cholesky, ordering=ordering, matching=matching)
     return factor_canonical(
-        symbolic, _core.canonical_from_columns(ptr.size - 1, ptr, ind.astype(np.int64)), values, **options
+        symbolic, _core.canonical("csc", ptr.size - 1, ptr, ind.astype(np.int64)), values, **options
     )
 
 

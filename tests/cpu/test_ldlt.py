@@ -18,7 +18,7 @@ def core_factor(A, hermitian=True, **options):
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
     symbolic = _core.analyze(ptr, ind, A.data, for_core(), ldlt=True, **options)
     return factor_canonical(
-        symbolic, _core.canonical_from_columns(A.shape[0], ptr, ind.astype(np.int64)), A.data, hermitian=hermitian
+        symbolic, _core.canonical("csc", A.shape[0], ptr, ind.astype(np.int64)), A.data, hermitian=hermitian
     )
 
 

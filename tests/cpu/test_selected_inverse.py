@@ -14,7 +14,7 @@ from support.small_matrices import EPS, canonical, phased, random_matrix
 def core_factor(A, method, analysis=None, **options):
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int64)
     symbolic = analyze(ptr, ind.astype(np.int32), A.data, method=method, **(analysis or {}))
-    return factor_canonical(symbolic, _core.canonical_from_columns(A.shape[0], ptr, ind), A.data, **options)
+    return factor_canonical(symbolic, _core.canonical("csc", A.shape[0], ptr, ind), A.data, **options)
 
 
 def dense_inverse(A):

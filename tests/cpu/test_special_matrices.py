@@ -209,7 +209,7 @@ def arrays(A):
 
 def factor(A, **options):
     symbolic = analyze(*arrays(A), **options)
-    return factor_canonical(symbolic, _core.canonical_from_columns(A.shape[0], A.indptr, A.indices), A.data)
+    return factor_canonical(symbolic, _core.canonical("csc", A.shape[0], A.indptr, A.indices), A.data)
 
 
 @pytest.mark.parametrize("step", [1e-11, 1e-10])

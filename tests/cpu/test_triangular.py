@@ -107,7 +107,7 @@ def test_is_triangular():
 
     def is_triangular(A):
         A = sp.csc_array(A)
-        return _core.is_triangular(_core.canonical_from_columns(A.shape[0], A.indptr, A.indices))
+        return _core.is_triangular(_core.canonical("csc", A.shape[0], A.indptr, A.indices))
 
     for n in (1, 2, 30):
         T = sp.triu(sp.random_array((n, n), density=0.3, rng=rng) + sp.eye_array(n)).tocsc()

@@ -119,7 +119,7 @@ def cube():
 def column_factor():
     """By columns, and its values; half a second of work, and some hundredths of one for new values."""
     A = gallery.named("poisson:400x400")
-    canonical = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
+    canonical = _core.canonical("csc", A.shape[0], A.indptr, A.indices)
     symbolic = _core.analyze(canonical.ptr, canonical.ind, A.data, for_core(), method="column")
     return lambda: factor_canonical(symbolic, canonical, A.data), A
 
@@ -153,7 +153,7 @@ def analysis(phase):
     """A call that spends its time in this phase of an analysis."""
     if phase == "canonicalize":
         row, column = np.random.default_rng(7).integers(0, 800_000, (2, 10_000_000), dtype=np.int32)
-        return lambda: _core.canonical_from_coordinates(800_000, row, column)
+        return lambda: _core.canonical("coo", 800_000, row, column)
     if phase == "matching":
         A = hard_to_match(60_000)
         return lambda: gs.analyze(A, engine="cpu")

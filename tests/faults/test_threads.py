@@ -24,7 +24,7 @@ for name, ordering in [("circuit:60x60", "auto"), ("elast:8x8x8", "auto"), ("poi
     print(name, digest(x, lu.solve(b), lu.L.data, lu.perm_c))
 A = gallery.named("elast:8x8x8")
 print(digest(cholesky(A).L.data))
-for symbolic in _core.analyze_fronts(A.indptr.astype(np.int64), A.indices, A.data, for_core()):
+for symbolic in _core.analyze_candidates(A.indptr.astype(np.int64), A.indices, A.data, for_core(), method="front"):
     print(symbolic.ordering, digest(symbolic.col_perm))
 """
 

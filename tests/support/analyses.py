@@ -9,11 +9,11 @@ def analyze(ptr, ind, values, **options):
 
 
 def analyze_fronts(ptr, ind, values, **options):
-    return _core.analyze_fronts(ptr, ind, values, for_core(), **options)
+    return _core.analyze_candidates(ptr, ind, values, for_core(), method="front", **options)
 
 
 def analyze_columns(ptr, ind, values, **options):
-    return _core.analyze_columns(ptr, ind, values, for_core(), **options)
+    return _core.analyze_candidates(ptr, ind, values, for_core(), method="column", **options)
 
 
 def supernodal_structure(ptr, ind, perm, *arguments, **options):

@@ -10,8 +10,8 @@ from gpusplu.engines.cpu.batch import CpuBatch
 def analysed(A, cholesky=False):
     """Pointers, rows, canonical pattern, and the first analysis for fronts."""
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
-    pattern = _core.canonical_from_columns(A.shape[0], ptr, ind.astype(np.int64))
-    analysis = _core.analyze_fronts(ptr, ind, A.data, for_core(), cholesky=cholesky)[0]
+    pattern = _core.canonical("csc", A.shape[0], ptr, ind.astype(np.int64))
+    analysis = _core.analyze_candidates(ptr, ind, A.data, for_core(), method="front", cholesky=cholesky)[0]
     return ptr, ind, pattern, analysis.with_scales_of(A.dtype.char)
 
 

@@ -5,13 +5,16 @@
 #include <nanobind/stl/string.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/scalars.hpp"
 #include "bind/call.hpp"
+#include "matrix/canonical.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -49,10 +52,11 @@ template <class T, class Fill> nb::ndarray<nb::numpy, T> numpy_rows(std::size_t 
 }
 
 // The name of a member. Compilers end the signature with it: "[with auto member = &Class::name]".
-template <auto member> std::string name_of() {
-  const std::string signature = __PRETTY_FUNCTION__, from_class = signature.substr(signature.find("member = "));
-  const std::string pointer = from_class.substr(0, from_class.find_first_of(";]"));
-  return pointer.substr(pointer.rfind(':') + 1);
+template <auto member> constexpr std::string_view name_of() {
+  std::string_view name = __PRETTY_FUNCTION__;
+  name.remove_prefix(name.find("member = "));
+  name = name.substr(0, name.find_first_of(";]"));
+  return name.substr(name.rfind(':') + 1);
 }
 template <class T> constexpr bool is_vector = false;
 template <class T, class Allocator> constexpr bool is_vector<std::vector<T, Allocator>> = true;
@@ -70,7 +74,7 @@ template <auto... members> auto view_of(nb::handle self) {
 // Read-only properties for members of a struct, by their names: views of vectors, values of others and of functions.
 template <auto... members, class Class> nb::class_<Class>& def_members(nb::class_<Class>& bound) {
   const auto def = [&]<auto member>() {
-    const std::string name = name_of<member>();
+    const std::string name(name_of<member>());
     using Value = std::remove_cvref_t<std::invoke_result_t<decltype(member), const Class&>>;
     if constexpr (is_vector<Value>) bound.def_prop_ro(name.c_str(), &view_of<member>);
     else bound.def_prop_ro(name.c_str(), [](const Class& self) -> Value { return std::invoke(member, self); });
@@ -94,10 +98,11 @@ template <auto... members, class Class> void set_members(Class& to, const nb::kw
 template <auto... members, class Class> Dict dict_of(Class&& from) {
   nb::dict out;
   const auto set = [&]<auto member>() {
+    constexpr std::string_view name = name_of<member>();
     auto& value = from.*member;
-    if constexpr (is_vector<std::remove_cvref_t<decltype(value)>>)
-      out[name_of<member>().c_str()] = to_numpy(std::move(value));
-    else out[name_of<member>().c_str()] = value;
+    const nb::str key(name.data(), name.size());
+    if constexpr (is_vector<std::remove_cvref_t<decltype(value)>>) out[key] = to_numpy(std::move(value));
+    else out[key] = value;
   };
   (set.template operator()<members>(), ...);
   return out;
@@ -123,6 +128,13 @@ inline Tuple<NumPy<off>, NumPy<idx>, nb::ndarray<nb::numpy, nb::ndim<1>>> matrix
 }
 using AnyIn = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+// The number type of a character of NumPy's.
+inline Dtype dtype_named(const std::string& name) {
+  const std::size_t k = std::string_view("fdFD").find(name);
+  if (name.size() != 1 || k == std::string_view::npos)
+    throw std::invalid_argument("dtype must be one of f, d, F, D, got '" + name + "'");
+  return (Dtype)k;
+}
 inline nb::dlpack::dtype numpy_type(Dtype dtype) {
   return with_scalar(dtype, []<class T>(T) { return nb::dtype<T>(); });
 }
@@ -142,6 +154,19 @@ template <class... Shape> auto numbers_in(nb::handle given, Dtype dtype, bool co
   });
 }
 
+// A factor as Python holds it, with the canonical pattern that it points into.
+template <class F> struct Bound {
+  nb::object canonical;
+  std::unique_ptr<F> factor;
+
+  ~Bound() {
+    if (factor && factor->abandoned()) (void)factor.release();
+  }
+  const Canonical& pattern() const { return nb::cast<const Canonical&>(canonical); }
+  off nnz() const { return pattern().pattern.view().nnz(); }  // of the canonical matrix
+  off nvalues() const { return pattern().nvalues; }           // of the caller
+};
+
 // Calls bind<T>(dtype character) for all number types; overloads are tried in this order.
 template <class Bind> void for_scalars(Bind&& bind) {
   bind.template operator()<double>("d");
@@ -156,7 +181,6 @@ void bind_held_signals(nb::module_&);
 void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
 void bind_symbolic(nb::module_&);
-void bind_costs(nb::module_&);
 void bind_analyze(nb::module_&);
 void bind_accuracy_policy(nb::module_&);
 void bind_patterns(nb::module_&);

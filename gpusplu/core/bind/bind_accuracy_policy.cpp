@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <complex>
 
-#include "bind/accuracy_options.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "matrix/products.hpp"
@@ -15,14 +14,8 @@
 namespace gs {
 namespace {
 
-std::invalid_argument unknown(const std::string& dtype) {
-  return std::invalid_argument("dtype must be one of f, d, F, D, got '" + dtype + "'");
-}
-
 double eps_of(const std::string& dtype) {
-  if (dtype == "f" || dtype == "F") return eps<float>;
-  if (dtype == "d" || dtype == "D") return eps<double>;
-  throw unknown(dtype);
+  return with_scalar(dtype_named(dtype), []<class T>(T) -> double { return eps<T>; });
 }
 
 using Errors = std::pair<double, double>;
@@ -48,11 +41,7 @@ template <class T> double inverse_norm_by(idx n, const Solve& solve) {
 }
 
 double inverse_norm(const std::string& dtype, idx n, const Solve& solve) {
-  if (dtype == "f") return inverse_norm_by<float>(n, solve);
-  if (dtype == "F") return inverse_norm_by<std::complex<float>>(n, solve);
-  if (dtype == "d") return inverse_norm_by<double>(n, solve);
-  if (dtype == "D") return inverse_norm_by<std::complex<double>>(n, solve);
-  throw unknown(dtype);
+  return with_scalar(dtype_named(dtype), [&]<class T>(T) { return inverse_norm_by<T>(n, solve); });
 }
 
 template <class T> void bind_sizes(nb::module_& m) {
@@ -83,11 +72,8 @@ void bind_accuracy_policy(nb::module_& m) {
       .value("accept", Decision::accept)
       .value("solve_known_system", Decision::solve_known_system)
       .value("choose_pivots", Decision::choose_pivots);
-  nb::class_<Refined>(m, "Refined", "What refinement came to.")
-      .def_ro("error", &Refined::error)
-      .def_ro("steps", &Refined::steps)
-      .def_ro("accurate_at_start", &Refined::accurate_at_start)
-      .def_ro("accurate", &Refined::accurate);
+  nb::class_<Refined> refined(m, "Refined", "What refinement came to.");
+  def_members<&Refined::error, &Refined::steps, &Refined::accurate_at_start, &Refined::accurate>(refined);
   nb::class_<AccuracyPolicy>(m, "AccuracyPolicy", "The rules of certification; see core/certify/accuracy_policy.hpp.")
       .def(
           "__init__",
@@ -134,10 +120,7 @@ void bind_accuracy_policy(nb::module_& m) {
   m.def("inverse_norm", &inverse_norm, "dtype"_a, "n"_a, "solve"_a,
         "An estimate of ||A^-1|| in the 1-norm by solve(b, trans), with trans 0 for A and 2 for its conjugate "
         "transpose.");
-  bind_sizes<float>(m);
-  bind_sizes<double>(m);
-  bind_sizes<std::complex<float>>(m);
-  bind_sizes<std::complex<double>>(m);
+  for_scalars([&]<class T>(const char*) { bind_sizes<T>(m); });
 }
 
 }  // namespace gs

@@ -11,32 +11,32 @@
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "bind/factor_spec.hpp"
+#include "bind/options.hpp"
+#include "shared/costs.hpp"
 
 namespace gs {
 namespace {
 
-MethodChoice method_of(const std::string& name) {
-  if (name == "auto") return MethodChoice::automatic;
-  if (name == "column") return MethodChoice::column;
-  if (name == "front") return MethodChoice::front;
-  throw nb::value_error(("method must be 'auto', 'column' or 'front', got '" + name + "'").c_str());
-}
-
-AnalyzeOptions options_of(PatternView A, const Costs& costs, bool cholesky, const std::string& ordering,
-                          const std::optional<In<idx>>& perm, bool matching) {
+// `named`: fields of AnalyzeOptions.
+AnalyzeOptions options_of(PatternView A, const Costs& costs, const std::string& ordering,
+                          const std::optional<In<idx>>& perm, const std::string& method, const nb::kwargs& named) {
+  using Options = AnalyzeOptions;
   if (perm) require_permutation(*perm, A.n, "perm");
-  AnalyzeOptions options(costs.cpu);
-  options.cholesky = cholesky;
+  Options options(costs.cpu);
   options.ordering = perm ? "user" : ordering_of(ordering);
   options.user_perm = perm ? perm->data() : nullptr;
-  options.matching = matching;
+  options.method = option_of<MethodChoice>(
+      "method", method,
+      {{"auto", MethodChoice::automatic}, {"column", MethodChoice::column}, {"front", MethodChoice::front}});
+  set_members<&Options::cholesky, &Options::ldlt, &Options::symmetric, &Options::matching, &Options::refactorizations>(
+      options, named);
+  require(!(options.cholesky && options.ldlt), "an analysis is for one kind of factorization");
   return options;
 }
 
 using Candidates = std::vector<std::shared_ptr<Symbolic>>;
 
-// Runs `analyze` without the GIL and returns its result with the time that it took.
+// Runs `analyze` without the GIL and returns its results with the time that it took.
 template <class Analyze> Candidates timed(Analyze&& analyze) {
   return without_gil([&] {
     const Stopwatch watch;
@@ -49,58 +49,40 @@ template <class Analyze> Candidates timed(Analyze&& analyze) {
 }
 
 template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
-                                                             bool cholesky, bool ldlt, const std::string& ordering,
-                                                             std::optional<In<idx>> perm, const std::string& method,
-                                                             bool matching, bool symmetric, double refactorizations) {
-  require(!(cholesky && ldlt), "an analysis is for one kind of factorization");
+                                                             const std::string& ordering,
+                                                             const std::optional<In<idx>>& perm,
+                                                             const std::string& method, const nb::kwargs& named) {
   const PatternView A = matrix_view(ptr, ind, values);
-  AnalyzeOptions options = options_of(A, costs, cholesky, ordering, perm, matching);
-  options.refactorizations = refactorizations;
-  options.ldlt = ldlt, options.symmetric = symmetric;
-  options.method = method_of(method);
-  return without_gil([&] {
-    const Stopwatch watch;
-    auto symbolic = std::make_shared<Symbolic>(analyze(A, values.data(), options));
-    symbolic->seconds = watch.seconds();
-    return symbolic;
+  const AnalyzeOptions options = options_of(A, costs, ordering, perm, method, named);
+  return timed([&] {
+    std::vector<Symbolic> only;
+    only.push_back(analyze(A, values.data(), options));
+    return only;
+  })[0];
+}
+
+template <class T> Candidates candidates_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
+                                                 const std::string& ordering, const std::optional<In<idx>>& perm,
+                                                 const std::string& method, const nb::kwargs& named) {
+  const PatternView A = matrix_view(ptr, ind, values);
+  const AnalyzeOptions options = options_of(A, costs, ordering, perm, method, named);
+  require(options.method != MethodChoice::automatic, "candidates are of one method");
+  return timed([&] {
+    return options.method == MethodChoice::front ? analyze_fronts(A, values.data(), options)
+                                                 : analyze_columns(A, values.data(), options);
   });
-}
-
-template <class T> Candidates analyze_fronts_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
-                                                     bool cholesky, bool ldlt, const std::string& ordering,
-                                                     std::optional<In<idx>> perm, bool matching) {
-  require(!(cholesky && ldlt), "an analysis is for one kind of factorization");
-  const PatternView A = matrix_view(ptr, ind, values);
-  AnalyzeOptions options = options_of(A, costs, cholesky, ordering, perm, matching);
-  options.ldlt = ldlt;
-  return timed([&] { return analyze_fronts(A, values.data(), options); });
-}
-
-template <class T> Candidates analyze_columns_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
-                                                      const std::string& ordering, std::optional<In<idx>> perm,
-                                                      bool matching) {
-  const PatternView A = matrix_view(ptr, ind, values);
-  const AnalyzeOptions options = options_of(A, costs, false, ordering, perm, matching);
-  return timed([&] { return analyze_columns(A, values.data(), options); });
-}
-
-template <class T> void bind_analyze_of(nb::module_& m) {
-  m.def("analyze_columns", &analyze_columns_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a,
-        nb::kw_only(), "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
-        "One Symbolic of method 'column' for every ordering worth considering; see core/analysis/analyze.hpp.");
-  m.def("analyze_fronts", &analyze_fronts_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a,
-        nb::kw_only(), "cholesky"_a = false, "ldlt"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(),
-        "matching"_a = true,
-        "One Symbolic of method 'front' for every ordering worth considering; see core/analysis/analyze.hpp.");
-  m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a, nb::kw_only(),
-        "cholesky"_a = false, "ldlt"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto",
-        "matching"_a = true, "symmetric"_a = false, "refactorizations"_a = AnalyzeOptions({}).refactorizations,
-        "Order and analyse a canonical CSC matrix; see core/analysis/analyze.hpp.");
 }
 
 }  // namespace
 
 void bind_analyze(nb::module_& m) {
+  nb::class_<Costs>(m, "Costs", "Constants of predicted seconds; see kernels/shared/costs.hpp.")
+      .def(
+          "__init__",
+          [](Costs* self, In<double> constants) {
+            require(take_numbers(constants, *self), "constants must be as many as there are, finite and not negative");
+          },
+          "constants"_a);
   m.def(
       "fronts_like",
       [](std::shared_ptr<const Symbolic> columns, const Canonical& canonical, const Costs& costs,
@@ -108,8 +90,7 @@ void bind_analyze(nb::module_& m) {
         const PatternView A = canonical.pattern.view();
         require(columns->n == A.n && columns->nnz == A.nnz() && !columns->one_triangle(),
                 "the analysis is not an LU analysis of this pattern");
-        AnalyzeOptions options = options_of(A, costs, false, ordering, perm, true);
-        options.method = MethodChoice::front;
+        const AnalyzeOptions options = options_of(A, costs, ordering, perm, "front", {});
         return without_gil([&] { return std::make_shared<Symbolic>(fronts_like(*columns, A, options)); });
       },
       "columns"_a, "canonical"_a, "costs"_a, nb::kw_only(), "ordering"_a = "auto", "perm"_a = nb::none(),
@@ -123,7 +104,14 @@ void bind_analyze(nb::module_& m) {
   m.attr("ORDERINGS") = nb::tuple(orderings);
   m.attr("BOTH_ORDERINGS_FROM") = both_orderings_from;
   m.attr("NEIGHBOURS_IN_SPACE") = neighbours_in_space;
-  for_scalars([&]<class T>(const char*) { bind_analyze_of<T>(m); });
+  for_scalars([&]<class T>(const char*) {
+    m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a, nb::kw_only(),
+          "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto", "options"_a,
+          "Order and analyse a canonical CSC matrix; options: fields of AnalyzeOptions, core/analysis/analyze.hpp.");
+    m.def("analyze_candidates", &candidates_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a,
+          nb::kw_only(), "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a, "options"_a,
+          "One Symbolic of this method for every ordering worth considering; see core/analysis/analyze.hpp.");
+  });
 }
 
 }  // namespace gs

@@ -6,13 +6,15 @@
 #include <memory>
 #include <optional>
 
-#include "bind/accuracy_options.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "bind/factor_binding.hpp"
+#include "bind/options.hpp"
+#include "numeric/factor.hpp"
 
 namespace gs {
 namespace {
+
+using FactorBinding = Bound<Factor>;
 
 // Queries the factor. Runs without the GIL: a thread that changes the factor holds its lock and takes the GIL now and
 // then.
@@ -72,7 +74,7 @@ Factor::InverseEntries inverse_of(FactorBinding& self, const Factor::InverseOf& 
 Tuple<NumPy<off>, NumPy<idx>, nb::ndarray<nb::numpy, nb::ndim<1>>> inverse_on_factors_binding(FactorBinding& self) {
   auto entries = inverse_of(self, {.factors = true});
   if (entries.pattern.ptr.empty()) {
-    const PatternView A = nb::cast<const Canonical&>(self.canonical).pattern.view();
+    const PatternView A = self.pattern().pattern.view();
     entries.pattern = {A.n, {A.ptr, A.ptr + A.n + 1}, {A.ind, A.ind + A.nnz()}};
   }
   return matrix_tuple(AnyMatrix(std::move(entries.pattern), std::move(entries.values)));
@@ -86,7 +88,7 @@ Tuple<nb::ndarray<nb::numpy, nb::ndim<1>>, NumPy<off>> inverse_at_binding(Factor
   const Canonical wanted =
       without_gil([&] { return canonical_from_coordinates(self.factor->n(), columns.data(), rows.data(), count); });
   const auto entries = inverse_of(self, {.more = wanted.pattern.view()});
-  const PatternView P = entries.on(nb::cast<const Canonical&>(self.canonical).pattern.view());
+  const PatternView P = entries.on(self.pattern().pattern.view());
   std::vector<off> places(count), missing;  // places: -1 for none
   for (off k = 0; k < count; k++) {
     const idx i = columns.data()[k], j = rows.data()[k];
@@ -139,8 +141,8 @@ void bind_factor_class(nb::module_& m) {
           "refactor",
           [](Self& self, nb::handle given, std::optional<In<off>> source, bool checked) {
             const auto values = numbers_in<nb::ndim<1>, nb::c_contig>(given, self.factor->dtype());
-            require_entries(values, source ? self.nvalues : self.nnz, "values");
-            if (source) require_entries(*source, self.nnz, "source");
+            require_entries(values, source ? self.nvalues() : self.nnz(), "values");
+            if (source) require_entries(*source, self.nnz(), "source");
             const off* const places = source ? source->data() : nullptr;
             return without_gil([&] { return self.factor->refactor(values.data(), places, checked); });
           },

@@ -9,17 +9,42 @@
 
 #include "analysis/compatibility.hpp"
 #include "base/stopwatch.hpp"
-#include "bind/accuracy_options.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "bind/factor_binding.hpp"
-#include "bind/factor_spec.hpp"
+#include "bind/options.hpp"
 #include "bind/patterns.hpp"
 #include "matrix/symmetry.hpp"
 #include "matrix/values.hpp"
+#include "numeric/factor.hpp"
 
 namespace gs {
 namespace {
+
+// Kind and options of a factorization, and the format of the matrix. Immutable.
+struct FactorSpec {
+  enum class Kind { lu, cholesky, ldlt } kind = Kind::lu;
+  Format format = Format::columns;
+  std::string_view ordering = "auto";  // one of ordering_names
+  std::vector<idx> perm = {};          // the caller's own column order, gather; empty: none
+  bool matching = true;
+  double refactorizations = 5;  // that are expected
+  FactorOptions options = {};   // own_order and compared are set for each matrix
+  // The part of it that an analysis depends on, which the pattern cache compares; None: nothing is cached.
+  nb::object tag = nb::none();
+
+  bool by_one_triangle() const { return kind != Kind::lu; }
+  AnalyzeOptions analysis(const CpuCosts& costs) const {
+    AnalyzeOptions analysis(costs);
+    analysis.cholesky = kind == Kind::cholesky, analysis.ldlt = kind == Kind::ldlt;
+    analysis.symmetric = options.symmetric;
+    analysis.ordering = perm.empty() ? ordering : "user";
+    analysis.user_perm = perm.empty() ? nullptr : perm.data();
+    analysis.matching = matching;
+    analysis.refactorizations = refactorizations;
+    if (options.pivoting == Pivoting::partial) analysis.method = MethodChoice::column;
+    return analysis;
+  }
+};
 
 // Ratio of entries of L with and without delayed columns above which other values do not begin with the delays.
 constexpr double most_fill_of_delays = 1.5;
@@ -41,13 +66,6 @@ template <class T> const T* canonical_values(const Canonical& canonical, const T
     values = memory.data();
   }
   return all_finite(values, canonical.pattern.view().nnz()) ? values : nullptr;
-}
-
-template <class I> Canonical canonical_of(Format format, idx n, const In<I>& first, const In<I>& second) {
-  const off count = (off)second.shape(0);
-  if (format == Format::columns) return canonical_from_columns(n, first.data(), second.data(), count);
-  if (format == Format::rows) return canonical_from_rows(n, first.data(), second.data(), count);
-  return canonical_from_coordinates(n, first.data(), second.data(), count);
 }
 
 // The canonical matrix with both triangles for a kind that needs them, and its values; null if the values are too few,
@@ -116,9 +134,7 @@ std::unique_ptr<Factor> factor_with_delays(const FactorSpec& spec, const Canonic
 }
 
 nb::object held_by_python(nb::object canonical, std::unique_ptr<Factor> factor) {
-  const Canonical& kept = nb::cast<const Canonical&>(canonical);
-  return nb::cast(new FactorBinding{canonical, std::move(factor), kept.pattern.view().nnz(), kept.nvalues},
-                  nb::rv_policy::take_ownership);
+  return nb::cast(new Bound<Factor>{std::move(canonical), std::move(factor)}, nb::rv_policy::take_ownership);
 }
 
 // Factors valid canonical values on an analysed pattern.
@@ -167,7 +183,7 @@ template <class T> std::optional<Made> with_known(const FactorSpec& spec, const 
   if ((off)data.shape(0) < canonical.nvalues) return std::nullopt;
   const auto symbolic = entry.symbolic();
   nb::object result = borrow ? known->take() : nb::none();
-  auto* const left = nb::isinstance<FactorBinding>(result) ? nb::cast<FactorBinding*>(result) : nullptr;
+  auto* const left = nb::isinstance<Bound<Factor>>(result) ? nb::cast<Bound<Factor>*>(result) : nullptr;
   const PatternView A = canonical.pattern.view();
   std::unique_ptr<Factor> factor;
   Delays delays = entry.delays();
@@ -213,11 +229,11 @@ template <class T> struct Begun {
   const T* values = nullptr;  // canonical ones
   double seconds = 0;         // before the analysis
 
-  // False if the values are not valid. Runs without the GIL; `check_arrays` must have checked the arrays.
+  // False if the values are not valid. Runs without the GIL; the arrays must have been checked.
   template <class I> bool begin(const FactorSpec& spec, idx n, const In<I>& first, const In<I>& second,
                                 const In<T>& data, const Costs& costs) {
     const Stopwatch watch;
-    *canonical = canonical_of(spec.format, n, first, second);
+    *canonical = canonical_of(spec.format, n, first.data(), second.data(), (off)second.shape(0));
     values = read_values(spec, *canonical, data, gathered);
     if (!values) return false;
     seconds = watch.seconds();
@@ -227,17 +243,12 @@ template <class T> struct Begun {
   }
 };
 
-template <class I> void check_arrays(const FactorSpec& spec, idx n, const In<I>& first, const In<I>& second) {
-  require(spec.perm.empty() || (off)spec.perm.size() == n, "the order of the columns has another length");
-  if (spec.format != Format::coordinates) require_pointers(first, n);
-  else require(n >= 0 && first.shape(0) == second.shape(0), "row and col must have the same length");
-}
-
 // The whole way. None if the values are not valid: the caller then words the error.
 template <class T, class I> std::optional<Made> factor_matrix(Patterns* patterns, const FactorSpec& spec, idx n,
                                                               In<I> first, In<I> second, In<T> data, const Costs& costs,
                                                               bool borrow) {
-  check_arrays(spec, n, first, second);
+  require(spec.perm.empty() || (off)spec.perm.size() == n, "the order of the columns has another length");
+  require_indices(spec.format, n, first, second);
   if (spec.tag.is_none()) patterns = nullptr;
   PatternKey key{spec.tag, index_arrays(n, form_of<T, I>, first, second)};
   std::int64_t dropped = 0;
@@ -283,17 +294,8 @@ template <class T, class I> void bind_matrix_of(nb::module_& m) {
 }
 
 FactorSpec::Kind kind_of(const std::string& name) {
-  if (name == "lu") return FactorSpec::Kind::lu;
-  if (name == "cholesky") return FactorSpec::Kind::cholesky;
-  if (name == "ldlt") return FactorSpec::Kind::ldlt;
-  throw std::invalid_argument("kind must be 'lu', 'cholesky' or 'ldlt', got '" + name + "'");
-}
-
-Format format_of(const std::string& name) {
-  if (name == "csc") return Format::columns;
-  if (name == "csr") return Format::rows;
-  if (name == "coo") return Format::coordinates;
-  throw std::invalid_argument("format must be 'csc', 'csr' or 'coo', got '" + name + "'");
+  using Kind = FactorSpec::Kind;
+  return option_of<Kind>("kind", name, {{"lu", Kind::lu}, {"cholesky", Kind::cholesky}, {"ldlt", Kind::ldlt}});
 }
 
 void make_spec(FactorSpec* self, const std::string& kind, const std::string& format, nb::object tag,

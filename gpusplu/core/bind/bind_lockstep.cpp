@@ -5,7 +5,6 @@
 
 #include "base/huge_pages.hpp"
 #include "base/raw_vector.hpp"
-#include "bind/accuracy_options.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "matrix/canonical.hpp"
@@ -16,16 +15,7 @@ namespace {
 
 template <class T> using InRows = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 
-// Python's object: it keeps the canonical pattern alive that the factor points into.
-template <class T> struct LockstepBinding {
-  nb::object canonical;
-  std::unique_ptr<LockstepFactor<T>> factor;
-  off nvalues;  // number of the caller's values per system
-
-  ~LockstepBinding() {
-    if (factor && factor->abandoned()) (void)factor.release();
-  }
-};
+template <class T> using LockstepBinding = Bound<LockstepFactor<T>>;
 
 template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, nb::object canonical, idx count, In<T>,
                                                      const Costs& costs, const std::string& refine) {
@@ -39,8 +29,7 @@ template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, n
   const Canonical* const compared = symbolic.cholesky ? &given : nullptr;
   auto factor =
       without_gil([&] { return std::make_unique<LockstepFactor<T>>(symbolic, A, count, merging, policy, compared); });
-  const off nvalues = given.nvalues;
-  return new LockstepBinding<T>{std::move(canonical), std::move(factor), nvalues};
+  return new LockstepBinding<T>{std::move(canonical), std::move(factor)};
 }
 
 // Values of all systems: in canonical order, or the caller's if `source` is given.
@@ -49,7 +38,7 @@ void require_values(const LockstepBinding<T>& self, const InRows<T>& values, con
   const LockstepFactor<T>& factor = *self.factor;
   require(values.ndim() == 2, "values must have two dimensions");
   require((off)values.shape(0) == factor.count(), "values must have a row for each system");
-  require((off)values.shape(1) >= (source ? self.nvalues : factor.nnz()), "a system has too few values");
+  require((off)values.shape(1) >= (source ? self.nvalues() : factor.nnz()), "a system has too few values");
   if (source) require_entries(*source, factor.nnz(), "source");
 }
 
@@ -144,10 +133,7 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_lockstep(nb::module_& m) {
-  bind_lockstep_of<double>(m, "LockstepF64");
-  bind_lockstep_of<float>(m, "LockstepF32");
-  bind_lockstep_of<std::complex<float>>(m, "LockstepC64");
-  bind_lockstep_of<std::complex<double>>(m, "LockstepC128");
+  for_scalars([&]<class T>(const char* dtype) { bind_lockstep_of<T>(m, ("Lockstep_" + std::string(dtype)).c_str()); });
 }
 
 }  // namespace gs

@@ -15,19 +15,6 @@
 namespace gs {
 namespace {
 
-template <class I> Canonical from_columns(idx n, In<I> ptr, In<I> ind) {
-  require_pointers(ptr, n);
-  return without_gil([&] { return canonical_from_columns(n, ptr.data(), ind.data(), (off)ind.shape(0)); });
-}
-template <class I> Canonical from_rows(idx n, In<I> ptr, In<I> ind) {
-  require_pointers(ptr, n);
-  return without_gil([&] { return canonical_from_rows(n, ptr.data(), ind.data(), (off)ind.shape(0)); });
-}
-template <class I> Canonical from_coordinates(idx n, In<I> row, In<I> col) {
-  require(n >= 0 && row.shape(0) == col.shape(0), "row and col must have the same length");
-  return without_gil([&] { return canonical_from_coordinates(n, row.data(), col.data(), (off)row.shape(0)); });
-}
-
 template <class T> NumPy<T> gather(const Canonical& canonical, In<T> values) {
   require_entries(values, canonical.nvalues, "values");
   std::vector<T> out(canonical.pattern.view().nnz());
@@ -137,9 +124,16 @@ template <class T> bool symmetric_array(In<off> ptr, In<idx> ind, In<T> values, 
 }
 
 template <class I> void bind_indices(nb::module_& m) {
-  m.def("canonical_from_columns", &from_columns<I>, "n"_a, "ptr"_a.noconvert(), "ind"_a.noconvert());
-  m.def("canonical_from_rows", &from_rows<I>, "n"_a, "ptr"_a.noconvert(), "ind"_a.noconvert());
-  m.def("canonical_from_coordinates", &from_coordinates<I>, "n"_a, "row"_a.noconvert(), "col"_a.noconvert());
+  m.def(
+      "canonical",
+      [](const std::string& format, idx n, In<I> first, In<I> second) {
+        const Format known = format_of(format);
+        require_indices(known, n, first, second);
+        const off count = (off)second.shape(0);
+        return without_gil([&] { return canonical_of(known, n, first.data(), second.data(), count); });
+      },
+      "format"_a, "n"_a, "first"_a.noconvert(), "second"_a.noconvert(),
+      "Of pointers and indices ('csc', 'csr'), or of rows and columns ('coo').");
 }
 
 template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canonical, nb::class_<PairsBinding>& pairs) {
@@ -166,15 +160,11 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
 
 void bind_matrix(nb::module_& m) {
   nb::class_<Canonical> canonical(m, "Canonical", "Canonical columns and the map of the caller's values to them.");
-  canonical.def_prop_ro("n", [](const Canonical& c) { return c.pattern.n; })
+  def_members<&Canonical::source, &Canonical::source_ptr, &Canonical::nvalues, &Canonical::identity>(canonical)
+      .def_prop_ro("n", [](const Canonical& c) { return c.pattern.n; })
       .def_prop_ro("nnz", [](const Canonical& c) { return c.pattern.view().nnz(); })
       .def_prop_ro("ptr", &view_of<&Canonical::pattern, &Pattern::ptr>)
       .def_prop_ro("ind", &view_of<&Canonical::pattern, &Pattern::ind>)
-      .def_prop_ro("source", &view_of<&Canonical::source>)
-      .def_prop_ro("source_ptr", &view_of<&Canonical::source_ptr>)
-      .def_ro("nvalues", &Canonical::nvalues)
-      .def_ro("identity", &Canonical::identity)
-      .def_prop_ro("fingerprint", [](const Canonical& c) { return pattern_fingerprint(c.pattern.view()); })
       .def_prop_ro("triangle", [](const Canonical& c) { return triangle_name(stored_triangle(c.pattern.view())); })
       .def(
           "mirrored",

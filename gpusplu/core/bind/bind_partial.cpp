@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "analysis/interface.hpp"
-#include "bind/accuracy_options.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "matrix/canonical.hpp"
@@ -18,16 +17,7 @@ template <class T> using Complement = std::optional<NumPy<T>>;
 template <class T> using InColumns = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 template <class T> using OutColumns = nb::ndarray<T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 
-// Python's object: it keeps the canonical pattern alive that the factor points into.
-template <class T> struct PartialBinding {
-  nb::object canonical;
-  std::unique_ptr<PartialFactor<T>> factor;
-  off nnz;
-
-  ~PartialBinding() {
-    if (factor && factor->abandoned()) (void)factor.release();
-  }
-};
+template <class T> using PartialBinding = Bound<PartialFactor<T>>;
 
 template <class T> std::shared_ptr<Symbolic> with_interface_binding(const Symbolic& interior,
                                                                     const Canonical& canonical, In<T> values,
@@ -57,11 +47,11 @@ template <class T> PartialBinding<T>* make_partial(std::shared_ptr<const Symboli
   FactorOptions options;
   options.pivoting = pivoting_of(pivoting), options.refine = refine_of(refine), options.hermitian = hermitian;
   auto factor = without_gil([&] { return std::make_unique<PartialFactor<T>>(std::move(symbolic), A, options); });
-  return new PartialBinding<T>{std::move(canonical), std::move(factor), A.nnz()};
+  return new PartialBinding<T>{std::move(canonical), std::move(factor)};
 }
 
 template <class T> Complement<T> factor_partial(PartialBinding<T>& self, In<T> values) {
-  require_entries(values, self.nnz, "values");
+  require_entries(values, self.nnz(), "values");
   auto complement = without_gil([&] { return self.factor->factor(values.data()); });
   if (!complement) return std::nullopt;
   return to_numpy(std::move(*complement));
@@ -105,10 +95,7 @@ template <class T> void bind_partial_of(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_partial(nb::module_& m) {
-  bind_partial_of<double>(m, "PartialF64");
-  bind_partial_of<float>(m, "PartialF32");
-  bind_partial_of<std::complex<float>>(m, "PartialC64");
-  bind_partial_of<std::complex<double>>(m, "PartialC128");
+  for_scalars([&]<class T>(const char* dtype) { bind_partial_of<T>(m, ("Partial_" + std::string(dtype)).c_str()); });
 }
 
 }  // namespace gs

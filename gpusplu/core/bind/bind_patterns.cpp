@@ -207,9 +207,7 @@ void bind_patterns(nb::module_& m) {
       "bytes_of", [](const Canonical& canonical) { return bytes_of(canonical); }, "of"_a);
   m.def(
       "bytes_of", [](const Symbolic& symbolic) { return bytes_of(symbolic); }, "of"_a);
-#define GS_BIND(T) bind_fits<T>(m);
-  GS_FOR_SCALARS(GS_BIND)
-#undef GS_BIND
+  for_scalars([&]<class T>(const char*) { bind_fits<T>(m); });
 }
 
 }  // namespace gs

@@ -17,8 +17,7 @@ namespace gs {
 namespace {
 
 std::shared_ptr<const Symbolic> with_scales_of_dtype(std::shared_ptr<Symbolic> symbolic, const std::string& dtype) {
-  const bool single = dtype == "f" || dtype == "F";
-  return single ? with_scales_of<float>(std::move(symbolic)) : with_scales_of<double>(std::move(symbolic));
+  return with_scalar(dtype_named(dtype), [&]<class T>(T) { return with_scales_of<real_t<T>>(std::move(symbolic)); });
 }
 
 // The analysis with the LDL^T pivots that a factorization chose: their order, and the positions in it at which pivots

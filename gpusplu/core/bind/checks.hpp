@@ -11,6 +11,7 @@
 #include "analysis/symbolic.hpp"
 #include "base/require.hpp"
 #include "bind/bind.hpp"
+#include "bind/options.hpp"
 
 namespace gs {
 
@@ -82,9 +83,14 @@ inline void require_analysis_of(PatternView A, const Symbolic& symbolic) {
   require(symbolic.n_interface == 0, "the analysis leaves an interface");
 }
 
-// Pointers of n compressed columns or rows; like SciPy, this ignores further ones.
-template <class I> void require_pointers(const In<I>& ptr, off n) {
-  require(n >= 0 && (off)ptr.shape(0) > n, "indptr must have n + 1 entries");
+// Index arrays of an n x n matrix; like SciPy, this ignores further pointers.
+template <class I> void require_indices(Format format, off n, const In<I>& first, const In<I>& second) {
+  if (format != Format::coordinates) require(n >= 0 && (off)first.shape(0) > n, "indptr must have n + 1 entries");
+  else require(n >= 0 && first.shape(0) == second.shape(0), "row and col must have the same length");
+}
+inline Format format_of(const std::string& name) {
+  return option_of<Format>("format", name,
+                           {{"csc", Format::columns}, {"csr", Format::rows}, {"coo", Format::coordinates}});
 }
 
 inline Trans trans_of(const std::string& name) {

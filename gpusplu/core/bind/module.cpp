@@ -12,7 +12,6 @@ NB_MODULE(_core_bindings, m) {
   gs::bind_threads(m);
   gs::bind_matrix(m);
   gs::bind_symbolic(m);
-  gs::bind_costs(m);
   gs::bind_analyze(m);
   gs::bind_accuracy_policy(m);
   gs::bind_patterns(m);

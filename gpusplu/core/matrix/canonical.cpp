@@ -6,7 +6,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "base/hash.hpp"
 #include "base/huge_pages.hpp"
 #include "base/parallel.hpp"
 
@@ -233,13 +232,6 @@ Canonical mirror_triangle(const Canonical& given, Triangle triangle, bool hermit
     out.pattern.ptr[j + 1] = (off)out.pattern.ind.size();
   }
   return out;
-}
-
-std::uint64_t pattern_fingerprint(PatternView A) {
-  Hash hash;
-  if (A.n > 0) hash.add(A.ptr, ((std::size_t)A.n + 1) * sizeof(off));
-  hash.add(A.ind, (std::size_t)A.nnz() * sizeof(idx));
-  return hash.value();
 }
 
 template Canonical canonical_from_columns(idx, const std::int32_t*, const std::int32_t*, off);

@@ -29,6 +29,14 @@ template <class I> Canonical canonical_from_rows(idx n, const I* ptr, const I* i
 // Coordinates; two bucket sorts.
 template <class I> Canonical canonical_from_coordinates(idx n, const I* row, const I* col, off nnz);
 
+// The arrays of a matrix in one of these formats: compressed columns, compressed rows, or coordinates.
+enum class Format { columns, rows, coordinates };
+template <class I> Canonical canonical_of(Format format, idx n, const I* first, const I* second, off count) {
+  if (format == Format::columns) return canonical_from_columns(n, first, second, count);
+  if (format == Format::rows) return canonical_from_rows(n, first, second, count);
+  return canonical_from_coordinates(n, first, second, count);
+}
+
 enum class Triangle { full, lower, upper };
 
 // The triangle that holds all entries; `full` when neither does, or when both do (a diagonal matrix).
@@ -36,8 +44,5 @@ Triangle stored_triangle(PatternView A);
 
 // The Hermitian or symmetric matrix with one triangle `given`.
 Canonical mirror_triangle(const Canonical& given, Triangle triangle, bool hermitian = true);
-
-// A 64-bit hash of n, ptr and ind.
-std::uint64_t pattern_fingerprint(PatternView A);
 
 }  // namespace gs

@@ -24,7 +24,7 @@ class CpuBatch(Batch):
 
     Parameters
     ----------
-    core : _core.LockstepF64 or a class like it
+    core : _core.Lockstep_d or a class like it
     """
 
     def __init__(self, core: Any):

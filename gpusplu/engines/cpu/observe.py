@@ -28,7 +28,7 @@ def observe_methods(name: str, cholesky: bool, budget: float) -> Observations:
     """Measure both methods on a matrix of the gallery, each phase for `budget` seconds."""
     A = gallery.named(name)
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
-    pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
+    pattern = _core.canonical("csc", A.shape[0], A.indptr, A.indices)
     found: dict[str, list[Observation]] = {}
     symmetric = abs(A - A.T).max() == 0
     for method in ("front",) if cholesky else ("column", "front", "ldlt") if symmetric else ("column", "front"):

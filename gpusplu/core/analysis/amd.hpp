@@ -9,8 +9,8 @@ namespace gs {
 
 // Fill-reducing ordering of a symmetric pattern (both triangles present; a diagonal is ignored). Returns the gather
 // permutation in elimination order: graph[perm][:, perm] has a sparse Cholesky factor. Deterministic. `size` (out): of
-// that factor, if known; rows so dense that they were left out are not counted. `parent` (out): its elimination tree,
-// if most of it is known already; else it stays empty. Cost: O(nnz * n) in the worst case, close to O(nnz) in practice.
-std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size = nullptr, std::vector<idx>* parent = nullptr);
+// that factor, if known; rows so dense that they were left out are not counted. Cost: O(nnz * n) in the worst case,
+// close to O(nnz) in practice.
+std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size = nullptr);
 
 }  // namespace gs

@@ -130,10 +130,9 @@ void count_columns(PatternView graph, OrderedTree& tree) {
   tree.col_count = column_counts(graph, tree.perm.data(), inverse.data(), tree.parent);
 }
 
-OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm, const std::optional<FactorSize>& size,
-                         std::vector<idx> parent) {
+OrderedTree ordered_tree(PatternView graph, const std::vector<idx>& perm, const std::optional<FactorSize>& size) {
   OrderedTree tree;
-  tree.parent = parent.empty() ? elimination_tree(graph, perm.data()) : std::move(parent);
+  tree.parent = elimination_tree(graph, perm.data());
   const std::vector<idx> order = postorder(tree.parent);
   tree.perm = gather(perm, order);
   tree.parent = renumber_tree(tree.parent, order);

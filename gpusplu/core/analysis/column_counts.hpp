@@ -42,10 +42,8 @@ struct OrderedTree {
   std::vector<idx> col_count;  // empty: not counted yet
   OrderingCost cost;
 };
-// `perm` need not be a postorder. If `size` is given, columns are not counted; if `parent`, the elimination tree by
-// `perm`, is given, it is not computed.
-OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm, const std::optional<FactorSize>& size = {},
-                         std::vector<idx> parent = {});
+// `perm` need not be a postorder. If `size` is given, columns are not counted.
+OrderedTree ordered_tree(PatternView graph, const std::vector<idx>& perm, const std::optional<FactorSize>& size = {});
 // Counts the columns if that has been left out.
 void count_columns(PatternView graph, OrderedTree& tree);
 

@@ -21,12 +21,11 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "analysis/symbolic.hpp"
 #include "base/operation.hpp"
-#include "matrix/modulus.hpp"
+#include "base/scalars.hpp"
 
 namespace gs {
 namespace {
@@ -73,29 +72,6 @@ template <class R> std::int32_t log2_modulus(std::complex<R> value) {
   const double re = value.real(), im = value.imag(), square = re * re + im * im;
   if (square > 0x1p-960 && square < 0x1p1000) return fixed_log2(square) >> 1;
   return fixed_log2(std::hypot(re, im));
-}
-
-// Rounds row exponents u_i and column exponents v_j - log2 max_k |a_kj|, which make all moduli <= 1. A common shift
-// between them is free: it gives both the same middle. Exponents that are still too large are cut off, which leaves no
-// entry larger than it was, or than 1.
-template <class Row, class Col>
-void set_scales(Matching& result, idx n, int largest_exponent, Row&& row_exponent, Col&& col_exponent) {
-  const auto twice_middle = [n](auto& exponent) {
-    std::int64_t least = n > 0 ? infinite : 0, largest = -least;
-    for (idx k = 0; k < n; ++k) {
-      least = std::min<std::int64_t>(least, exponent(k));
-      largest = std::max<std::int64_t>(largest, exponent(k));
-    }
-    return least + largest;
-  };
-  const std::int64_t shift = (twice_middle(row_exponent) - twice_middle(col_exponent)) / 4;
-  const auto power_of_two = [largest_exponent](std::int64_t log) {
-    const std::int64_t exponent = (log + (1 << (fraction_bits - 1))) >> fraction_bits;
-    const std::int64_t cut = std::clamp<std::int64_t>(exponent, -largest_exponent, largest_exponent);
-    return std::bit_cast<double>((std::uint64_t)(cut + 1023) << 52);
-  };
-  for (idx i = 0; i < n; ++i) result.row_scale[i] = power_of_two(row_exponent(i) - shift);
-  for (idx j = 0; j < n; ++j) result.col_scale[j] = power_of_two(col_exponent(j) + shift);
 }
 
 struct Entry {
@@ -354,57 +330,41 @@ Matching ProductMatching::run(int largest_exponent) {
   return result;
 }
 
+// Rounds row exponents u_i and column exponents v_j - log2 max_k |a_kj|, which make all moduli <= 1. A common shift
+// between them is free: it gives both the same middle. Exponents that are still too large are cut off, which leaves no
+// entry larger than it was, or than 1.
 void ProductMatching::scale(Matching& result, int largest_exponent) {
   result.row_scale.assign(n_, 1);
   result.col_scale.assign(n_, 1);
-  if (result.structural_rank < n_) return;
-  set_scales(
-      result, n_, largest_exponent, [&](idx i) { return row_[i].dual; }, [&](idx j) { return v_[j] - col_max_[j]; });
-}
-
-// Where every diagonal entry is the largest of its column, no product is larger: rows need no scales, and the searches
-// would find this matching.
-template <class T> bool is_diagonal_largest(PatternView A, const T* values) {
-  for (idx j = 0; j < A.n; ++j) {
-    double diagonal = 0, largest = 0;
-    for (off p = A.ptr[j]; p < A.ptr[j + 1]; ++p) {
-      const double size = modulus(values[p]);
-      largest = std::max(largest, size);
-      if (A.ind[p] == j) diagonal = size;
+  if (result.structural_rank < n_ || n_ == 0) return;
+  const auto row_exponent = [&](idx i) { return row_[i].dual; };
+  const auto col_exponent = [&](idx j) { return v_[j] - col_max_[j]; };
+  const auto twice_middle = [this](auto& exponent) {
+    std::int64_t least = infinite, largest = -infinite;
+    for (idx k = 0; k < n_; ++k) {
+      least = std::min<std::int64_t>(least, exponent(k));
+      largest = std::max<std::int64_t>(largest, exponent(k));
     }
-    if (!(diagonal > 0 && diagonal >= largest)) return false;
-  }
-  return true;
-}
-
-template <class T> Matching diagonal_matching(PatternView A, const T* values) {
-  Matching result;
-  result.structural_rank = A.n;
-  result.row_of_col.resize(A.n);
-  std::iota(result.row_of_col.begin(), result.row_of_col.end(), 0);
-  result.row_scale.resize(A.n), result.col_scale.resize(A.n);
-  std::vector<std::int32_t> log(A.n);
-  for (idx j = 0; j < A.n; ++j) {
-    const idx* const diagonal = std::lower_bound(A.ind + A.ptr[j], A.ind + A.ptr[j + 1], j);
-    log[j] = log2_modulus(values[diagonal - A.ind]);
-  }
-  set_scales(
-      result, A.n, largest_scale_exponent<T>, [](idx) { return std::int64_t(0); },
-      [&](idx j) { return -std::int64_t(log[j]); });
-  return result;
+    return least + largest;
+  };
+  const std::int64_t shift = (twice_middle(row_exponent) - twice_middle(col_exponent)) / 4;
+  const auto power_of_two = [largest_exponent](std::int64_t log) {
+    const std::int64_t exponent = (log + (1 << (fraction_bits - 1))) >> fraction_bits;
+    const std::int64_t cut = std::clamp<std::int64_t>(exponent, -largest_exponent, largest_exponent);
+    return std::bit_cast<double>((std::uint64_t)(cut + 1023) << 52);
+  };
+  for (idx i = 0; i < n_; ++i) result.row_scale[i] = power_of_two(row_exponent(i) - shift);
+  for (idx j = 0; j < n_; ++j) result.col_scale[j] = power_of_two(col_exponent(j) + shift);
 }
 
 }  // namespace
 
 template <class T> Matching max_product_matching(PatternView A, const T* values) {
   begin_phase("matching");
-  if (is_diagonal_largest(A, values)) return diagonal_matching(A, values);
   return ProductMatching(A, values).run(largest_scale_exponent<T>);
 }
 
-template Matching max_product_matching(PatternView, const float*);
-template Matching max_product_matching(PatternView, const double*);
-template Matching max_product_matching(PatternView, const std::complex<float>*);
-template Matching max_product_matching(PatternView, const std::complex<double>*);
+#define GS_INSTANTIATE(T) template Matching max_product_matching(PatternView, const T*);
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -16,7 +16,7 @@ struct Matching {
 // matched entries get a modulus in [0.5, 2] (on matrices that are hard to match, [0.25, 2]: a product that is merely
 // large), all others at most 2. Stored zeros do not count as entries. Structurally singular: a matching of maximum
 // cardinality, and no scaling (all ones). Deterministic.
-// Cost: O(nnz) where the diagonal is the answer and shows it, else O(n nnz log n) in the worst case.
+// Cost: O(nnz) if the diagonal is the answer, O(n nnz log n) in the worst case.
 template <class T> Matching max_product_matching(PatternView A, const T* values);
 
 }  // namespace gs

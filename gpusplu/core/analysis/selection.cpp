@@ -35,8 +35,8 @@ constexpr double acceptable_coupling = 1.2;   // flops of the whole over those o
 Ordered order_amd(PatternView graph) {
   begin_phase("ordering");
   std::optional<FactorSize> size;
-  std::vector<idx> parent, perm = amd(graph, &size, &parent);
-  return {ordered_tree(graph, std::move(perm), size, std::move(parent)), "amd"};
+  std::vector<idx> perm = amd(graph, &size);
+  return {ordered_tree(graph, std::move(perm), size), "amd"};
 }
 
 Ordered order_dissection(PatternView graph) {

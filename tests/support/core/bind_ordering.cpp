@@ -20,14 +20,6 @@ void bind_ordering(nb::module_& m) {
       },
       "ptr"_a, "ind"_a, "Entries and flops of the factor as minimum degree counts them; None: it left rows out.");
   m.def(
-      "amd_tree",
-      [](In<off> ptr, In<idx> ind) {
-        std::vector<idx> parent;
-        without_gil([&] { return amd(pattern_view(ptr, ind), nullptr, &parent); });
-        return to_numpy(std::move(parent));
-      },
-      "ptr"_a, "ind"_a, "The elimination tree that minimum degree knows besides its order; empty: none.");
-  m.def(
       "nested_dissection",
       [](In<off> ptr, In<idx> ind) {
         return to_numpy(without_gil([&] { return nested_dissection(pattern_view(ptr, ind)); }));

@@ -36,15 +36,8 @@ DEVICE long long place_of(const GluArgs& args, const GluTask& task, int e) {
   const long long begin = task.upper - task.offset;
   if (args.map16) return begin + __ldg(args.map16 + task.map + e);
   if (args.map32) return begin + __ldg(args.map32 + task.map + e);
-  const int row = __ldg(args.row + task.pivot + 1 + e);
-  long long from = task.upper + 1 + e, last = task.map - (task.count - e);
-  if (__ldg(args.row + last) == row) return last;
-  while (from < last) {
-    const long long middle = (from + last) >> 1;
-    if (__ldg(args.row + middle) < row) from = middle + 1;
-    else last = middle;
-  }
-  return from;
+  const int row = __ldg(args.row + task.pivot + 1 + e), last = (int)(task.map - begin) - (task.count - e);
+  return begin + find_row(args.row + begin, row, task.offset + 1 + e, last);
 }
 
 DEVICE void add_atomically(float* to, float v) { atomicAdd(to, v); }

@@ -88,17 +88,8 @@ struct LongSums {
   // minus the sum of every `stride`-th term of a target from the `from`-th on, of this thread
   DEVICE Scalar sum_terms(int i, int from, int stride) const {
     const int begin = __ldg(arrays.term_ptr + i), end = __ldg(arrays.term_ptr + i + 1);
-    Scalar sum(0);
-    for (int q = begin + from; q < end; q += stride * TOGETHER) {
-      Scalar value[TOGETHER];
-      int2 term[TOGETHER];
-      for_all<TOGETHER>([&](int r) { term[r] = __ldg((const int2*)arrays.term + min(q + stride * r, end - 1)); });
-      for_all<TOGETHER>([&](int r) { value[r] = factor[term[r].x]; });
-      for_all<TOGETHER>([&](int r) {
-        if (q + stride * r < end) sum = mul_sub(value[r], work[term[r].y], sum);
-      });
-    }
-    return sum;
+    return ::sum_terms(begin + from, end, stride, factor, work,
+                       [&](int q) { return __ldg((const int2*)arrays.term + q); });
   }
 
   // All other entries: those with most terms by the block, others by a warp each.

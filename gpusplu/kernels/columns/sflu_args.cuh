@@ -59,6 +59,23 @@ DEVICE void assemble_places(const SfluArgs& args, long long base, int first, int
   }
 }
 
+// minus the sum of the terms q, q + stride, .. before `end`, the places and positions of which load(q) has.
+template <class Index, class Load>
+DEVICE Scalar sum_terms(Index q, Index end, int stride, const Scalar* factor, const Scalar* column, Load&& load) {
+  constexpr int TOGETHER = 4;
+  Scalar sum(0);
+  for (; q < end; q += stride * TOGETHER) {
+    int2 term[TOGETHER];
+    Scalar value[TOGETHER];
+    for_all<TOGETHER>([&](int r) { term[r] = load(min(q + stride * r, end - 1)); });
+    for_all<TOGETHER>([&](int r) { value[r] = factor[term[r].x]; });
+    for_all<TOGETHER>([&](int r) {
+      if (q + stride * r < end) sum = mul_sub(value[r], column[term[r].y], sum);
+    });
+  }
+  return sum;
+}
+
 // By a block: adds the sum of the warps' sums in their order to an entry; `partial`: a scalar a warp.
 DEVICE void add_block_sum(Scalar* entry, Scalar sum, Scalar* partial) {
   sum = warp_sum(sum);

@@ -109,21 +109,9 @@ struct TrailingColumn {
   }
   // the same of terms in memory
   DEVICE Scalar listed_sum(int r, int lane, int lanes) const {
-    const long long end = __ldg(terms + r + 1);
-    Scalar sum(0);
-    for (long long q = __ldg(terms + r) + lane; q < end; q += lanes * TOGETHER) {
-      int place[TOGETHER], from[TOGETHER];
-      Scalar multiplier[TOGETHER];
-      for_all<TOGETHER>([&](int i) {
-        const long long t = min(q + lanes * i, end - 1);
-        place[i] = __ldg(args.trailing.place + t), from[i] = __ldg(args.trailing.position + t);
-      });
-      for_all<TOGETHER>([&](int i) { multiplier[i] = args.factor[place[i]]; });
-      for_all<TOGETHER>([&](int i) {
-        if (q + lanes * i < end) sum = mul_sub(multiplier[i], values[from[i]], sum);
-      });
-    }
-    return sum;
+    return sum_terms(__ldg(terms + r) + lane, __ldg(terms + r + 1), lanes, args.factor, values, [&](long long q) {
+      return make_int2(__ldg(args.trailing.place + q), __ldg(args.trailing.position + q));
+    });
   }
 
   // Entries of ranks from .. end - 1, none of which is a term of another; target(r) is the position of the entry of

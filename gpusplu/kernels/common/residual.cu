@@ -63,8 +63,7 @@ template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int colu
             group = lane >> args.lanes_log2, rows = 32 >> args.lanes_log2;
   const Scalar* x[NV];
   for_all<NV>([&](int j) { x[j] = args.x + min(column0 + j, args.nrhs - 1) * args.ld; });
-  double a_norm = 0, r_norm[NV], x_norm[NV], b_norm[NV];
-  for_all<NV>([&](int j) { r_norm[j] = x_norm[j] = b_norm[j] = 0; });
+  double a_norm = 0, norms[NV][3] = {};  // of r, x and b
   const long long warp = ((long long)blockIdx.x * blockDim.x + threadIdx.x) >> 5,
                   warps = (long long)gridDim.x * blockDim.x >> 5;
   for (long long row0 = warp * rows; row0 < args.n; row0 += warps * rows) {
@@ -97,23 +96,17 @@ template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int colu
           const long long at = (column0 + j) * args.ld + row;
           const Wide b = widen(args.b[at]), residual = b - sum[j];
           narrow(residual, args.r[at]);
-          r_norm[j] = fmax(r_norm[j], or_infinite(modulus(residual)));
-          x_norm[j] = fmax(x_norm[j], modulus(widen(args.x[at])));
-          b_norm[j] = fmax(b_norm[j], modulus(b));
+          norms[j][0] = fmax(norms[j][0], or_infinite(modulus(residual)));
+          norms[j][1] = fmax(norms[j][1], modulus(widen(args.x[at])));
+          norms[j][2] = fmax(norms[j][2], modulus(b));
         }
       });
     }
   }
   join_block(args.norms, block_max(a_norm, scratch));
-  for_all<NV>([&](int j) {
-    const double r = block_max(r_norm[j], scratch), xs = block_max(x_norm[j], scratch),
-                 bs = block_max(b_norm[j], scratch);
-    if (column0 + j < args.nrhs) {
-      double* norms = args.norms + 1 + 3 * (column0 + j);
-      join_block(norms, r);
-      join_block(norms + 1, xs);
-      join_block(norms + 2, bs);
-    }
+  for_all<NV, 3>([&](int j, int q) {
+    const double norm = block_max(norms[j][q], scratch);
+    if (column0 + j < args.nrhs) join_block(args.norms + 1 + 3 * (column0 + j) + q, norm);
   });
 }
 

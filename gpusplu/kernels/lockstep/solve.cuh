@@ -154,8 +154,9 @@ struct RowSums {
 
 // The pivots of one tile, from the first on, or backward from the last.
 template <bool FORWARD, class Entries>
-DEVICE void solve_pivots(const FrontFactor& front, Entries& entries, Rows& x, int t) {
+DEVICE void solve_pivots(const FrontFactor& front, Entries& entries, const FrontRows& rows, Rows& x, int t) {
   const int count = front.count(t);
+  load_rows(x, rows.tile(front, t), count);
 #pragma unroll
   for (int k = 0; k < S; k++) {
     const int p = FORWARD ? k : S - 1 - k;
@@ -169,6 +170,7 @@ DEVICE void solve_pivots(const FrontFactor& front, Entries& entries, Rows& x, in
       if (FORWARD ? i > p && i < count : i < p) x[i] = mul_sub(e[i], x[p], x[i]);
     });
   }
+  store_rows(x, rows.tile(front, t), count);
 }
 
 // Subtracts from the rows of tile s the terms of the pivots of tile t, with solutions in y.
@@ -204,9 +206,7 @@ template <class Member, class Entries> DEVICE void forward(const Member& team, c
   sums.put(team, front, rows, scratch);
   const auto solve = [&](int t) {
     Rows x;
-    load_rows(x, rows.tile(front, t), front.count(t));
-    solve_pivots<true>(front, entries, x, t);
-    store_rows(x, rows.tile(front, t), front.count(t));
+    solve_pivots<true>(front, entries, rows, x, t);
   };
   if (team.rank == 0) solve(0);
   team.sync();
@@ -275,9 +275,7 @@ DEVICE void backward(const Member& team, const FrontFactor& front, Entries& entr
   const int tiles = front.tiles();
   const auto solve = [&](int t) {
     Rows x;
-    load_rows(x, rows.tile(front, t), front.count(t));
-    solve_pivots<false>(front, entries, x, t);
-    store_rows(x, rows.tile(front, t), front.count(t));
+    solve_pivots<false>(front, entries, rows, x, t);
     done(x, t);
   };
   if (front.H > 0)

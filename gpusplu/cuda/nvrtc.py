@@ -25,12 +25,10 @@ LU, CHOLESKY, HERMITIAN, SYMMETRIC = range(4)  # the last two: LDL^T
 # them.
 ONE_KIND = (
     "columns/",
-    "common/residual.cu",
-    "common/row_sizes.cu",
+    "common/",
     "fronts/devices.cu",
     "fronts/diagonal.cu",
     "fronts/solve_transposed.cu",
-    "common/values.cu",
     "lockstep/lanes.cu",
     "lockstep/measure.cu",
 )

@@ -13,7 +13,6 @@ from gpusplu.common.matrix import canonicalize, read_matrix
 from gpusplu.engines.columns.plan import make_column_plan
 
 MOST_MAPPED = 1e8  # multiply-adds up to which positions are in maps
-LONG = 65536  # columns that are not shorter need 32 bits a position
 
 
 def eliminate(dense):
@@ -60,9 +59,8 @@ def update_maps(plan):
             assert (rows[found] == below).all(), "an update falls outside the pattern"
             positions.append(found)
             ptr.append(ptr[-1] + len(below))
-    short = np.diff(plan.col_ptr).max(initial=0) < LONG
     flat = np.concatenate(positions) if positions else np.empty(0, int)
-    return np.array(ptr, np.int64), flat.astype(np.uint16 if short else np.int32)
+    return np.array(ptr, np.int64), flat.astype(np.uint16)
 
 
 def make_columns(A, row_perm=None, col_perm=None, row_scale=None, col_scale=None):

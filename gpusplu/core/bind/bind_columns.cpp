@@ -18,11 +18,6 @@
 namespace gs::gpu {
 namespace {
 
-nb::object map_of(nb::handle self) {
-  if (nb::cast<const ColumnPlan&>(self).map32.empty()) return nb::cast(view_of<&ColumnPlan::map16>(self));
-  return nb::cast(view_of<&ColumnPlan::map32>(self));
-}
-
 // Columns of L + U from an external factorization: (pointers, rows, positions of the diagonal).
 using Columns = std::tuple<In<off>, In<idx>, In<off>>;
 
@@ -126,9 +121,8 @@ void bind_columns(nb::module_& m) {
   def_members<&Plan::n, &Plan::nnz, &Plan::n_levels, &Plan::row_perm, &Plan::col_perm, &Plan::row_scale,
               &Plan::col_scale, &Plan::col_ptr, &Plan::row, &Plan::diag, &Plan::row_ptr, &Plan::col, &Plan::place,
               &Plan::entry_source, &Plan::entry_place, &Plan::entry_scale, &Plan::level, &Plan::level_left,
-              &Plan::level_ptr, &Plan::level_column, &Plan::u_ptr, &Plan::has_maps, &Plan::map_ptr, &Plan::flops,
-              &Plan::seconds>(plan)
-      .def_prop_ro("map", &map_of)
+              &Plan::level_ptr, &Plan::level_column, &Plan::u_ptr, &Plan::has_maps, &Plan::map_ptr, &Plan::map,
+              &Plan::flops, &Plan::seconds>(plan)
       .def("glu_schedule", &glu_schedule, "costs"_a, "forced"_a = -1, "capacity"_a = GluParameters{}.capacity,
            "Launches of the glu engine; `forced`: a mode for everything, `capacity`: scalars in shared memory.")
       .def("groups", &column_groups, "division"_a, "leaf"_a, "capacity"_a, "columns"_a, "single"_a = nb::none(),

@@ -48,12 +48,9 @@ class ColumnArrays(Part):
     def arrays(self) -> dict[str, Buffer | None]:
         """Pattern and maps, by the members of ``struct ColumnArrays``."""
         plan = self.plan
-        places = plan.map if plan.map.size else np.zeros(1, plan.map.dtype)  # kernels read it even if it is empty
-        maps = {"map_ptr": plan.map_ptr, "map16": places, "map32": places}
-        if not plan.has_maps:
-            maps = dict.fromkeys(maps)
-        else:
-            maps["map32" if plan.map.dtype == np.uint16 else "map16"] = None
+        maps: dict[str, Any] = {"map_ptr": None, "map": None}
+        if plan.has_maps:  # kernels read a map even if it is empty
+            maps = {"map_ptr": plan.map_ptr, "map": plan.map if plan.map.size else np.zeros(1, plan.map.dtype)}
         return self.upload_all({name: getattr(plan, name) for name in NAMES} | {"diag": self._diag} | maps)
 
     def record(self, file: str) -> np.ndarray:

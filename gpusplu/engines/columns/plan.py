@@ -51,7 +51,7 @@ class ColumnPlan:
         Of every column, right-looking and left-looking.
     level_ptr, level_column : ndarray of int32
         Columns by `level`, the longest first.
-    u_ptr, map_ptr, map : ndarray of int64, int64, uint16 or int32
+    u_ptr, map_ptr, map : ndarray of int64, int64, uint16
         Targets of updates, if `has_maps`.
     has_maps : bool
     flops : float

@@ -166,8 +166,7 @@ def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: TrailingCosts) -> 
 
 def finishing_times(plan: Any, costs: TrailingCosts, all_costs: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``struct ColumnTimes`` of core/plan/columns/trailing.hpp."""
-    mapped = plan.has_maps and plan.map.dtype == np.uint16  # long columns require it
-    times = plan.column_times(mapped, all_costs, *costs[costs._fields.index("column") :][:5])
+    times = plan.column_times(plan.has_maps, all_costs, *costs[costs._fields.index("column") :][:5])
     return times["finish"], times["last"], times["depth"]
 
 

@@ -106,7 +106,7 @@ class GluProgram(ColumnProgram):
     @cached_property
     def _glu_arrays(self) -> dict[str, Buffer | None]:
         return {name: self.upload(getattr(self.schedule, name)) for name in ("tasks", "chunks")} | {
-            name: self.arrays.arrays[name] for name in ("row", "map16", "map32")
+            name: self.arrays.arrays[name] for name in ("row", "map")
         }
 
     @cached_property

@@ -136,7 +136,7 @@ def factor_words(n: int) -> dict[str, int]:
 def is_mapped(plan: ColumnPlan) -> bool:
     """Whether places come from the map; the kernel then counts them, and entries, with 32 bits."""
     few = max(plan.nnz, plan.map.size) <= np.iinfo(np.int32).max
-    return bool(plan.has_maps and plan.map.dtype == np.uint16 and few)
+    return bool(plan.has_maps and few)
 
 
 def places_of_a_warp(plan: ColumnPlan, block_capacity: int) -> int:

@@ -14,8 +14,7 @@ struct ColumnArrays {
   const long long* u_ptr;  // entries of U above the diagonal before a column
   // Upper entry u = U(j, k) updates column k: entry t of L(:, j) lands map[map_ptr[u] + t] places from its begin.
   const long long* map_ptr;  // null: positions have to be searched
-  const unsigned short* map16;
-  const int* map32;  // null: map16 has the map
+  const unsigned short* map;
   int n;
 };
 

@@ -12,8 +12,7 @@ struct GluArgs {
   const GluChunk* chunks;
   int begin, end;  // chunks of this launch
   const int* row;
-  const unsigned short* map16;  // both maps null: positions have to be searched
-  const int* map32;
+  const unsigned short* map;  // null: positions have to be searched
   Scalar* factor;
   unsigned* ticket;  // batch: zero
   unsigned* done;    // batch: chunks of a level that are done; zero before its run
@@ -34,8 +33,7 @@ struct GluPipeline {
 // entry e is no earlier than e places after U(j, k), and as many places before the end as entries follow it.
 DEVICE long long place_of(const GluArgs& args, const GluTask& task, int e) {
   const long long begin = task.upper - task.offset;
-  if (args.map16) return begin + __ldg(args.map16 + task.map + e);
-  if (args.map32) return begin + __ldg(args.map32 + task.map + e);
+  if (args.map) return begin + __ldg(args.map + task.map + e);
   const int row = __ldg(args.row + task.pivot + 1 + e), last = (int)(task.map - begin) - (task.count - e);
   return begin + find_row(args.row + begin, row, task.offset + 1 + e, last);
 }

@@ -124,7 +124,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   // Entry e of L(:, j), if there is one.
   DEVICE void load_place(Term& term, const Source& s, int e) const {
     term.some = e < s.count;
-    if (MAPS) term.place = load_short(args.columns.map16 + (s.map + max(min(e, s.count - 1), 0)));
+    if (MAPS) term.place = load_short(args.columns.map + (s.map + max(min(e, s.count - 1), 0)));
   }
   // Values made visible by the acquire of `finished`: plain loads.
   DEVICE void load_value(Term& term, const Source& s, int e) const {

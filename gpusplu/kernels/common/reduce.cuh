@@ -22,6 +22,10 @@ DEVICE double modulus(Complex<double> a) {               // scaled, so that squa
   return larger * sqrt(fma(ratio, ratio, 1.0));
 }
 
+struct Determinant {
+  double log_size;  // of the modulus
+  Wide sign;        // of modulus 1
+};
 // A number of modulus 1.
 DEVICE double phase(double a) { return a < 0 ? -1.0 : 1.0; }
 DEVICE Complex<double> phase(Complex<double> a) { return (1.0 / modulus(a)) * a; }

@@ -148,11 +148,6 @@ DEVICE Signs signs_of(const Square& A, double least) {
   return found;
 }
 
-struct Determinant {
-  double log_size;
-  Wide sign;
-};
-
 DEVICE Determinant determinant(const Square& A) {
   Determinant found{0, Wide(1)};
   for (int k = 0; k < A.m; k++) {

@@ -102,10 +102,10 @@ template <int TEAM> DEVICE void team_barrier() {
 }
 template <int TEAM> DEVICE int team_rank() { return TEAM == 32 ? threadIdx.x & 31 : threadIdx.x; }
 
-// Waits until `*flag` is `value`; the team sees what was written before it was set.
+// Waits until `*flag` is at least `value`; the team sees what was written before it was set.
 template <int TEAM> DEVICE void wait_until(const unsigned* flag, unsigned value) {
   if (team_rank<TEAM>() == 0)
-    while (load_acquire(flag) != value) {
+    while (load_acquire(flag) < value) {
     }
   team_barrier<TEAM>();
 }

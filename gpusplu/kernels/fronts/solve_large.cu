@@ -102,14 +102,6 @@ template <int NV> struct TileTask {
   }
 };
 
-// The warp waits until *count is at least `least`.
-DEVICE void warp_wait(const unsigned* count, int least) {
-  if ((threadIdx.x & 31) == 0)
-    while ((int)load_acquire(count) < least) {
-    }
-  __syncwarp();
-}
-
 // Tiles 0 .. count of a task one after another: load(k, tile) for all but the first, which the caller has loaded, and
 // step(k, tile) for k < count. Leaves tile `count`, the inverse, unless that is BESIDE.
 template <Loads LOADS, class Load, class Step>
@@ -167,10 +159,7 @@ DEVICE void gather_row(const TileTask<NV>& task, bool pivots, int row0, int rows
   gather.start(task.solve, begin, count, first_row + thread, rows - thread);
   clear<NV>(y);
   if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
-  if (NV > 1 && f.arrivals) {
-    if (thread < 32) warp_wait(task.progress, f.arrivals);
-    __syncthreads();
-  }
+  if (NV > 1 && f.arrivals) wait_until<SOLVE_THREADS>(task.progress, (unsigned)f.arrivals);
   gather.add(task.solve, begin, count, task.tag, task.group, partial, y);
 }
 

@@ -7,30 +7,24 @@
 #pragma once
 #include "fronts/tile_update.cuh"
 
-constexpr int TILE_ROWS = NB / 32, TILE_COLUMNS = NB / WARPS;  // of a lane, of a warp
-
 struct CholeskyScratch {
   Scalar column[2][NB];
 };
 
 struct CholeskyTile {
-  Scalar a[TILE_ROWS][TILE_COLUMNS];
+  Scalar a[OWN_ROWS][OWN_COLUMNS];
 
   // Column k, which is complete, scaled by its pivot: to global memory and to `column`, by the warp that owns it.
   // Called by all warps. L and the inverse are stored from row (up to row) k.
-  DEVICE bool finish(const Scalar (&v)[TILE_ROWS], int k, int m, Scalar* column, Scalar* L, long long ld,
+  DEVICE bool finish(const Scalar (&v)[OWN_ROWS], int k, int m, Scalar* column, Scalar* L, long long ld,
                      Scalar* inverse) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    Scalar chosen = v[0];
-#pragma unroll
-    for (int h = 1; h < TILE_ROWS; h++)
-      if (k >= 32 * h) chosen = v[h];
-    Real pivot = real(shuffle(chosen, k & 31));
+    Real pivot = real(shuffle(pick(v, k >> 5), k & 31));
     const bool positive = pivot > Real(0);
     if (!positive) pivot = Real(1);
     const Real root = reciprocal_root(pivot);
     if (warp != k % WARPS) return true;
-    for_all<TILE_ROWS>([&](int h) {
+    for_all<OWN_ROWS>([&](int h) {
       const int row = lane + 32 * h;
       const Scalar scaled = root * v[h];
       column[row] = row == k ? Scalar(root) : scaled;
@@ -47,11 +41,11 @@ DEVICE int cholesky_tile(const Scalar* tile, int m, Scalar* L, long long ld, Sca
                          CholeskyScratch& scratch) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   CholeskyTile t;
-  for_all<TILE_COLUMNS, TILE_ROWS>([&](int s, int h) { t.a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)]; });
+  for_all<OWN_COLUMNS, OWN_ROWS>([&](int s, int h) { t.a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)]; });
   int failed = 0;
   {
-    Scalar v[TILE_ROWS];
-    for_all<TILE_ROWS>([&](int h) { v[h] = t.a[h][0]; });
+    Scalar v[OWN_ROWS];
+    for_all<OWN_ROWS>([&](int h) { v[h] = t.a[h][0]; });
     failed += !t.finish(v, 0, m, scratch.column[0], L, ld, inverse);
   }
 #pragma unroll 1
@@ -61,17 +55,17 @@ DEVICE int cholesky_tile(const Scalar* tile, int m, Scalar* L, long long ld, Sca
       const int k = k0 + w;
       __syncthreads();
       const Scalar* column = scratch.column[w & 1];
-      Scalar multiplier[TILE_ROWS];
-      bool pivot_row[TILE_ROWS];
-      for_all<TILE_ROWS>([&](int h) {
+      Scalar multiplier[OWN_ROWS];
+      bool pivot_row[OWN_ROWS];
+      for_all<OWN_ROWS>([&](int h) {
         multiplier[h] = column[lane + 32 * h];
         pivot_row[h] = lane + 32 * h == k;
       });
       // The next column first: the chain of pivots goes through it.
-      for_all<TILE_COLUMNS>([&](int s) {
+      for_all<OWN_COLUMNS>([&](int s) {
         const Scalar factor = conj(column[min(k0 + s * WARPS + warp, NB - 1)]);
-        Scalar v[TILE_ROWS];
-        for_all<TILE_ROWS>([&](int h) {
+        Scalar v[OWN_ROWS];
+        for_all<OWN_ROWS>([&](int h) {
           v[h] = mul_sub(multiplier[h], factor, pivot_row[h] ? Scalar(0) : t.a[h][s]);
           if (w < last) t.a[h][s] = v[h];
           else if (s > 0) t.a[h][s - 1] = v[h];

@@ -9,31 +9,19 @@
 // and the other updates fill the gaps of its chain; only the result of the owner of the column is kept. Pivots below
 // `tiny` are replaced by that with the same sign.
 #pragma once
+#include "common/pivots.cuh"
 #include "fronts/tile_update.cuh"
 
-constexpr int INVERSE_ROWS = NB / 32, INVERSE_COLUMNS = NB / WARPS;  // of a lane, of a warp
-
 struct InverseScratch {
-  Scalar column[2][NB];                // multipliers of the current step and the next, 0 in the pivot row
-  Scalar row[WARPS][INVERSE_COLUMNS];  // pivot row, by warp
-  Scalar reciprocals[NB];              // of the pivots, by row
-  int row_of[NB], column_of[NB];       // pivot of a column; column of which a row is the pivot
+  Scalar column[2][NB];            // multipliers of the current step and the next, 0 in the pivot row
+  Scalar row[WARPS][OWN_COLUMNS];  // pivot row, by warp
+  Scalar reciprocals[NB];          // of the pivots, by row
+  int row_of[NB], column_of[NB];   // pivot of a column; column of which a row is the pivot
 };
 
 struct PivotCounts {
   int perturbed, singular;
 };
-
-DEVICE unsigned magnitude(float size) { return __float_as_uint(size); }
-DEVICE unsigned magnitude(double size) { return (unsigned)__double2hiint(size); }
-
-template <int N> DEVICE Scalar pick(const Scalar (&v)[N], int which) {
-  Scalar x = v[0];
-#pragma unroll
-  for (int h = 1; h < N; h++)
-    if (which == h) x = v[h];
-  return x;
-}
 
 struct PivotChoice {
   Scalar reciprocal;
@@ -42,13 +30,13 @@ struct PivotChoice {
 };
 
 // The pivot of a column with entries v: the largest in a row that is not used yet, of equals one of the first m.
-DEVICE PivotChoice choose_pivot(const Scalar (&v)[INVERSE_ROWS], unsigned used, int m, Real tiny, Real singular) {
+DEVICE PivotChoice choose_pivot(const Scalar (&v)[OWN_ROWS], unsigned used, int m, Real tiny, Real singular) {
   const int lane = threadIdx.x & 31;
   unsigned best = 0;
   int best_h = 0;
-  for_all<INVERSE_ROWS>([&](int h) {
+  for_all<OWN_ROWS>([&](int h) {
     const unsigned bonus = lane + 32 * h < m ? 2 : 1;
-    const unsigned size = used >> h & 1 ? 0u : magnitude(size1(v[h])) + bonus;
+    const unsigned size = used >> h & 1 ? 0u : leading_bits(size1(v[h])) + bonus;
     best_h = size > best ? h : best_h;
     best = max(best, size);
   });
@@ -66,10 +54,10 @@ DEVICE PivotChoice choose_pivot(const Scalar (&v)[INVERSE_ROWS], unsigned used, 
 }
 
 // Stores the choice for the steps; by the warp that owns column k.
-DEVICE void publish(const PivotChoice& choice, const Scalar (&v)[INVERSE_ROWS], int k, Scalar* column,
+DEVICE void publish(const PivotChoice& choice, const Scalar (&v)[OWN_ROWS], int k, Scalar* column,
                     InverseScratch& scratch) {
   const int lane = threadIdx.x & 31;
-  for_all<INVERSE_ROWS>([&](int h) {
+  for_all<OWN_ROWS>([&](int h) {
     const int row = lane + 32 * h;
     column[row] = row == choice.row ? Scalar(0) : v[h] * choice.reciprocal;
   });
@@ -84,14 +72,13 @@ DEVICE void publish(const PivotChoice& choice, const Scalar (&v)[INVERSE_ROWS], 
 // `tiny`, which are replaced, and those below `singular` (in thread 0 of the warp that met them).
 DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singular, Scalar* inverse,
                                InverseScratch& scratch) {
-  constexpr int ROWS = INVERSE_ROWS, COLUMNS = INVERSE_COLUMNS;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  Scalar a[ROWS][COLUMNS];
+  Scalar a[OWN_ROWS][OWN_COLUMNS];
   unsigned used = 0;  // bit h: row lane + 32 h is a pivot already, or beyond the tile
   PivotCounts counts{0, 0};
   const int end = (m + WARPS - 1) / WARPS * WARPS;  // columns of the identity are eliminated like others
-  for_all<COLUMNS, ROWS>([&](int s, int h) { a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)]; });
-  for_all<ROWS>([&](int h) {
+  for_all<OWN_COLUMNS, OWN_ROWS>([&](int s, int h) { a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)]; });
+  for_all<OWN_ROWS>([&](int h) {
     if (lane + 32 * h >= end) used |= 1u << h;
   });
   for (int k = end + threadIdx.x; k < NB; k += THREADS) {
@@ -99,8 +86,8 @@ DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singul
     scratch.reciprocals[k] = Scalar(1);
   }
   {
-    Scalar v[ROWS];
-    for_all<ROWS>([&](int h) { v[h] = a[h][0]; });
+    Scalar v[OWN_ROWS];
+    for_all<OWN_ROWS>([&](int h) { v[h] = a[h][0]; });
     const PivotChoice choice = choose_pivot(v, used, m, tiny, singular);
     if (warp == 0) {
       publish(choice, v, 0, scratch.column[0], scratch);
@@ -116,28 +103,28 @@ DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singul
       __syncthreads();
       const Scalar* column = scratch.column[w & 1];
       const int pivot_row = scratch.row_of[k];
-      Scalar multiplier[ROWS];
-      bool is_pivot[ROWS];
-      for_all<ROWS>([&](int h) {
+      Scalar multiplier[OWN_ROWS];
+      bool is_pivot[OWN_ROWS];
+      for_all<OWN_ROWS>([&](int h) {
         multiplier[h] = column[lane + 32 * h];
         is_pivot[h] = lane + 32 * h == pivot_row;
         if (is_pivot[h]) {
           used |= 1u << h;
-          for_all<COLUMNS>([&](int s) { scratch.row[warp][s] = a[h][s]; });
+          for_all<OWN_COLUMNS>([&](int s) { scratch.row[warp][s] = a[h][s]; });
         }
       });
-      Scalar ahead[ROWS];
-      for_all<ROWS>([&](int h) { ahead[h] = a[h][next]; });
+      Scalar ahead[OWN_ROWS];
+      for_all<OWN_ROWS>([&](int h) { ahead[h] = a[h][next]; });
       const Scalar factor_ahead = shuffle(pick(ahead, pivot_row >> 5), pivot_row & 31);
-      Scalar v[ROWS];
-      for_all<ROWS>([&](int h) { v[h] = mul_sub(multiplier[h], factor_ahead, ahead[h]); });
+      Scalar v[OWN_ROWS];
+      for_all<OWN_ROWS>([&](int h) { v[h] = mul_sub(multiplier[h], factor_ahead, ahead[h]); });
       const PivotChoice choice = choose_pivot(v, used, m, tiny, singular);
       __syncwarp();
       const bool owner = warp == w;
-      Scalar wrapped[ROWS];
-      for_all<COLUMNS>([&](int s) {
+      Scalar wrapped[OWN_ROWS];
+      for_all<OWN_COLUMNS>([&](int s) {
         const Scalar factor = s == 0 && owner ? Scalar(1) : scratch.row[warp][s];
-        for_all<ROWS>([&](int h) {
+        for_all<OWN_ROWS>([&](int h) {
           const Scalar old = s == 0 && owner ? Scalar(is_pivot[h] ? 1 : 0) : a[h][s];
           const Scalar updated = mul_sub(multiplier[h], factor, old);
           if (w < last) a[h][s] = updated;
@@ -146,7 +133,7 @@ DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singul
         });
       });
       if (w == last) {
-        for_all<ROWS>([&](int h) { a[h][COLUMNS - 1] = wrapped[h]; });
+        for_all<OWN_ROWS>([&](int h) { a[h][OWN_COLUMNS - 1] = wrapped[h]; });
       }
       if (warp == (w + 1) % WARPS && k + 1 < end) {
         publish(choice, v, k + 1, scratch.column[(w + 1) & 1], scratch);
@@ -156,9 +143,9 @@ DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singul
     });
   }
   __syncthreads();
-  for_all<COLUMNS>([&](int s) {
-    const int col = scratch.row_of[(s + end / WARPS) % COLUMNS * WARPS + warp];
-    for_all<ROWS>([&](int h) {
+  for_all<OWN_COLUMNS>([&](int s) {
+    const int col = scratch.row_of[(s + end / WARPS) % OWN_COLUMNS * WARPS + warp];
+    for_all<OWN_ROWS>([&](int h) {
       const int row = lane + 32 * h;
       if constexpr (LDLT) store_mirrored(inverse, NB, scratch.column_of[row], col, scratch.reciprocals[row] * a[h][s]);
       else store_l2(inverse + col * NB + scratch.column_of[row], scratch.reciprocals[row] * a[h][s]);

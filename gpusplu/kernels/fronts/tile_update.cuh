@@ -25,6 +25,16 @@ static_assert(WARPS == (NB / 32) * WARPS_IN_ROW && NI >= 1);
 // column: the columns 4t that the lanes of a warp read together would else meet in the same banks.
 DEVICE int tile_at(int row, int col) { return col * STRIDE + (row ^ (col & 12)); }
 
+// Of a tile in registers: rows of a lane, lane + 32 h, and columns of a warp, those congruent to its number.
+constexpr int OWN_ROWS = NB / 32, OWN_COLUMNS = NB / WARPS;
+template <int N> DEVICE Scalar pick(const Scalar (&v)[N], int which) {
+  Scalar x = v[0];
+#pragma unroll
+  for (int h = 1; h < N; h++)
+    if (which == h) x = v[h];
+  return x;
+}
+
 // Row 2g + h, column 4t + q of a 16 x 16 part is [q & 1][2 h + q / 2].
 template <int M> using Sums = Scalar[M][NI][2][4];
 using Accumulator = Sums<MI>;

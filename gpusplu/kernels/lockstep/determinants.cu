@@ -14,11 +14,6 @@ struct LaneDeterminantArgs {
   Wide* signs;
 };
 
-struct Determinant {
-  double log_size;
-  Wide sign;
-};
-
 GPUSPLU_KERNEL(lane_determinants, LaneDeterminantArgs, LANE_THREADS, 1) {
   const int part = (args.n + LANE_WARPS - 1) / LANE_WARPS, begin = warp_of() * part, end = min(args.n, begin + part);
   const Scalar* factor = lane_entries(args.factor, blockIdx.x, args.factor_size);

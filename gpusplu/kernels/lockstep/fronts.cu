@@ -36,7 +36,7 @@ struct SumSingle {
   DEVICE void sum(int slot, int, int, LaneStatus& status) {
     int begin, end;
     slots.find(slot, begin, end);
-    assemble<S * S>(items, begin, end, values, blocks, scratch, status);
+    assemble<S * S, false>(items, begin, end, {}, values, blocks, scratch, status);
   }
 };
 

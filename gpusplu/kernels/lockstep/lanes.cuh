@@ -151,7 +151,3 @@ template <int COUNT, bool LOADED> DEVICE void assemble(const Items& items, int b
   }
   sum.put();
 }
-template <int COUNT> DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values,
-                                          const Scalar* blocks, Scalar* tile, LaneStatus& status) {
-  assemble<COUNT, false>(items, begin, end, {}, values, blocks, tile, status);
-}

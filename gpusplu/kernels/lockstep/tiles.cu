@@ -210,10 +210,10 @@ DEVICE void run_tile(const LaneFactorArgs& args, const FrontTile& record, int gr
   unsigned* arrived = args.arrived + group * args.above_count;
   wait_until(arrived + above, args.pending[above]);
   const int slot = args.slot[record.front] + record.number * LANE_WARPS + warp_of();
-  assemble<PART_COLUMNS * S>({args.item_ptr, args.item, args.item_scale}, args.item_ptr[slot], args.item_ptr[slot + 1],
-                             lane_entries(args.values, group, args.nnz),
-                             lane_entries(args.shared, group, args.shared_size),
-                             shared + warp_of() * PART_COLUMNS * S * WARP_SIZE, status);
+  assemble<PART_COLUMNS * S, false>({args.item_ptr, args.item, args.item_scale}, args.item_ptr[slot],
+                                    args.item_ptr[slot + 1], {}, lane_entries(args.values, group, args.nnz),
+                                    lane_entries(args.shared, group, args.shared_size),
+                                    shared + warp_of() * PART_COLUMNS * S * WARP_SIZE, status);
   __syncthreads();
   const Subtile at(tile);
   Register a;

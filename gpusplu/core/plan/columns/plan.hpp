@@ -18,8 +18,8 @@
 // Left-looking, only the first kind counts: level_left. Columns of a level: longest column first, then by number.
 //
 // Maps. U entries above the diagonal are numbered in the order of the columns: column k has u_ptr[k] .. u_ptr[k+1].
-// The update by U(j, k), number u, sends the t-th entry of L(:, j) to place col_ptr[k] + map[map_ptr[u] + t]. 16 bits
-// each where no column has 65536 entries or more. There are none where multiply-adds exceed `most_mapped`.
+// The update by U(j, k), number u, sends the t-th entry of L(:, j) to place col_ptr[k] + map[map_ptr[u] + t]. There are
+// none where multiply-adds exceed `most_mapped`, or where a column has 65536 entries or more.
 //
 // Deterministic: nothing depends on the number of threads.
 #pragma once
@@ -64,8 +64,7 @@ struct ColumnPlan {
   std::vector<off> u_ptr;
   bool has_maps = false;
   RawVector<off> map_ptr;  // one more than there are numbers u
-  RawVector<std::uint16_t> map16;
-  RawVector<idx> map32;
+  RawVector<std::uint16_t> map;
 
   double flops = 0;    // multiply-adds of the updates
   double seconds = 0;  // duration of making the plan

@@ -220,7 +220,7 @@ def test_nothing_is_captured(hosts, cupy):
 
 # ---- fronts whose tiles several devices share
 
-TREE = ((((20, 30), 75), ((20, 31), 70)), 150)  # subtrees, and the separator that joins them
+TREE = ((((12, 20), 75), ((12, 21), 70)), 140)  # subtrees, and the separator that joins them
 
 
 def tree_matrix(dtype, seed=0):

@@ -126,7 +126,7 @@ def test_in_a_graph_of_the_caller(device, plans, order):
     assert factor.check() < 100 * EPS["d"]
 
 
-@pytest.mark.parametrize("share", [0, 0.2, 0.9])
+@pytest.mark.parametrize("share", [0, 0.9, pytest.param(0.2, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
 def test_memory_stays_within_the_limit(monkeypatch, device, plans, make, share):
     A = matrix()

@@ -94,6 +94,23 @@ inline int __any_sync(unsigned, int p) {
   return emulator_reduce((int)(p != 0), [](int a, int b) { return a | b; }, 8);
 }
 
+// In double precision one operation, as on tensor cores. The bits are those of the shuffles that other scalars take.
+inline void mma(double (&c)[4], double a0, double a1, double b) {
+  struct Operands {
+    double a0, a1, b;
+  } at_row, at_col[2];
+  const auto* slots = emulator::exchange(Operands{a0, a1, b}, 9);
+  const int lane = threadIdx.x & 31, row = lane & ~3, col = (lane & 3) * 8;
+  for (int k = 0; k < 4; k++) {
+    memcpy(&at_row, slots[row + k], sizeof(Operands));
+    for (int j = 0; j < 2; j++) {
+      memcpy(&at_col[j], slots[col + 4 * j + k], sizeof(Operands));
+      c[j] = fma(at_row.a0, at_col[j].b, c[j]);
+      c[2 + j] = fma(at_row.a1, at_col[j].b, c[2 + j]);
+    }
+  }
+}
+
 template <class T> T __ldg(const T* p) { return *p; }
 template <class T> T __ldcg(const T* p) { return *p; }
 template <class T> T __ldcs(const T* p) { return *p; }

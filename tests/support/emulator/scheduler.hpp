@@ -61,7 +61,7 @@ struct Fiber {
 struct Warp {
   int lanes = 0, arrived = 0, done = 0, operation = 0;
   unsigned generation = 0;
-  alignas(16) unsigned char slots[2][32][16];
+  alignas(16) unsigned char slots[2][32][32];
 };
 
 struct Block {
@@ -127,8 +127,8 @@ inline void start_fiber(Fiber& f, int index) {
 
 // One operation of all 32 lanes of a warp; lanes leave their operands in the slots. Operations are told apart by
 // `operation`.
-template <class T> const unsigned char (*exchange(const T& value, int operation))[16] {
-  static_assert(sizeof(T) <= 16);
+template <class T> const unsigned char (*exchange(const T& value, int operation))[32] {
+  static_assert(sizeof(T) <= 32);
   Fiber& self = *machine.current;
   Warp& warp = machine.warps[self.warp];
   const unsigned generation = warp.generation;

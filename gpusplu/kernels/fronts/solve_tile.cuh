@@ -23,7 +23,7 @@ struct __align__(ROWS * sizeof(Scalar)) Rows {
 template <class T> DEVICE Rows load_rows(const T* p) {
   if constexpr (sizeof(T) == sizeof(double) && !is_complex) {  // fewer moves than of four words
     const double2 v = __ldg((const double2*)p);
-    return {v.x, v.y};
+    return {T(v.x), T(v.y)};  // of type T, or compilers check it for other scalars
   } else {
     return load_record((const Rows*)p);
   }

@@ -35,14 +35,6 @@ struct ColumnSolveArgs {
 
 namespace {
 
-// numerator / pivot, with the error of the reciprocal corrected once: of real numbers almost always the rounded
-// quotient.
-DEVICE Scalar quotient(Scalar numerator, Scalar pivot, Scalar inverse) {
-  const Scalar first = numerator * inverse, corrected = first + mul_sub(first, pivot, numerator) * inverse;
-  const Real size = size1(corrected);
-  return size == size ? corrected : first;  // the product with the pivot may have left the range
-}
-
 template <int NV, bool TRANSPOSED> struct Sweep {
   static constexpr int TOGETHER = NV == 1 ? 4 : 1;  // entries of a row that a lane loads at a time
   const ColumnSolveArgs& args;
@@ -184,8 +176,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     if (backward && lane == 0) start_backward(k, sum);
 #pragma unroll
     for (int c = 0; c < NV; c++) sum[c] = lane == 0 ? backward ? sum[c] : scale * sum[c] : Scalar(0);
-    if (args.conjugate) pivot = conj(pivot);
-    const Scalar inverse = divides ? reciprocal(pivot) : pivot;
+    const Scalar inverse = divides ? reciprocal(args.conjugate ? conj(pivot) : pivot) : pivot;
     for (long long p = from; p < last; p += 32 * TOGETHER) {
       if (p > from) load_values(entries, place);
       if (p + 32 * TOGETHER < last) load_places(more, place, p + 32 * TOGETHER, last);
@@ -199,7 +190,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
       for (int step = 16; step; step /= 2) sum[c] += shuffle_xor(sum[c], step);
     if (lane == 0) {
 #pragma unroll
-      for (int c = 0; c < NV; c++) sum[c] = divides ? quotient(sum[c], pivot, inverse) : sum[c];
+      for (int c = 0; c < NV; c++) sum[c] = sum[c] * inverse;
       give(k, at, scale, sum);
     }
     __syncwarp();

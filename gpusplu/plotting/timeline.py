@@ -11,6 +11,8 @@ from .. import _core
 from .drawing import BLUE, GREEN, GREY, ORANGE, RED, SKY, import_pyplot
 
 PHASES = {"canonicalize": GREY, "analyze": ORANGE, "factor": BLUE, "refactor": SKY, "solve": GREEN}
+# struct FrontSpan of core/base/timeline.hpp.
+SPAN = np.dtype([("thread", "i4"), ("front", "i4"), ("begin", "f8"), ("end", "f8")])
 # Fronts that take less than this share of the time are drawn as one box with their neighbours.
 SEEN = 1 / 800
 
@@ -70,8 +72,8 @@ def timeline(factor: Any) -> Timeline:
     """
     core, _ = factor.parts()
     symbolic, seconds = factor.symbolic, dict(factor.stats.seconds)
-    recorded = _core.with_fronts_recorded(lambda: symbolic.make(core.values()))
-    return Timeline(seconds, *recorded[1:])
+    spans = _core.with_fronts_recorded(lambda: symbolic.make(core.values()))[1].view(SPAN)
+    return Timeline(seconds, *(spans[name].copy() for name in SPAN.names or ()))
 
 
 def draw_timeline(times: Timeline, figure: Any = None) -> Any:

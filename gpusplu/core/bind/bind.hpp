@@ -71,16 +71,24 @@ template <auto... members> auto view_of(nb::handle self) {
   const auto& v = member_of<members...>(self);
   return numpy_of<const Element<typename std::remove_cvref_t<decltype(v)>::value_type>>(v, self);
 }
-// Read-only properties for members of a struct, by their names: views of vectors, values of others and of functions.
+// Members of a struct.
+template <auto... members> struct Members {
+  static constexpr std::size_t count = sizeof...(members);
+  // each<member>() of every one.
+  template <class Each> static void visit(Each&& each) { (each.template operator()<members>(), ...); }
+  // Read-only properties by their names: views of vectors, values of others and of functions.
+  template <class Class> static nb::class_<Class>& define(nb::class_<Class>& bound) {
+    visit([&]<auto member>() {
+      const std::string name(name_of<member>());
+      using Value = std::remove_cvref_t<std::invoke_result_t<decltype(member), const Class&>>;
+      if constexpr (is_vector<Value>) bound.def_prop_ro(name.c_str(), &view_of<member>);
+      else bound.def_prop_ro(name.c_str(), [](const Class& self) -> Value { return std::invoke(member, self); });
+    });
+    return bound;
+  }
+};
 template <auto... members, class Class> nb::class_<Class>& def_members(nb::class_<Class>& bound) {
-  const auto def = [&]<auto member>() {
-    const std::string name(name_of<member>());
-    using Value = std::remove_cvref_t<std::invoke_result_t<decltype(member), const Class&>>;
-    if constexpr (is_vector<Value>) bound.def_prop_ro(name.c_str(), &view_of<member>);
-    else bound.def_prop_ro(name.c_str(), [](const Class& self) -> Value { return std::invoke(member, self); });
-  };
-  (def.template operator()<members>(), ...);
-  return bound;
+  return Members<members...>::define(bound);
 }
 // Sets members of a struct by their names; others are a TypeError.
 template <auto... members, class Class> void set_members(Class& to, const nb::kwargs& named) {
@@ -97,14 +105,13 @@ template <auto... members, class Class> void set_members(Class& to, const nb::kw
 // A dict of members of a struct, by their names; arrays own vectors.
 template <auto... members, class Class> Dict dict_of(Class&& from) {
   nb::dict out;
-  const auto set = [&]<auto member>() {
+  Members<members...>::visit([&]<auto member>() {
     constexpr std::string_view name = name_of<member>();
     auto& value = from.*member;
     const nb::str key(name.data(), name.size());
     if constexpr (is_vector<std::remove_cvref_t<decltype(value)>>) out[key] = to_numpy(std::move(value));
     else out[key] = value;
-  };
-  (set.template operator()<members>(), ...);
+  });
   return out;
 }
 
@@ -166,6 +173,16 @@ template <class F> struct Bound {
   off nnz() const { return pattern().pattern.view().nnz(); }  // of the canonical matrix
   off nvalues() const { return pattern().nvalues; }           // of the caller
 };
+
+// The result of a method of a factor. Runs without the GIL: a thread that changes the factor holds its lock and takes
+// the GIL now and then.
+template <auto method> auto asked(const Bound<decltype(class_of(method))>& self) {
+  auto found = without_gil([&] { return std::invoke(method, *self.factor); });
+  using Found = decltype(found);
+  if constexpr (is_vector<Found> || std::is_same_v<Found, Values>) return to_numpy(std::move(found));
+  else if constexpr (std::is_same_v<Found, AnyMatrix>) return matrix_tuple(std::move(found));
+  else return found;
+}
 
 // Calls bind<T>(dtype character) for all number types; overloads are tried in this order.
 template <class Bind> void for_scalars(Bind&& bind) {

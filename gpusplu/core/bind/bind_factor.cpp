@@ -16,14 +16,7 @@ namespace {
 
 using FactorBinding = Bound<Factor>;
 
-// Queries the factor. Runs without the GIL: a thread that changes the factor holds its lock and takes the GIL now and
-// then.
-template <class Query> auto queried(const FactorBinding& self, Query&& query) {
-  return without_gil([&] { return query(*self.factor); });
-}
-FactorSummary summary_of(const FactorBinding& self) {
-  return queried(self, [](const Factor& f) { return f.summary(); });
-}
+FactorSummary summary_of(const FactorBinding& self) { return asked<&Factor::summary>(self); }
 
 nb::ndarray<nb::numpy> solve_binding(FactorBinding& self, nb::handle right_hand_sides, int trans) {
   const Factor& factor = *self.factor;
@@ -108,18 +101,18 @@ Tuple<nb::ndarray<nb::numpy, nb::ndim<1>>, NumPy<off>> inverse_at_binding(Factor
 }
 
 Tuple<nb::any, double> slogdet_binding(const FactorBinding& self) {
-  const auto [sign, log_modulus] = queried(self, [](const Factor& f) { return f.slogdet(); });
+  const auto [sign, log_modulus] = asked<&Factor::slogdet>(self);
   const bool is_complex = self.factor->dtype() >= Dtype::complex64;
   return nb::make_tuple(is_complex ? nb::cast(sign) : nb::cast(sign.real()), log_modulus);
 }
 
 Tuple<bool, bool, idx, idx, double> inertia_binding(const FactorBinding& self) {
-  const Inertia found = without_gil([&] { return self.factor->inertia(); });
+  const Inertia found = asked<&Factor::inertia>(self);
   return nb::make_tuple(found.held, found.certain, found.positive, found.negative, found.distance);
 }
 
 Dict stats_binding(const FactorBinding& self) {
-  const FactorStats s = queried(self, [](const Factor& f) { return f.stats(); });
+  const FactorStats s = asked<&Factor::stats>(self);
   const FactorSummary summary = summary_of(self);
   Dict stats = dict_of<&FactorStats::n_refactor, &FactorStats::n_updated, &FactorStats::n_delayed,
                        &FactorStats::n_reanalyzed, &FactorStats::n_repivoted, &FactorStats::n_refinement,
@@ -133,9 +126,6 @@ Dict stats_binding(const FactorBinding& self) {
 
 void bind_factor_class(nb::module_& m) {
   using Self = FactorBinding;
-  const auto order_of = [](std::vector<idx> (Factor::*order)() const) {
-    return [order](const Self& self) { return to_numpy(queried(self, [&](const Factor& f) { return (f.*order)(); })); };
-  };
   nb::class_<Self>(m, "Factor", "A factor of one matrix of any number type; see core/numeric/factor.hpp.")
       .def(
           "refactor",
@@ -154,8 +144,8 @@ void bind_factor_class(nb::module_& m) {
            "The Cholesky factor of A + C C^H, C in compressed columns; False if A's pattern has no room for that.")
       .def(
           "host_factor", [](const Self& self) { return &self; }, nb::rv_policy::reference)
-      .def("lower", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->lower(); })); })
-      .def("upper", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->upper(); })); })
+      .def("lower", &asked<&Factor::lower>)
+      .def("upper", &asked<&Factor::upper>)
       .def("inverse_on_pattern", [](Self& self) { return to_numpy(inverse_of(self).values); })
       .def("inverse_on_factors", &inverse_on_factors_binding)
       .def("inverse_at", &inverse_at_binding, "rows"_a, "columns"_a,
@@ -164,29 +154,24 @@ void bind_factor_class(nb::module_& m) {
       .def(
           "pivots",
           [](const Self& self) {
-            auto [d, e] = queried(self, [](const Factor& f) { return f.pivots(); });
+            auto [d, e] = asked<&Factor::pivots>(self);
             return nb::make_tuple(to_numpy(std::move(d)), to_numpy(std::move(e)));
           },
           "D of LDL^T: its diagonal, and what is below.")
       .def("inertia", &inertia_binding,
            "(whether there are factors by LDL^T, whether it is certain, positive, negative, distance)")
-      .def("rcond", [](const Self& self) { return without_gil([&] { return self.factor->reciprocal_condition(); }); })
+      .def("rcond", &asked<&Factor::reciprocal_condition>)
       .def("stats", &stats_binding)
-      .def_prop_ro("row_perm", order_of(&Factor::row_perm), nb::rv_policy::automatic)
-      .def_prop_ro("col_perm", order_of(&Factor::col_perm), nb::rv_policy::automatic)
-      .def_prop_ro("pivot_rows", order_of(&Factor::pivot_rows), nb::rv_policy::automatic)
-      .def_prop_ro("pivot_columns", order_of(&Factor::pivot_columns), nb::rv_policy::automatic)
-      .def_prop_ro(
-          "has_accurate_triangles",
-          [](const Self& self) { return queried(self, [](const Factor& f) { return f.has_accurate_triangles(); }); })
+      .def_prop_ro("row_perm", &asked<&Factor::row_perm>, nb::rv_policy::automatic)
+      .def_prop_ro("col_perm", &asked<&Factor::col_perm>, nb::rv_policy::automatic)
+      .def_prop_ro("pivot_rows", &asked<&Factor::pivot_rows>, nb::rv_policy::automatic)
+      .def_prop_ro("pivot_columns", &asked<&Factor::pivot_columns>, nb::rv_policy::automatic)
+      .def_prop_ro("has_accurate_triangles", &asked<&Factor::has_accurate_triangles>)
       .def_prop_ro("symbolic", [](const Self& self) { return summary_of(self).symbolic; })
-      .def_prop_ro(
-          "backward_error",
-          [](const Self& self) { return queried(self, [](const Factor& f) { return f.stats(); }).backward_error; })
+      .def_prop_ro("backward_error", [](const Self& self) { return asked<&Factor::stats>(self).backward_error; })
       .def_prop_ro("method",
                    [](const Self& self) { return summary_of(self).method == Method::column ? "column" : "front"; })
-      .def("values",
-           [](const Self& self) { return to_numpy(queried(self, [](const Factor& f) { return f.values(); })); })
+      .def("values", &asked<&Factor::values>)
       .def_prop_ro("hermitian", [](const Self& self) { return summary_of(self).hermitian; })
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
       .def_prop_ro("nnz", [](const Self& self) { return summary_of(self).nnz; })

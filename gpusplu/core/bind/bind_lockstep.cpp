@@ -86,10 +86,6 @@ template <class T> Tuple<NumPy<T>, NumPy<double>> slogdet_lockstep(LockstepBindi
   return nb::make_tuple(to_numpy(std::move(sign)), to_numpy(std::move(log_modulus)));
 }
 
-template <class T> NumPy<std::uint8_t> report_binding(const LockstepBinding<T>& self) {
-  return to_numpy(without_gil([&] { return self.factor->report(); }));
-}
-
 template <class T> NumPy<T> values_binding(const LockstepBinding<T>& self, idx system) {
   require(system >= 0 && system < self.factor->count(), "there is no such system");
   return to_numpy(without_gil([&] { return self.factor->values(system); }));
@@ -104,6 +100,7 @@ template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> invert_lockst
 }
 
 template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
+  using Factor = LockstepFactor<T>;
   using Self = LockstepBinding<T>;
   nb::class_<Self>(m, name, "Systems of one pattern in lockstep; see core/numeric/lockstep_factor.hpp.")
       .def("refactor", &refactor_lockstep<T>, "values"_a.noconvert(), "source"_a = nb::none(),
@@ -112,9 +109,9 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
       .def("refactor_solve", &refactor_solve_lockstep<T>, "values"_a.noconvert(), "b"_a.noconvert(), "trans"_a = 0,
            "source"_a = nb::none())
       .def("values", &values_binding<T>, "system"_a, "Canonical values of a system that were factored last.")
-      .def("report", &report_binding<T>, "Bytes of a LockstepReport for each system.")
-      .def("errors", [](const Self& self) { return to_numpy(without_gil([&] { return self.factor->errors(); })); })
-      .def("steps", [](const Self& self) { return to_numpy(without_gil([&] { return self.factor->steps(); })); })
+      .def("report", &asked<&Factor::report>, "Bytes of a LockstepReport for each system.")
+      .def("errors", &asked<&Factor::errors>)
+      .def("steps", &asked<&Factor::steps>)
       .def("slogdet", &slogdet_lockstep<T>)
       .def("inverse_on_pattern", &invert_lockstep<T>,
            "Entry (j, i) of the inverse for each canonical entry (i, j), (count, nnz), and identity errors.")

@@ -42,28 +42,23 @@ std::shared_ptr<Symbolic> with_pivots(const Symbolic& symbolic, const In<idx>& o
 
 const char* method_name(Method method) { return method == Method::column ? "column" : "front"; }
 
-// All fields of Symbolic, in the order of its declaration.
-template <class S> auto fields(S& s) {
-  return std::tie(s.n, s.nnz, s.cholesky, s.ldlt, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.pivot_order,
-                  s.partner, s.keeps_diagonal, s.block_ptr, s.parent, s.col_count, s.super_ptr, s.super_parent,
-                  s.row_ptr, s.row_ind, s.rel_ind, s.n_interface, s.ordering, s.lnz, s.flops, s.structural_rank,
-                  s.column_levels, s.super_levels, s.critical_path, s.seconds, s.costs);
-}
+// The fields of Symbolic that Python sees; a pickle has the method before them and the costs after them.
+using S = Symbolic;
+using Fields =
+    Members<&S::n, &S::nnz, &S::cholesky, &S::ldlt, &S::row_perm, &S::col_perm, &S::row_scale, &S::col_scale,
+            &S::pivot_order, &S::partner, &S::keeps_diagonal, &S::block_ptr, &S::parent, &S::col_count, &S::super_ptr,
+            &S::super_parent, &S::row_ptr, &S::row_ind, &S::rel_ind, &S::n_interface, &S::ordering, &S::lnz, &S::flops,
+            &S::structural_rank, &S::column_levels, &S::super_levels, &S::critical_path, &S::seconds>;
 
 template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
 template <class T> void append(nb::list& state, const T& v) { state.append(v); }
-void append(nb::list& state, const CpuCosts& costs) { state.append(numbers_of(costs)); }
 template <class T> void restore(nb::handle item, std::vector<T>& v) { v = to_vector(nb::cast<In<T>>(item, false)); }
 template <class T> void restore(nb::handle item, T& v) { v = nb::cast<T>(item, false); }
-void restore(nb::handle item, CpuCosts& costs) {
-  require(take_numbers(nb::cast<In<double>>(item, false), costs),
-          "a pickled analysis is damaged: its constants are no such numbers");
-}
-
 State get_state(const Symbolic& symbolic) {
   nb::list state;
   state.append(method_name(symbolic.method));
-  std::apply([&](const auto&... field) { (append(state, field), ...); }, fields(symbolic));
+  Fields::visit([&]<auto field>() { append(state, symbolic.*field); });
+  state.append(numbers_of(symbolic.costs));
   return nb::tuple(state);
 }
 
@@ -74,12 +69,13 @@ Method stored_method(const std::string& name) {
 
 void set_state(Symbolic& symbolic, const State& state) {
   Symbolic restored;
-  require(state.size() == 1 + std::tuple_size_v<decltype(fields(restored))>,
-          "a pickled analysis is damaged: it has another number of fields");
+  require(state.size() == Fields::count + 2, "a pickled analysis is damaged: it has another number of fields");
   try {
     restored.method = stored_method(nb::cast<std::string>(state[0]));
     std::size_t k = 1;
-    std::apply([&](auto&... field) { (restore(state[k++], field), ...); }, fields(restored));
+    Fields::visit([&]<auto field>() { restore(state[k++], restored.*field); });
+    require(take_numbers(nb::cast<In<double>>(state[k], false), restored.costs),
+            "a pickled analysis is damaged: its constants are no such numbers");
   } catch (const nb::cast_error&) {
     throw std::invalid_argument("a pickled analysis is damaged: a field has another type");
   }
@@ -90,13 +86,9 @@ void set_state(Symbolic& symbolic, const State& state) {
 }  // namespace
 
 void bind_symbolic(nb::module_& m) {
-  using S = Symbolic;
   nb::class_<S> symbolic(m, "Symbolic", "The result of analysis; all arrays are read-only views.");
-  def_members<&S::n, &S::nnz, &S::cholesky, &S::keeps_diagonal, &S::ldlt, &S::nsuper, &S::row_perm, &S::col_perm,
-              &S::row_scale, &S::col_scale, &S::pivot_order, &S::partner, &S::block_ptr, &S::parent, &S::col_count,
-              &S::super_ptr, &S::super_parent, &S::row_ptr, &S::row_ind, &S::rel_ind, &S::n_interface, &S::ordering,
-              &S::lnz, &S::flops, &S::structural_rank, &S::column_levels, &S::super_levels, &S::critical_path,
-              &S::seconds>(symbolic)
+  Fields::define(symbolic)
+      .def_prop_ro("nsuper", &S::nsuper)
       .def_prop_ro("kind", [](const S& s) { return s.cholesky ? "cholesky"
                                                    : s.ldlt   ? "ldlt"
                                                               : "lu"; })

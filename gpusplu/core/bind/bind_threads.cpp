@@ -16,7 +16,7 @@ using Spans = std::vector<FrontSpan>;
 using Make = nb::typed<nb::callable, nb::any()>;
 
 // Calls `make` and returns its result with the fronts that threads worked on meanwhile.
-Tuple<nb::object, NumPy<idx>, NumPy<idx>, NumPy<double>, NumPy<double>> with_fronts_recorded(Make make) {
+Tuple<nb::object, NumPy<std::uint8_t>> with_fronts_recorded(Make make) {
   Spans spans;
   struct Recording {
     Spans* before;
@@ -29,14 +29,7 @@ Tuple<nb::object, NumPy<idx>, NumPy<idx>, NumPy<double>, NumPy<double>> with_fro
     made = nb::steal(enter_python([&] { return PyObject_CallNoArgs(make.ptr()); }));
   }
   if (!made.is_valid()) throw nb::python_error();
-  std::vector<idx> rank, front;
-  std::vector<double> begin, end;
-  for (const FrontSpan& span : spans) {
-    rank.push_back(span.rank), front.push_back(span.front);
-    begin.push_back(span.begin), end.push_back(span.end);
-  }
-  return nb::make_tuple(made, to_numpy(std::move(rank)), to_numpy(std::move(front)), to_numpy(std::move(begin)),
-                        to_numpy(std::move(end)));
+  return nb::make_tuple(made, to_numpy(std::move(spans)));
 }
 
 }  // namespace
@@ -49,7 +42,7 @@ void bind_threads(nb::module_& m) {
   m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the core's threads; n < 1 restores the default.");
   m.def("simd_level", &simd_level, "Instruction set level of the kernels in use.");
   m.def("with_fronts_recorded", &with_fronts_recorded, "make"_a,
-        "What a callable returns, and for each front that it factored meanwhile: thread, front, begin, end [s].");
+        "What a callable returns, and bytes of a FrontSpan, core/base/timeline.hpp, for each front that it factored.");
   using To = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   using From = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   m.def(

@@ -33,8 +33,8 @@ from gpusplu.engines.glu.engine import GluEngine
 from gpusplu.engines.problem import Problem
 from gpusplu.engines.processor import cpu_factor
 from gpusplu.engines.sflu.engine import SfluEngine
-from gpusplu.engines.sflu.factorization import Tuning as SfluTuning
 from gpusplu.engines.sflu.program import SfluProgram
+from gpusplu.engines.sflu.program import Tuning as SfluTuning
 from gpusplu.engines.supernodal import front_mapping, lockstep, memory
 from gpusplu.engines.supernodal.plan import Limits, make_plan
 

@@ -11,7 +11,7 @@ from .common.options import cholesky_options
 from .common.progress import seen
 from .common.scipy_names import umfpack_is_demanded
 from .cost.model import REFACTORIZATIONS
-from .dispatch.request import read_request
+from .dispatch.selection import read_request
 from .factors.analysis import analyze as analyze
 from .factors.analysis import explain as explain
 from .factors.cholesky import CholeskyFactor, factor_cholesky

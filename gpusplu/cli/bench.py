@@ -14,7 +14,7 @@ from gpusplu.common.timing import Measured, backward_error, other_values, timed
 from gpusplu.cost.model import fastest
 from gpusplu.cuda.presence import no_device
 from gpusplu.dispatch.report import predictions_of
-from gpusplu.dispatch.request import AUTO, engine_names
+from gpusplu.dispatch.selection import AUTO, engine_names
 from gpusplu.engines import registry
 from gpusplu.linalg import analyze
 

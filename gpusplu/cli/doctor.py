@@ -16,7 +16,7 @@ import gpusplu
 from gpusplu import gallery
 from gpusplu.common.installed import install_hint
 from gpusplu.common.timing import backward_error
-from gpusplu.dispatch.request import AUTO, engine_names, read_request
+from gpusplu.dispatch.selection import AUTO, engine_names, read_request
 from gpusplu.engines import registry
 
 from .report import add_output, describe, print_json

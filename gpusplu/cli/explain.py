@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from gpusplu.dispatch.report import explain_matrix, facts_of_matrix
-from gpusplu.dispatch.request import read_request
+from gpusplu.dispatch.selection import read_request
 from gpusplu.factors.analysis import analyzed_as
 
 from .files import matrix_of

@@ -38,7 +38,7 @@ class Analyzed:
     ):
         self.seconds, self.call = problem.seconds if remembered else dict(problem.seconds), call
         if not remembered:
-            problem = problem.without_values(choice.request)
+            problem = problem.again(request=choice.request)
             registry.named(choice.engine).adopt(problem, analysis)
         self._problem, self.choice, self._analysis = problem, choice, analysis
 
@@ -81,7 +81,7 @@ class Analyzed:
 
     def again(self, call: int, seconds: float, options: Options) -> Analyzed:
         """This analysis for a later call that took `seconds` to find it, with the threshold of its options."""
-        found = Analyzed(self._problem.with_options(options), self.choice, self._analysis, call)
+        found = Analyzed(self._problem.again(options), self.choice, self._analysis, call)
         found.seconds = {"canonicalize": seconds, "analyze": 0.0}
         return found
 
@@ -99,7 +99,7 @@ class Analyzed:
         options = self._problem.options
         if options.pivot_threshold == other._problem.options.pivot_threshold:
             return other
-        found = Analyzed(other._problem.with_options(options), other.choice, other._analysis, other.call)
+        found = Analyzed(other._problem.again(options), other.choice, other._analysis, other.call)
         found.seconds = dict(other.seconds)
         return found
 

@@ -39,8 +39,7 @@ from ..engines import registry
 from ..engines.problem import Problem
 from . import phases
 from .analyzed import Analyzed
-from .request import AUTO
-from .selection import MARGIN, TRIANGULAR, Choice, is_likely, predicted, resolve_precision
+from .selection import AUTO, MARGIN, TRIANGULAR, Choice, able, is_likely, predicted, resolve_precision
 
 THREAD = "gpusplu-moving"
 #: Least number of processors at which the analysis starts before the factor is used.
@@ -71,7 +70,7 @@ class BackgroundAnalysis:
 
     def _analyze(self, own: Problem) -> None:
         with suppress(Exception):  # errors are ignored here; the caller repeats the work and reports them
-            engines = engines_for(own)
+            engines: list[Any] = able(own, True)
             if presence.no_device() or all(engine.first_use(engine.device(own), own) for engine in engines):
                 return
             predicted(own, engines)
@@ -88,9 +87,9 @@ def start_background_analysis(problem: Problem) -> None:
     """Start the analyses for devices if the factor may migrate soon and enough processors are available."""
     request = problem.request
     may_migrate = request.may_migrate and request.engine == AUTO and problem.options.precision == "double"
-    able = may_migrate and presence.is_loaded() and processors() >= LEAST_PROCESSORS
+    starts = may_migrate and presence.is_loaded() and processors() >= LEAST_PROCESSORS
     # From that size on the processor's analysis tries nested dissection too, and a device can use its result.
-    if able and problem.n < _core.BOTH_ORDERINGS_FROM and not is_likely(problem):
+    if starts and problem.n < _core.BOTH_ORDERINGS_FROM and not is_likely(problem):
         BackgroundAnalysis(problem)
 
 
@@ -123,11 +122,6 @@ def quick_switches() -> Iterator[None]:
     finally:
         if sys.getswitchinterval() == interval:
             sys.setswitchinterval(before)
-
-
-def engines_for(problem: Problem) -> list[Any]:
-    """Device engines that support the matrix."""
-    return [engine for engine in registry.engines(True) if not engine.unsupported(problem)]
 
 
 def has_idle_processor() -> bool:
@@ -212,7 +206,7 @@ class Use:
         if self.spent < SHARE_ONE_PROCESSOR * load and registry.is_not_imported():  # do not import device modules yet
             self._next, self._due = self._price, SHARE_ONE_PROCESSOR * load
             return
-        engines = engines_for(problem)
+        engines = able(problem, True)
         if engines:
             least = min(engine.lower_bound(problem) for engine in engines)
             self._begin(self._evaluate_devices, migration, SHARE_ONE_PROCESSOR * load + share() * (least - load))
@@ -254,12 +248,12 @@ class Use:
         problem = Problem(known.pattern, migration.held.values(), known.kind, known.options, request, known.memo)
         if problem.is_triangular():
             return self.stay_on_host(TRIANGULAR)
-        predictions = predicted(problem, engines_for(problem))
-        able = [p for p in predictions if not p.note]
-        if not able:
+        predictions = predicted(problem, able(problem, True))
+        possible = [p for p in predictions if not p.note]
+        if not possible:
             return self.stay_on_host("; ".join(f"{p.engine}: {p.note}" for p in predictions))
         again = steps / self.steps
-        best = min(able, key=lambda p: p.total(0) + again * self.on(p))
+        best = min(possible, key=lambda p: p.total(0) + again * self.on(p))
         host_so_far, device_so_far = self.host_seconds(migration), self.on(best)
         if device_so_far > MARGIN * host_so_far:
             self.stay_on_host(f"{show(host_so_far)} s so far, {show(device_so_far)} s predicted with {best.engine}")

@@ -24,8 +24,7 @@ from . import patterns, phases
 from .analyzed import Analyzed, analyze_problem
 from .device_patterns import DeviceColumns
 from .migration import LEAST_TO_MIGRATE, resolved, start_background_analysis
-from .request import AUTO, without_small
-from .selection import Choice
+from .selection import AUTO, Choice, without_small
 
 #: Compressed columns on the host: SciPy's own classes, not subclasses of them, and `matrix.Columns`.
 COLUMNS = frozenset((sp.csc_array, sp.csc_matrix, matrix.Columns))

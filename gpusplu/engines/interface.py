@@ -150,7 +150,7 @@ class HostWork(NamedTuple):
     work: Callable[[np.ndarray, np.ndarray], None]
 
 
-class Batch(ABC):
+class Batch(Protocol):
     """Factors of many systems with one pattern as engines make them: a `Numeric` with a leading axis and the same
     pivots for all systems. `RepairedBatch` repairs systems that these pivots do not suit.
 
@@ -174,11 +174,9 @@ class Batch(ABC):
     device_array: type | None = None
     overlaps: bool = False
 
-    @abstractmethod
     def refactor(self, values: Any, source: np.ndarray | None = None, *, wait: bool = True) -> None:
         """Factor canonical values, shape (nbatch, nnz), or, with `source`, the caller's, shape (nbatch, size)."""
 
-    @abstractmethod
     def solve(
         self,
         b: Any,
@@ -193,7 +191,6 @@ class Batch(ABC):
         `given`, the arguments of `refactor`, that comes first. `out`: where the solutions go with ``wait=False``; may
         be `b`."""
 
-    @abstractmethod
     def report(self) -> np.ndarray:
         """Status of the last factorization, one entry per system.
 
@@ -203,19 +200,15 @@ class Batch(ABC):
         Cholesky, including borderline cases.
         """
 
-    @abstractmethod
     def errors(self) -> np.ndarray:
         """Normwise backward errors of the last solve, the largest over right-hand sides, shape (nbatch,)."""
 
-    @abstractmethod
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]: ...
 
-    @abstractmethod
     def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
         """Entry (j, i) of the inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), and for the accuracy
         policy's `is_inverse` the error of those of each system; computed from the factors."""
 
-    @abstractmethod
     def values(self, system: int) -> np.ndarray:
         """Canonical values of one system that were factored last, on the host."""
 

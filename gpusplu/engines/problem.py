@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
-from ..common.matrix import SINGLE, Pattern
+from ..common.matrix import EMPTY, SINGLE, Pattern
 from ..common.memo import Memo
 from ..common.options import Options
 from ..common.traits import Structure, structure_of
@@ -117,23 +117,16 @@ class Problem:
             self.options = replace(self.options, precision=precision)
             self.dtype = self._factored_as(self.dtype)
 
-    def without_values(self, request: Request) -> Problem:
-        """A copy, once analysed, for an object that outlives the values; `request` with the device that was found."""
-        if not self.values.size and request is self.request:
-            return self
-        return Problem(self.pattern, self.values[:0], self.kind, self.options, request, self.memo)
-
-    def with_options(self, options: Options) -> Problem:
-        """A copy, once analysed, for factorizations with options that led to the same analysis and precision."""
+    def again(
+        self, options: Options | None = None, request: Request | None = None, dtype: np.dtype | None = None
+    ) -> Problem:
+        """A copy without values, once analysed, for factorizations with options that led to the same analysis, on the
+        device that was found, or of values of another dtype."""
+        options = options or self.options
         if options.precision != self.options.precision:
             options = replace(options, precision=self.options.precision)
-        return Problem(self.pattern, self.values[:0], self.kind, options, self.request, self.memo)
-
-    def of_dtype(self, dtype: np.dtype) -> Problem:
-        """A copy, once analysed, for values of another dtype."""
-        if dtype == self.dtype and not self.values.size:
-            return self
-        return Problem(self.pattern, np.empty(0, dtype), self.kind, self.options, self.request, self.memo)
+        values = EMPTY[dtype or self.values.dtype]
+        return Problem(self.pattern, values, self.kind, options, request or self.request, self.memo)
 
     def timed(self, phase: str, make: Callable[[], Any]) -> Any:
         """The result of `make`; its seconds are counted."""

@@ -27,9 +27,114 @@ from ..common.counting import FACTORIZATIONS
 from ..common.listeners import log_enabled, tell
 from ..errors import BatchError, NotPositiveDefiniteError, is_singular
 from . import registry
-from .chunked_batch import make_batch
-from .interface import Accumulated, Analysis, Batch, Engine, HostWork
+from .interface import Accumulated, Analysis, Batch, Engine, Given, HostWork
 from .problem import Problem
+
+MULTIPLE = 32  # chunks have a multiple of this many systems if possible: as many as a warp factors concurrently
+
+
+def make_batch(engine: Engine, problem: Problem, analysis: Analysis, count: int) -> Batch | None:
+    """A batch with capacity for `count` systems or, if memory is short, for as many as fit, processed in turn.
+
+    Raises
+    ------
+    MemoryError
+        There is none for a single system.
+    """
+    size = count
+    while True:
+        try:
+            batch = engine.batch(problem, analysis, size)
+        except MemoryError:
+            if size == 1:
+                raise
+            size = -(-size // 2)
+            size -= size % MULTIPLE if size > MULTIPLE else 0
+            continue
+        return batch if size == count or batch is None else ChunkedBatch(batch, count, size)
+
+
+class ChunkedBatch(Batch):
+    """A batch that is larger than memory: systems that one batch of an engine factors chunk by chunk, again
+    for every solve; their values are kept.
+
+    Parameters
+    ----------
+    batch : Batch
+        Of `size` systems. The last chunk is filled up with systems of the one before it.
+    count, size : int
+    """
+
+    def __init__(self, batch: Batch, count: int, size: int):
+        self._batch, self._starts = batch, [*range(0, count - size, size), count - size]
+        self.n, self.nbytes, self.steps = batch.n, batch.nbytes, np.zeros(count, np.int32)
+        self._count, self._size, self._loaded = count, size, -1
+        self._errors = np.full(count, np.nan)
+        self._values: Any = None
+        self._source: np.ndarray | None = None
+
+    def _load(self, start: int) -> slice:
+        """Factor the systems from `start` on; return their range."""
+        which = slice(start, start + self._size)
+        if self._loaded != start:
+            self._batch.refactor(self._values[which], self._source)
+            self._loaded = start
+        return which
+
+    def refactor(self, values: Any, source: np.ndarray | None = None, *, wait: bool = True) -> None:
+        self._values, self._source, self._loaded = values.copy(), source, -1
+
+    def _gathered(self, read: Callable[[], tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+        """Results of all systems from those of each chunk, of which all have the systems as first dimension."""
+        found: tuple[np.ndarray, ...] = ()
+        for start in self._starts:
+            which = self._load(start)
+            parts = read()
+            found = found or tuple(np.empty((self._count, *part.shape[1:]), part.dtype) for part in parts)
+            for whole, part in zip(found, parts, strict=True):
+                whole[which] = part
+        return found
+
+    def report(self) -> np.ndarray:
+        return self._gathered(lambda: (self._batch.report(),))[0]
+
+    def solve(self, b: Any, trans: int = 0, given: Given | None = None, **options: Any) -> Any:
+        if given is not None:
+            self.refactor(*given)
+        x = None
+        for start in self._starts:
+            which = self._load(start)
+            part = self._batch.solve(b[which], trans)
+            if x is None:
+                x = part if self._size == self._count else _empty_like(part, b.shape)
+            x[which] = part
+            self._errors[which], self.steps[which] = self._batch.errors(), self._batch.steps
+        return x
+
+    def errors(self) -> np.ndarray:
+        return self._errors
+
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
+        sign, logabsdet = self._gathered(self._batch.slogdet)
+        return sign, logabsdet
+
+    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        entries, errors = self._gathered(self._batch.inverse_on_pattern)
+        return entries, errors
+
+    def values(self, system: int) -> np.ndarray:
+        one = matrix.to_host(self._values[system])
+        return one.copy() if self._source is None else one[self._source]
+
+
+def _empty_like(array: Any, shape: tuple[int, ...]) -> Any:
+    """A new array of the kind and the dtype of `array`."""
+    if isinstance(array, np.ndarray):
+        return np.empty(shape, array.dtype)
+    import cupy
+
+    return cupy.empty(shape, array.dtype)
+
 
 MOST_OVERLAPPED = 64  # systems that the host works on concurrently with a device: their values take page-locked memory
 
@@ -84,7 +189,7 @@ class RepairedBatch:
         options = problem.options
         self._policy = _core.AccuracyPolicy(self._dtype.char, pivoting=options.pivoting, refine=options.refine)
         self.on_device = engine.capabilities.on_device
-        self._batch: Batch | None = make_batch(engine, problem, analysis, count)
+        self._batch: Any = make_batch(engine, problem, analysis, count)
         self.side_by_side = self._batch is not None
         self.takes_values = self._map[0]  # the caller's values are canonical ones in another order
         self.device_array = self._batch.device_array if self._batch is not None else None
@@ -111,7 +216,7 @@ class RepairedBatch:
         """
         direct, source = (True, None) if canonical else self._map
         if not wait:
-            self._side_by_side.refactor(values, source, wait=False)
+            self._batch.refactor(values, source, wait=False)
             FACTORIZATIONS.add(self.count)
             return
         given = values
@@ -138,7 +243,7 @@ class RepairedBatch:
         """Factor values that a solve would have factored."""
         if self._waiting is not None:
             (values, source), self._waiting = self._waiting, None
-            self._side_by_side.refactor(values, source)
+            self._batch.refactor(values, source)
 
     def solve(self, b: Any, trans: int) -> Any:
         """Solve for right-hand sides in the dtype of the factors, C-contiguous, shape (nbatch, n) or (nbatch, n, k)."""
@@ -170,7 +275,7 @@ class RepairedBatch:
         """Solve without waiting, after a refactorization if there are values."""
         given = None if values is None else (values, self._map[1])
         FACTORIZATIONS.add(0 if given is None else self.count)
-        return self._side_by_side.solve(b, trans, given, out=out, wait=False)
+        return self._batch.solve(b, trans, given, out=out, wait=False)
 
     # ---- results; each waits
 
@@ -251,7 +356,7 @@ class RepairedBatch:
             The caller's stream is captured.
         BatchError
         """
-        accumulated = self._batch.accumulated() if self.device_array else None  # type: ignore[union-attr]
+        accumulated = self._batch.accumulated() if self.device_array else None
         if accumulated is None:
             return
         self._forget_reported()
@@ -285,14 +390,9 @@ class RepairedBatch:
         self._pending = False  # only now: after Ctrl-C the next call repeats this
         self._tell()
 
-    @property
-    def _side_by_side(self) -> Batch:
-        assert self._batch is not None
-        return self._batch
-
     def _values(self, system: int) -> np.ndarray:
         """Canonical values of a system."""
-        return self._side_by_side.values(system) if self._held is None else self._held[system]
+        return self._batch.values(system) if self._held is None else self._held[system]
 
     def _separate(self, which: np.ndarray) -> None:
         """Make separate factors of the systems of a mask."""

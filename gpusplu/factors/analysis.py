@@ -15,7 +15,7 @@ from ..cost.model import REFACTORIZATIONS
 from ..dispatch import pipeline
 from ..dispatch.pipeline import read
 from ..dispatch.report import explain_matrix
-from ..dispatch.request import read_request
+from ..dispatch.selection import read_request
 from ..engines.problem import Request
 from ..typing import Engine, No, Ordering, Pivoting, Precision, Progress, Refine, Unknowns, Verbose, Visible, Yes
 from .ldl import options_of_ldlt

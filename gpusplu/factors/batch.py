@@ -27,7 +27,7 @@ from ..common.rhs import check_out, check_trans, copied, solve_batch_as_given
 from ..common.stats import Stats
 from ..dispatch import phases
 from ..dispatch.pipeline import ReadOptions, analysis_for_batch, factor_values, within_memory
-from ..dispatch.request import AUTO, read_request
+from ..dispatch.selection import AUTO, read_request
 from ..engines import registry
 from ..engines.problem import Request
 from ..engines.repaired_batch import BatchStatus, RepairedBatch
@@ -75,7 +75,8 @@ class BatchedFactor(Generic[FactorT]):
         self._symbolic = symbolic
         self._dtype: np.dtype[Any] = values.dtype
         self._lock = RLock()
-        self._problem = self._problem.of_dtype(self._dtype)
+        if self._dtype != self._problem.dtype:
+            self._problem = self._problem.again(dtype=self._dtype)
         engine, count, raises = registry.named(symbolic.engine), values.shape[0], self._errors == "raise"
         self._numeric = RepairedBatch(engine, self._problem, self._analysis, count, raises)
         self._caller = caller()  # log context in which the batch was made

@@ -34,7 +34,7 @@ from ..typing import ArrayT, Check, Later, Now, Trans
 from . import deferred as later
 from .inverse import PartsOfInverse
 from .symbolic import FACTORS, Symbolic, as_symbolic
-from .updated import UpdatedFactor
+from .updated import UpdatedFactor, version_of
 
 if TYPE_CHECKING:
     from ..plotting import FactorPlots
@@ -53,7 +53,7 @@ class Kept(NamedTuple):
     """An object made from an engine's factor of these values."""
 
     made: Any
-    version: int
+    version: tuple[int, int]
     core: Any
 
 
@@ -588,16 +588,11 @@ class Factor(PartsOfInverse):
     def _keep(self, name: str, make: Callable[[], KeptT]) -> KeptT:
         """The object kept for the current values, else a new one. Nothing is kept while another thread may change the
         values."""
-        version, core, kept = self.version, self._core, getattr(self, name)
-        if kept is None or kept.version != version or kept.core is not core or self._may_change:
+        version, core, kept = version_of(self), self._core, getattr(self, name)
+        if kept is None or kept.version != version or kept.core is not core:
             kept = Kept(make(), version, core)
             setattr(self, name, kept)
         return kept.made
-
-    @property
-    def _may_change(self) -> bool:
-        """Whether the caller's graphs may have changed the values."""
-        return bool(getattr(self._core, "captured", False))
 
     def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
         self._check_product()

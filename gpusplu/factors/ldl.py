@@ -20,7 +20,7 @@ from ..common.rhs import solve_as_given
 from ..cost.model import REFACTORIZATIONS
 from ..dispatch import pipeline
 from ..dispatch.pipeline import Made, read
-from ..dispatch.request import read_request
+from ..dispatch.selection import read_request
 from ..errors import NoSymmetricFactorError
 from ..typing import ArrayT, Engine, Ordering, Precision, Progress, Refine, Verbose
 from .factor import SymmetricFactor

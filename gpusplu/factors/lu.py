@@ -16,7 +16,7 @@ from ..common.options import DEFAULT_OPTIONS, DEFAULTS, lu_options, without_usua
 from ..common.scipy_names import warn
 from ..dispatch import pipeline
 from ..dispatch.pipeline import COLUMNS, Made
-from ..dispatch.request import automatic
+from ..dispatch.selection import automatic
 from ..engines.problem import Request
 from ..typing import ArrayT, Trans
 from .factor import Factor, inverse, permuted

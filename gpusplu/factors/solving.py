@@ -18,7 +18,7 @@ from ..common.rhs import check_rhs
 from ..common.scipy_names import umfpack_is_demanded, warn
 from ..dispatch import device_patterns as device_pattern_cache
 from ..dispatch import patterns
-from ..dispatch.request import AUTO, automatic
+from ..dispatch.selection import AUTO, automatic
 from ..engines.problem import Request
 from ..errors import is_singular
 from ..typing import ArrayT, PermcSpec, Progress, Verbose, Visible

@@ -16,7 +16,7 @@ from cupyx.scipy.sparse.linalg import SuperLU as CupysSuperLU
 from ..common import matrix
 from ..common.options import DEFAULTS
 from ..common.scipy_names import warn
-from ..dispatch.request import automatic
+from ..dispatch.selection import automatic
 from ..engines.problem import Request
 from ..errors import NonFiniteError, is_singular
 from ..factors import solving

@@ -26,7 +26,7 @@ from ..cuda import devices
 from ..cuda.kept import Difference, Written
 from ..dispatch import patterns
 from ..dispatch.pipeline import within_memory
-from ..dispatch.request import AUTO, read_request
+from ..dispatch.selection import AUTO, read_request
 from ..errors import NonFiniteError, is_singular
 from ..factors.batch import splu_batch
 from ..factors.gradients import TRANSPOSE, Factored

@@ -25,7 +25,7 @@ import numpy as np
 from ..common.options import DEFAULTS
 from ..cuda.kept import BITS
 from ..dispatch import patterns
-from ..dispatch.request import automatic
+from ..dispatch.selection import automatic
 from ..factors.batch import splu_batch
 from ..factors.gradients import Factored
 from ..factors.lu import LUFactor, made_lu

@@ -19,7 +19,7 @@ from torch import Tensor
 from ..common.arrays import Torch
 from ..common.matrix import Columns
 from ..common.options import DEFAULTS
-from ..dispatch.request import automatic
+from ..dispatch.selection import automatic
 from ..engines.repaired_batch import BatchStatus
 from ..errors import BatchError, is_singular
 from ..factors.batch import splu_batch

@@ -17,9 +17,7 @@ from ..factors.gradients import ADJOINT, outer
 from . import native
 from .pattern import Pattern
 
-
-def pattern_of(pointers: Tensor, indices: Tensor, by_rows: bool) -> Pattern:
-    return Pattern.of_arrays(pointers, indices, by_rows)
+pattern_of = Pattern.of_arrays
 
 
 @torch.library.custom_op("gpusplu::factor", mutates_args=())

@@ -20,7 +20,7 @@ from gpusplu.cost.model import Observation
 from gpusplu.cost.scale import DEVICE_BYTES, LARGE, lasting, may_stream, needs, size
 from gpusplu.cuda import layout
 from gpusplu.dispatch.report import scale_text
-from gpusplu.engines.columns.predict import predict as predict_columns
+from gpusplu.engines.columns.engine import predict as predict_columns
 from gpusplu.engines.problem import Request
 from support.processes import PYTHON, environment
 from support.small_matrices import random_matrix, rhs

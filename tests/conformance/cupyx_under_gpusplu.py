@@ -10,7 +10,7 @@ import pytest
 
 import gpusplu
 from gpusplu.common import scipy_names as _scipy
-from gpusplu.dispatch.request import read_request
+from gpusplu.dispatch.selection import read_request
 from gpusplu.install import compat
 
 ENGINE = os.environ.get("GPUSPLU_TESTED_ENGINE", "auto")

@@ -7,7 +7,7 @@ from gpusplu.common.timing import nothing
 from gpusplu.cost import calibration, table
 from gpusplu.cost.calibration import fit, with_followers
 from gpusplu.cost.model import Observation, seconds
-from gpusplu.engines.columns import observe as of_columns
+from gpusplu.engines.columns import engine as of_columns
 from gpusplu.engines.supernodal import engine as of_fronts
 
 CONSTANTS = [(name, constant) for name, entry in table.entries().items() for constant in entry.constants]

@@ -16,12 +16,12 @@ from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.engines import registry
 from gpusplu.engines.columns import engine as column_engine
-from gpusplu.engines.crisscross import trailing
+from gpusplu.engines.crisscross import program as crisscross_program
 from gpusplu.engines.crisscross.model import finishing_times, trailing_costs
 from gpusplu.engines.glu.program import KERNELS, MODES
-from gpusplu.engines.sflu import factorization
+from gpusplu.engines.sflu import program as sflu_program
 from gpusplu.engines.sflu import symbolic as sflu_symbolic
-from gpusplu.engines.sflu.factorization import Tuning
+from gpusplu.engines.sflu.program import Tuning
 from gpusplu.errors import EngineUnavailableError
 from support import fake_cupy
 from support.column_engines import (
@@ -219,7 +219,7 @@ def test_a_block_works_on_a_long_column(device, shared_memory_bytes):
 @pytest.mark.parametrize("name", ["circuit", "dense"])
 @pytest.mark.parametrize(("engine", "shared_memory_bytes"), [("sflu", 232448), ("sflu", 6200), ("crisscross", 232448)])
 def test_without_maps(device, monkeypatch, engine, shared_memory_bytes, name):
-    monkeypatch.setattr(factorization, "is_mapped", lambda plan: False)
+    monkeypatch.setattr(sflu_program, "is_mapped", lambda plan: False)
     device.shared_memory_bytes = shared_memory_bytes
     A = MATRICES["circuit"]("d") if name == "circuit" else random_matrix(150, density=0.5)
     check_solves(A, MAKES[engine](A))
@@ -295,9 +295,9 @@ def test_trailing_blocks_of_any_size(device, cupy, order):
     check_solves(A, check_trailing_block(cupy, A, order, [(), (5,)]), ((), (5,)))
 
 
-@pytest.mark.parametrize("most_batch", [trailing.MOST_BATCH, 64])
+@pytest.mark.parametrize("most_batch", [crisscross_program.MOST_BATCH, 64])
 def test_trailing_columns_of_many_terms(device, monkeypatch, most_batch):
-    monkeypatch.setattr(trailing, "MOST_BATCH", most_batch)
+    monkeypatch.setattr(crisscross_program, "MOST_BATCH", most_batch)
     for A, order in ((bordered("d"), 3), (bordered("d", 50), 3), (random_matrix(150, density=0.5), 60)):
         check_solves(A, crisscross(A, A.shape[0] - order))
 

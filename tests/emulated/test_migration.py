@@ -18,7 +18,7 @@ from gpusplu.common.timing import backward_error, other_values
 from gpusplu.cost import table
 from gpusplu.cost.model import Estimate
 from gpusplu.cuda import presence
-from gpusplu.dispatch import migration, request, selection
+from gpusplu.dispatch import migration, selection
 from gpusplu.engines.device.engine import DeviceEngine
 from gpusplu.engines.device.factor import DeviceFactor
 from gpusplu.engines.problem import Problem, Request
@@ -74,7 +74,7 @@ def expect_a_start_of(monkeypatch, seconds):
 def test_auto_follows_the_model(monkeypatch, seconds):
     matrix = gallery.poisson(20, 20)
     assert "1,920 entries are too few" in gs.splu(matrix).explain()
-    monkeypatch.setattr(request, "SMALLEST", 0)
+    monkeypatch.setattr(selection, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -seconds)
     factor = gs.cholesky(matrix)
     assert factor.engine == ("supernodal" if seconds else "cpu") and "predicted" in factor.explain()
@@ -86,7 +86,7 @@ def test_auto_follows_the_model(monkeypatch, seconds):
 
 def test_auto_keeps_triangular_matrices_on_the_processor(monkeypatch):
     """Also where rows and columns are permuted."""
-    monkeypatch.setattr(request, "SMALLEST", 0)
+    monkeypatch.setattr(selection, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -1e9)
     order = np.random.default_rng(0).permutation(400)
     matrix = sp.csc_array(sp.tril(gallery.poisson(20, 20)))[order][:, order[::-1]]
@@ -96,7 +96,7 @@ def test_auto_keeps_triangular_matrices_on_the_processor(monkeypatch):
 
 @pytest.mark.parametrize("ordering", ["nd", "amd"])
 def test_fronts_by_dissection_are_not_analysed_twice(monkeypatch, analysed, ordering):
-    monkeypatch.setattr(request, "SMALLEST", 0)
+    monkeypatch.setattr(selection, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -1e9)
     matrix = gallery.poisson(12, 12)
     factor = gs.cholesky(matrix, ordering=ordering)
@@ -401,7 +401,7 @@ def large_host(monkeypatch):
     """One of processors enough, where no matrix is too small."""
     monkeypatch.setattr(presence, "is_loaded", lambda: True)
     monkeypatch.setattr(migration, "processors", lambda: 4)
-    monkeypatch.setattr(request, "SMALLEST", 0)
+    monkeypatch.setattr(selection, "SMALLEST", 0)
 
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
@@ -482,8 +482,8 @@ def test_children_of_a_process_that_uses_cuda_are_refused(engine):
 
 def test_auto_takes_the_processor_in_a_child(monkeypatch):
     gs.splu(A, engine="supernodal")
-    monkeypatch.setattr(request, "automatic", Request)
-    monkeypatch.setattr(request, "SMALLEST", 0)
+    monkeypatch.setattr(selection, "automatic", Request)
+    monkeypatch.setattr(selection, "SMALLEST", 0)
     monkeypatch.setattr(selection, "LIKELY", 0)
 
     def use():

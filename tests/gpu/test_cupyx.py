@@ -16,7 +16,7 @@ from gpusplu import gallery
 from gpusplu.common import matrix
 from gpusplu.common.timing import backward_error
 from gpusplu.dispatch import device_patterns as device_patterns_cache
-from gpusplu.dispatch.request import read_request
+from gpusplu.dispatch.selection import read_request
 from gpusplu.factors import solving
 from support.cupys import NAMES
 from support.processes import PYTHON, environment

@@ -11,7 +11,7 @@ from gpusplu.engines.glu.program import Tuning as GluTuning
 from gpusplu.engines.registry import registered
 from gpusplu.engines.sflu import symbolic as sflu_symbolic
 from gpusplu.engines.sflu.engine import SfluEngine
-from gpusplu.engines.sflu.factorization import Tuning
+from gpusplu.engines.sflu.program import Tuning
 
 from .small_matrices import EPS, canonical, random_matrix
 from .solves import check_against_cpu, check_solves, on_host

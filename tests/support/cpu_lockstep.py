@@ -4,7 +4,7 @@ import numpy as np
 
 from gpusplu import _core
 from gpusplu.cost.calibration import for_core
-from gpusplu.engines.cpu.batch import CpuBatch
+from gpusplu.engines.cpu.engine import CpuBatch
 
 
 def analysed(A, cholesky=False):

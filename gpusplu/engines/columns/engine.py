@@ -16,15 +16,39 @@ import numpy as np
 
 from ...common.traits import Structure
 from ...cost.calibration import costs_of
-from ...cost.model import Costs, Estimate, Observations
+from ...cost.features import factor_features, moving, pivoting_seconds, start_features
+from ...cost.model import Costs, Estimate, Observation, Observations, excess, net_of_solve, seconds
 from .. import registry
 from ..device.engine import DeviceEngine
 from ..device.program import COMMON
 from ..interface import Analysis, Capabilities, Measure
 from ..problem import Problem
 from ..processor import cpu_factor
-from .plan import ColumnPlan, LuPattern, make_column_plan
-from .predict import column_bytes, predict
+from .plan import MOST_MAPPED, ColumnPlan, LuPattern, make_column_plan
+
+
+def predict(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Estimate:
+    """For a column engine: in the first factorization the CPU engine chooses pivots, and a plan is made from them."""
+    features = factor_features(structure)
+    refactor, solve, plan = (seconds(costs[f"{engine}.{phase}"], features) for phase in ("refactor", "solve", "plan"))
+    first = pivoting_seconds(structure, costs) + plan + refactor
+    first += seconds(costs["start.factor"], start_features(structure))
+    return Estimate(
+        engine,
+        seconds(costs["columns.analyze"], features),
+        first,
+        refactor,
+        solve,
+        moving(costs, structure, on_device, True),
+    )
+
+
+def column_bytes(structure: Structure) -> int:
+    """Approximate device memory of a column engine [bytes]."""
+    entries, updates = 2 * structure.fill, structure.flops / 2
+    maps = 2 * updates if updates <= MOST_MAPPED else 0
+    return int(entries * (16 + structure.itemsize) + maps + structure.nnz * (16 + 3 * structure.itemsize))
+
 
 if TYPE_CHECKING:  # what a device needs is imported with the first program
     from .program import ColumnProgram
@@ -125,6 +149,36 @@ class ColumnEngine(DeviceEngine):
         """The engine's own program class, imported when needed."""
 
     def calibrate(self, case: tuple[str, bool] | None, measure: Measure, costs: Costs, budget: float) -> Observations:
-        from .observe import observe_columns
-
         return {} if case is None or case[1] else observe_columns(self.name, measure, costs, self.modelled)
+
+
+def observe_columns(engine: str, measure: Measure, costs: Costs, parts: Mapping[str, str]) -> Observations:
+    """Measure an engine on a matrix of the gallery, if it can factor the matrix.
+
+    Parameters
+    ----------
+    engine : str
+    measure : callable
+        See `Engine.calibrate`.
+    costs : Costs
+        Of the processor.
+    parts : mapping
+        Parts of a refactorization that the plan's own model predicts, by feature: names in the statistics of a factor.
+    """
+    found = measure(engine, True)
+    if isinstance(found, str):
+        return {}
+    problem, analysis = found.factor_object.symbolic.parts()
+    structure = problem.structure(analysis.core)
+    features = factor_features(structure)
+    before = pivoting_seconds(structure, costs)
+    before += seconds(costs["start.factor"], start_features(structure)) + found.refactor
+    refactor, stats = net_of_solve(found.refactor, found.solve, found.step), found.factor_object.stats
+    modelled = {feature: float(stats[name]) for feature, name in parts.items()}
+    return {
+        f"{engine}.refactor": [Observation(features, refactor)],
+        **({f"{engine}.model": [Observation(modelled, refactor)]} if modelled else {}),
+        f"{engine}.solve": [Observation(features, found.solve)],
+        "columns.analyze": [Observation(features, found.analyze)],
+        **excess(f"{engine}.plan", features, found.factor, before),
+    }

@@ -1,4 +1,8 @@
-"""The common part of the programs of the column engines."""
+"""The common part of the programs of the column engines: arrays of a plan, solves by one launch for both sweeps.
+
+L + U of the plan lies in `buffers.own["factor"]`, in the order of its compressed columns: U's part of a column with the
+pivot, then L's without the unit diagonal.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,160 @@ from ... import _core
 from ...common.matrix import Pattern
 from ...cost.model import seconds
 from ...cost.table import shipped
+from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
-from ..device.buffers import STATUS, Buffers, Memory, Vectors
+from ..device.buffers import GROUP, STATUS, Buffers, Memory, Vectors
 from ..device.interrupted import outliving
 from ..device.program import Part, Program, joined, outer_determinant
-from .arrays import ColumnArrays
+from .groups import CONTROL_BYTES, TICKET_BYTES, GroupLaunches
 from .plan import ColumnPlan
-from .solve import ColumnSolve
+
+NAMES = ("col_ptr", "row", "diag", "row_ptr", "col", "place", "u_ptr")
+
+
+class ColumnArrays(Part):
+    """The arrays that all column engines read.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    plan : ColumnPlan
+    dtype : dtype
+    diag, row_diag : ndarray of int64, shape (n,), optional
+        Where the part of L begins in a column and in a row, if not after the diagonal.
+    """
+
+    def __init__(
+        self,
+        device: Any,
+        plan: ColumnPlan,
+        dtype: np.dtype,
+        diag: np.ndarray | None = None,
+        row_diag: np.ndarray | None = None,
+    ):
+        super().__init__(device, dtype)
+        self.plan = plan
+        self._diag = plan.diag if diag is None else diag
+        self._given_row_diag = row_diag
+
+    @cached_property
+    def arrays(self) -> dict[str, Buffer | None]:
+        """Pattern and maps, by the members of ``struct ColumnArrays``."""
+        plan = self.plan
+        maps: dict[str, Any] = {"map_ptr": None, "map": None}
+        if plan.has_maps:  # kernels read a map even if it is empty
+            maps = {"map_ptr": plan.map_ptr, "map": plan.map if plan.map.size else np.zeros(1, plan.map.dtype)}
+        return self.upload_all({name: getattr(plan, name) for name in NAMES} | {"diag": self._diag} | maps)
+
+    def record(self, file: str) -> np.ndarray:
+        """``struct ColumnArrays`` of columns.cuh."""
+        return record(struct(file, "ColumnArrays"), **self.arrays, n=self.plan.n)
+
+    @cached_property
+    def entries(self) -> tuple[Buffer | None, Buffer | None]:
+        """The canonical value at each place of L + U, -1 for fill, and the scale of canonical values."""
+        plan = self.plan
+        source = np.full(plan.nnz, -1, np.int32)
+        source[plan.entry_place] = plan.entry_source
+        return self.upload(source), self.upload(plan.entry_scale)
+
+    @cached_property
+    def orders(self) -> list[tuple[Buffer | None, Buffer | None]]:
+        """Permutation and scales of rows, of columns."""
+        plan = self.plan
+        return [
+            (self.upload(plan.row_perm), self.upload(plan.row_scale)),
+            (self.upload(plan.col_perm), self.upload(plan.col_scale)),
+        ]
+
+    @cached_property
+    def row_diag(self) -> Buffer | None:
+        """Position of the diagonal in the rows."""
+        given = self._given_row_diag
+        return self.upload(self.plan.row_diagonals() if given is None else given)
+
+
+SOLVE = "columns/column_solve.cu"
+
+
+class ColumnSolve(Part):
+    """op(A) X = B with the columns of a plan.
+
+    Parameters
+    ----------
+    arrays : ColumnArrays
+    launches : GroupLaunches
+    division : int
+        Columns from here on belong to a dense trailing block, which another part solves with between the sweeps.
+    """
+
+    def __init__(self, arrays: ColumnArrays, launches: GroupLaunches, division: int):
+        super().__init__(arrays.device, arrays.dtype)
+        self._arrays, self._launches, self._division = arrays, launches, division
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (SOLVE,)
+
+    def vector_memory(self, capacity: int) -> Memory:
+        """Work memory with up to `capacity` right-hand sides."""
+        columns = 1 if capacity == 1 else GROUP
+        values = 2 * self._arrays.plan.n * columns * -(-capacity // columns)  # of both sweeps
+        return Memory({}, {"packets": 2 * values * self.dtype.itemsize, "solve_control": TICKET_BYTES})
+
+    def run(
+        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+    ) -> None:
+        """Both sweeps."""
+        groups = self._launches.groups
+        count, levels = groups.count, groups.level_ptr.astype(np.int64)
+        begins = np.array([0, 2 * count])
+        if self._launches.by_levels:
+            begins = np.concatenate([levels, 2 * count - levels[-2::-1]])
+        self.sweep(stream, buffers, vectors, trans, nrhs, b, x, begins)
+
+    def sweep(
+        self,
+        stream: Stream,
+        buffers: Buffers,
+        vectors: Vectors,
+        trans: int,
+        nrhs: int,
+        b: Buffer,
+        x: Buffer,
+        begins: np.ndarray,
+        more: bool = False,
+    ) -> None:
+        """Groups `begins[0]` to `begins[-1]` of the forward sweep, then of the backward sweep in reverse order."""
+        columns = 1 if nrhs == 1 else GROUP
+        arrays, groups, rhs_groups = self._arrays, self._launches.groups, -(-nrhs // columns)
+        into, out = arrays.orders[1 if trans else 0], arrays.orders[0 if trans else 1]
+        self._launches.launch_groups(
+            stream,
+            self.kernel(SOLVE, f"solve_columns_{'transposed_' if trans else ''}{columns}"),
+            SOLVE,
+            vectors.own["solve_control"],
+            begins * rhs_groups,
+            CONTROL_BYTES + groups.columns * columns * 2 * self.dtype.itemsize,
+            more,
+            columns=arrays.record(SOLVE),
+            row_diag=arrays.row_diag,
+            group_count=groups.count,
+            most_columns=groups.columns,
+            factor=buffers.own["factor"],
+            perm_in=into[0],
+            perm_out=out[0],
+            scale_in=into[1],
+            scale_out=out[1],
+            b=b,
+            x=x,
+            ld=arrays.plan.n,
+            nrhs=nrhs,
+            conjugate=int(trans == 2),
+            packets=vectors.own["packets"],
+            division=self._division,
+            trailing=vectors.own.get("trailing"),
+        )
 
 
 class ColumnProgram(Program):

@@ -2,12 +2,13 @@
 
 Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs, section 6.2; plan.py describes the division
 of the work, model.py the choice of the division point. The program is composed of sflu's factorization of columns, with
-U12 and the Schur complement as the last tickets (trailing.py), of the solves of all column engines, and of fronts: the
+U12 and the Schur complement as the last tickets (`Trailing`), of the solves of all column engines, and of fronts: the
 trailing block is one front. A solve is the forward sweep of the columns, the trailing block, and the backward sweep.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,19 +17,66 @@ import numpy as np
 from ... import _core
 from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, for_core
+from ...cuda.layout import record
 from ...cuda.stream import Buffer, Stream
-from ..columns.arrays import ColumnArrays
+from ..columns.groups import CONTROL_BYTES, RESERVED_BYTES, RESIDENT
 from ..columns.plan import ColumnPlan, make_column_plan
-from ..columns.program import ColumnProgram
-from ..columns.solve import ColumnSolve
+from ..columns.program import ColumnArrays, ColumnProgram, ColumnSolve
 from ..device.buffers import Buffers, Memory, Vectors
-from ..sflu.factorization import ColumnFactorization, Tuning, factor_words
+from ..device.program import Part
+from ..sflu.program import LONG_SCALARS, TRAILING_ARRAYS, ColumnFactorization, Tuning, factor_words
 from ..supernodal.fronts import Fronts
 from ..supernodal.memory import all_vector_bytes, factor_memory, plan_bytes, vector_memory
 from ..supernodal.plan import Limits
 from .model import predict_divisions, trailing_costs
 from .plan import divide, trailing_last
-from .trailing import Trailing
+
+LEAST_BATCH, MOST_BATCH = 16384, 49152  # of terms of a column that lies in shared memory [bytes]
+
+
+class Trailing(Part):
+    """U12 and the Schur complement: the terms of the trailing block's columns, the last tickets of a factorization.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    plan : ColumnPlan
+    division : int
+        First column of the trailing block.
+    dtype : dtype
+    """
+
+    kernel_name = "columns/crisscross.cu", "factor_crisscross"  # and its file
+
+    def __init__(self, device: Any, plan: ColumnPlan, division: int, dtype: np.dtype):
+        super().__init__(device, dtype)
+        self._plan, self._division = plan, division
+        itemsize = self.dtype.itemsize
+        longest = int(np.diff(plan.col_ptr[division:]).max(initial=0)) * itemsize
+        taken = RESERVED_BYTES + CONTROL_BYTES + LONG_SCALARS * itemsize
+        available = int(device.shared_memory_bytes) // RESIDENT - taken & ~15
+        # Shared memory for a column and its terms [bytes], and most entries for it.
+        self.capacity, self.kept = available, (available - LEAST_BATCH) // itemsize
+        if longest + LEAST_BATCH <= available:
+            self.capacity, self.kept = min(available, longest + MOST_BATCH), longest // itemsize
+
+    def count_bytes(self) -> int:
+        """Memory of the terms, and of the pointer, place in the order, step and wait of each entry [bytes]."""
+        plan = self._plan
+        entries = plan.nnz - plan.col_ptr[self._division]
+        terms = plan.count_trailing_terms(self._division)
+        return int(20 * entries + 8 * terms)
+
+    @cached_property
+    def _terms(self) -> dict[str, Buffer | None]:
+        """Terms by the names of the kernel's arguments."""
+        sizes = self.capacity, self.kept, RESIDENT * int(self.device.multiprocessors), self.dtype.itemsize
+        return self.upload_all(self._plan.trailing_terms(self._division, *sizes))
+
+    def record(self) -> np.ndarray:
+        """``struct TrailingArrays`` of kernels/columns/trailing_columns.cuh."""
+        return record(TRAILING_ARRAYS, **self._terms, capacity=self.capacity, kept=self.kept)
+
 
 PREFIX = "trailing."  # before the names of what the trailing block's front writes
 

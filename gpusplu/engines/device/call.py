@@ -81,37 +81,16 @@ class Addresses(NamedTuple):
 IN_BUFFERS = Addresses()
 
 
-class CommandGraphs:
-    """A program, the buffers of one factor, and the graphs of its calls; the order of calls in different streams.
+class StreamOrder:
+    """The order of calls of one object in different streams of its callers."""
 
-    Parameters
-    ----------
-    program : Program
-    device_memory : int, optional
-        That may be used [bytes].
-
-    Attributes
-    ----------
-    buffers : Buffers
-    host : Staging
-    """
-
-    def __init__(self, program: Program, device_memory: int | None = None):
-        self.program, self.device, self.n = program, program.device, program.n
-        self.buffers = Buffers(program, device_memory)
-        self.host = self.buffers.host
-        self._graphs: dict[tuple[Call, Addresses], Graph] = {}
-        self._ready: set[Call] = set()  # kinds of calls that have a graph
-        self._accumulated: AccumulatedBuffer | None = None
-        self._seen: dict[tuple[Call, Addresses], int] = {}  # how often, without a graph yet
-        self._direct_left = DIRECT_GRAPHS
+    def __init__(self, device: Any):
+        self.device = device
         self._stream: Stream | None = None  # stream of the last commands
         self._event: Any = None
 
-    # ---- the caller's stream
-
     def begin(self) -> Stream:
-        """The caller's stream, ordered after all earlier commands of this factor.
+        """The caller's stream, ordered after all earlier commands of this object.
 
         Raises
         ------
@@ -136,6 +115,33 @@ class CommandGraphs:
     def leave(self, stream: Stream) -> None:
         """The host continues without waiting; `begin` on another stream will wait."""
         self._event = stream.record()
+
+
+class CommandGraphs(StreamOrder):
+    """A program, the buffers of one factor, and the graphs of its calls.
+
+    Parameters
+    ----------
+    program : Program
+    device_memory : int, optional
+        That may be used [bytes].
+
+    Attributes
+    ----------
+    buffers : Buffers
+    host : Staging
+    """
+
+    def __init__(self, program: Program, device_memory: int | None = None):
+        super().__init__(program.device)
+        self.program, self.n = program, program.n
+        self.buffers = Buffers(program, device_memory)
+        self.host = self.buffers.host
+        self._graphs: dict[tuple[Call, Addresses], Graph] = {}
+        self._ready: set[Call] = set()  # kinds of calls that have a graph
+        self._accumulated: AccumulatedBuffer | None = None
+        self._seen: dict[tuple[Call, Addresses], int] = {}  # how often, without a graph yet
+        self._direct_left = DIRECT_GRAPHS
 
     # ---- graphs
 

@@ -39,6 +39,7 @@ waits for it (interrupted.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from threading import RLock
 from time import perf_counter
@@ -69,6 +70,7 @@ GRAPHS_APART = (
     "a graph that was captured before new pivots were chosen was replayed, so its values and those of the factor may "
     "differ; capture it again"
 )
+NO_GUARD = nullcontext()
 CHECK_INTERRUPTED = "a check was interrupted, so the solutions that it covered cannot be trusted"
 
 
@@ -129,7 +131,7 @@ class DeviceFactor:
     _before = HELD  # HELD or LOST: the state to go back to from the others
     _unchecked = False  # calls were made without a check
     _evaluating = False  # their status was taken, but not evaluated yet
-    _captured: tuple[CommandGraphs, ...] = ()  # with commands in graphs of the caller's; these may run at any time
+    _in_graphs: tuple[CommandGraphs, ...] = ()  # with commands in graphs of the caller's; may run any time
     _error = _checked = -1.0  # backward errors: of the last solve, and since the last check
     _n_deferred = 0  # deferred refactorizations
 
@@ -199,7 +201,8 @@ class DeviceFactor:
             Canonical position of a NaN or Inf, the factor being what it was, or -1. On the device always -1.
         """
         start = perf_counter()
-        with self._device, self._lock, self._interrupted:
+        given = source is not None or type(values) is self.device_array
+        with self._device, self._lock, self._guard(wait, values, given), self._interrupted:
             if not wait:
                 self._enqueue(Call("new", deferred=True), values)
                 return -1
@@ -256,7 +259,7 @@ class DeviceFactor:
         -------
         x : ndarray or cupy.ndarray, like `b`
         """
-        with self._device, self._lock, self._interrupted:
+        with self._device, self._lock, self._guard(wait), self._interrupted:
             if not wait:
                 return self._solve_deferred(b, trans, out)
             self._resolve_deferred()
@@ -267,7 +270,7 @@ class DeviceFactor:
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0, out: Any = None, *, wait: bool = True) -> Any:
         """Refactor with the caller's values and solve for a right-hand side, both on the same side, by one graph."""
-        with self._device, self._lock, self._interrupted:
+        with self._device, self._lock, self._guard(wait, values), self._interrupted:
             if not wait:
                 return self._solve_deferred(b, trans, out, values)
             self._resolve(self._commands.begin())
@@ -357,6 +360,10 @@ class DeviceFactor:
         error = self._certified(stream, call, to.ctypes.data)
         x.reshape(-1, order="F")[...] = to.view(self._dtype)
         return error
+
+    def _guard(self, wait: bool = True, values: Any = None, given: bool = True) -> AbstractContextManager[None]:
+        """Within which a call takes place; `given`: `values` are in the caller's order."""
+        return NO_GUARD
 
     # ---- commands
 
@@ -626,8 +633,8 @@ class DeviceFactor:
             if self._was_interrupted:
                 raise RuntimeError("a call of this factor was interrupted: make one call that waits before the capture")
             self._must_be_ready(call)
-            if self._commands not in self._captured:
-                self._captured += (self._commands,)
+            if self._commands not in self._in_graphs:
+                self._in_graphs += (self._commands,)
             self._run(stream, call, values, b, x)
             return
         if self._was_interrupted:
@@ -653,11 +660,6 @@ class DeviceFactor:
             )
 
     @property
-    def captured(self) -> bool:
-        """Whether the values held may change without a call."""
-        return bool(self._captured)
-
-    @property
     def n_deferred(self) -> int:
         """Deferred refactorizations, those of replays included."""
         with self._device, self._lock, self._interrupted:
@@ -666,20 +668,20 @@ class DeviceFactor:
 
     def check(self) -> float:
         """Check all deferred calls; the largest backward error, negative if none was measured."""
-        with self._device, self._lock, self._interrupted:
+        with self._device, self._lock, self._guard(), self._interrupted:
             self._checked = -1.0
             self._resolve(self._commands.begin())
             return self._checked
 
     def _resolve_deferred(self) -> None:
         """Take the accumulated status, if there may be one, and evaluate it."""
-        if not (self._unchecked or self._captured or self._evaluating):
+        if not (self._unchecked or self._in_graphs or self._evaluating):
             return
         stream = self._commands.begin()
-        if self._captured:  # graphs of the caller's add to it, in whatever stream they are launched
+        if self._in_graphs:  # graphs of the caller's add to it, in whatever stream they are launched
             self._device.synchronize()
         current = self._commands
-        every = [current, *(commands for commands in self._captured if commands is not current)]
+        every = [current, *(commands for commands in self._in_graphs if commands is not current)]
         accumulated, *others = [commands.read_accumulated(stream) for commands in every]
         # Once the status is cleared nothing else tells of these calls: if a signal interrupts the evaluation, values of
         # deferred calls are lost, and the next call raises.

@@ -19,11 +19,9 @@ from ...common.matrix import Pattern
 from ...cost.calibration import costs_of, packed
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer, Stream
-from ..columns.arrays import ColumnArrays
 from ..columns.groups import Grouping, GroupLaunches, choose_groups, group_capacity
 from ..columns.plan import ColumnPlan
-from ..columns.program import ColumnProgram
-from ..columns.solve import ColumnSolve
+from ..columns.program import ColumnArrays, ColumnProgram, ColumnSolve
 from ..device.buffers import Buffers, Memory
 
 FILE = "columns/glu.cu"

@@ -135,7 +135,7 @@ class MixedFactor:
         """Factor canonical values in single precision; why that is not possible, or empty."""
         options = self._problem.options
         static = options if options.pivoting == "partial" else replace(options, pivoting="static")
-        problem = self._problem.with_options(replace(static, refine="never"))
+        problem = self._problem.again(replace(static, refine="never"))
 
         def make() -> None:
             self._single = self._engine.factor(problem, self._analysis, values.astype(SINGLE[self._dtype]))

@@ -24,6 +24,7 @@ from ...cuda.layout import record, struct
 from ...cuda.several import failures
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
+from ..device.call import StreamOrder
 from ..device.interrupted import Interrupted, outliving
 from ..device.program import outer_determinant
 from ..interface import Accumulated, Batch, Given, HostWork
@@ -60,11 +61,10 @@ class LockstepBatch(Batch):
         self._dtype, self._groups = program.dtype, -(-count // LANES)
         self._lock, self._interrupted = RLock(), Interrupted([program.device])
         self._half = False  # a refactorization did not complete
-        self._stream: Stream | None = None
-        self._event: Any = None
+        self._order = StreamOrder(program.device)
         self._busy = False  # there was no wait for the last commands
         self._unchecked = False  # calls were made without a check
-        self._captured = False  # graphs of the caller's have commands of this batch, and may run at any time
+        self._in_graphs = False  # graphs of the caller's have commands of this batch, and may run at any time
         self._known: set[str] = set()  # kinds of calls with kernels that have run
         self._taken: Any = None  # event after which the values of the last refactorization are in lanes
         self._copies: SystemCopies | None = None
@@ -87,7 +87,7 @@ class LockstepBatch(Batch):
             self._interrupted.keep((self._memory, self._copies))
             if self._busy:  # its memory must not be freed before
                 with self._device:
-                    self._begin().synchronize()
+                    self._order.begin().synchronize()
         except Exception:  # at the end of the process there may be no CUDA any more, nor `suppress`
             pass
 
@@ -104,7 +104,7 @@ class LockstepBatch(Batch):
     ) -> None:
         """`between`: adds commands that need the values in lanes, but not the factors."""
         with self._device, self._lock, self._interrupted:
-            stream = self._begin()
+            stream = self._order.begin()
             pointer, held = self._on_device(stream, values)
             from_where = self._source(source)
             self._half = True
@@ -123,12 +123,12 @@ class LockstepBatch(Batch):
         """
         with self._device, self._lock, self._interrupted:
             copies = self._copies = self._copies or SystemCopies(self._device, self._dtype, self.nnz)
-            stream = self._begin()
+            stream = self._order.begin()
             copies.take_rhs(b, host_work.systems, stream.record())
             if given is not None:
                 self._refactor(*given, lambda stream: copies.take_values(self._commands, host_work.stale, stream))
             elif host_work.stale:
-                copies.stream.wait(stream.record() if self._taken is None or self._captured else self._taken)
+                copies.stream.wait(stream.record() if self._taken is None or self._in_graphs else self._taken)
                 copies.take_values(self._commands, host_work.stale, copies.stream)
 
             def work() -> None:
@@ -161,7 +161,7 @@ class LockstepBatch(Batch):
     def _solve(self, b: Any, trans: int, out: np.ndarray | None, host_work: Callable[[], None] | None = None) -> Any:
         """`host_work`: called meanwhile."""
         with self._device, self._lock, self._interrupted:
-            stream = self._begin()
+            stream = self._order.begin()
             self._must_be_whole()
             columns = 1 if b.ndim == 2 else b.shape[2]
             on_host = type(b) is not self._device.array_class
@@ -216,7 +216,7 @@ class LockstepBatch(Batch):
             self._must_be_whole()
             diagonal, out = program.diagonal, device.empty(systems * (8 + wide.itemsize))
             device.own_stream().synchronize()
-            stream = self._begin()
+            stream = self._order.begin()
             kernel = program.kernel(DETERMINANTS, "lane_determinants")
             args = record(
                 kernel.arguments,
@@ -241,7 +241,7 @@ class LockstepBatch(Batch):
             nbytes = self.nnz * self._dtype.itemsize
             to, number = self._device.empty(nbytes), self._device.upload(np.array([system], np.int32))
             with outliving(self._device, (to, number)):
-                self._commands.copy_systems(self._begin(), number, 1, to.pointer)
+                self._commands.copy_systems(self._order.begin(), number, 1, to.pointer)
                 return self._read_buffer(to, nbytes).view(self._dtype)
 
     def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
@@ -276,7 +276,7 @@ class LockstepBatch(Batch):
             if b is not None and x is None:
                 x = self._device.array(b.shape[::-1], self._dtype).T
             if not self._device.caller_stream().captured:
-                stream = self._begin()
+                stream = self._order.begin()
                 if values is None:
                     self._must_be_whole()
                 from_where = self._source(source)
@@ -291,7 +291,7 @@ class LockstepBatch(Batch):
                     "nothing can be allocated or compiled while a stream is captured; make the same call once before"
                 )
             else:
-                self._captured = True
+                self._in_graphs = True
                 with self._device.captured() as stream:
                     self._add_commands(stream, values, self._source(source), b, trans, x)
             self._unchecked = True
@@ -316,10 +316,10 @@ class LockstepBatch(Batch):
             The caller's stream is captured.
         """
         with self._device, self._lock, self._interrupted:
-            stream = self._begin()
-            if not (self._unchecked or self._captured):
+            stream = self._order.begin()
+            if not (self._unchecked or self._in_graphs):
                 return None
-            if self._captured:  # graphs of the caller's add to it, in whatever stream they are launched
+            if self._in_graphs:  # graphs of the caller's add to it, in whatever stream they are launched
                 self._device.synchronize()
             found = self._read("accumulated", ACCUMULATED, self.count)
             stream.clear(self._memory["accumulated"].pointer, self._memory["accumulated"].nbytes)
@@ -336,28 +336,13 @@ class LockstepBatch(Batch):
         if self._half:
             raise RuntimeError(HALF)
 
-    def _begin(self) -> Stream:
-        """The caller's stream, ordered after all earlier commands.
-
-        Raises
-        ------
-        RuntimeError
-            It is captured.
-        """
-        stream: Stream = self._device.caller_stream()
-        if stream.captured:
-            raise RuntimeError("the current stream is captured, and this call would wait for it; pass check='later'")
-        if self._event is not None and stream != self._stream:
-            stream.wait(self._event)
-        self._stream = stream
-        return stream
-
     def _leave(self, stream: Stream, held: Buffer | None = None) -> None:
-        """The host continues without waiting; `_begin` on another stream will wait. `held`: read until then."""
+        """The host continues without waiting, unless `held` is read until then."""
         if held is not None:
             with outliving(self._device, held):
                 stream.synchronize()
-        self._event, self._busy = stream.record(), held is None
+        self._order.leave(stream)
+        self._busy = held is None
 
     def _on_device(self, stream: Stream, array: Any) -> tuple[int, Buffer | None]:
         """Address of a C-contiguous array on the device, and the copy if the array was on the host."""
@@ -382,7 +367,7 @@ class LockstepBatch(Batch):
         """Bytes of a buffer, after all submitted commands."""
         with self._device, self._lock, self._interrupted:
             self._must_be_whole()
-            stream, found = self._begin(), np.empty(nbytes, np.uint8)
+            stream, found = self._order.begin(), np.empty(nbytes, np.uint8)
             self._device.fetch(stream, found, buffer.pointer + offset)
             self._busy = False
         return found

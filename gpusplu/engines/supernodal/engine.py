@@ -119,7 +119,7 @@ class SupernodalEngine(DeviceEngine):
         known = program, core, problem.pattern, values, problem.options, allowed
         if not problem.request.devices:
             return DeviceFactor(*known, replan=replan)
-        from .shared_factor import SharedFactor
+        from .shared_program import SharedFactor
 
         with several.failures(self.devices(problem)):
             return SharedFactor(*known, replan=replan)

@@ -16,7 +16,7 @@ everything can be one graph.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -25,9 +25,12 @@ import numpy as np
 
 from ...common.matrix import Pattern
 from ...cuda.devices import usable_bytes
-from ...cuda.several import too_small
+from ...cuda.several import failures, too_small
 from ...cuda.stream import Buffer, Stream
+from ...errors import DeviceFailedError
 from ..device.buffers import STATUS, Buffers, Memory, Vectors
+from ..device.call import CommandGraphs
+from ..device.factor import HELD, MUST_RESTORE, PENDING, SOLVES, STATUS_REQUESTED, DeviceFactor
 from ..device.program import THREADS, WARP, Program
 from .fronts import Fronts, FrontSolve
 from .memory import factor_memory, vector_memory
@@ -598,3 +601,66 @@ class SharedProgram(FrontProgram):
         count = rows.nbytes // 4
         fields = {"from": source, "to": to, "row": rows, "count": count, "ld": self.n, "columns": nrhs}
         self.launch(stream, FILE, name, (self.blocks(count, THREADS, 8), THREADS, 0), **fields)
+
+
+class SharedFactor(DeviceFactor):
+    """LU, Cholesky or LDL^T factor of one matrix on several devices, with its recovery when a device, or a copy between
+    devices, fails.
+
+    Kernels of an interrupted call have changed counters that others wait for, so their memory is allocated again, and
+    the previous values are factored again: on the devices or, if that fails too, by the CPU engine.
+    """
+
+    _stale = False  # the graphs can no longer be used
+
+    @property
+    def _devices(self) -> tuple[Any, ...]:
+        program: Any = self._commands.program
+        return tuple(program.devices)
+
+    @contextmanager
+    def _guard(self, wait: bool = True, values: Any = None, given: bool = True) -> Iterator[None]:
+        """Go back to the values held if devices fail."""
+        if not wait and self._device.caller_stream().captured:
+            raise RuntimeError("calls of a factor on several devices cannot be captured")
+        try:
+            with failures(self._devices):
+                if values is not None or not wait:
+                    self._reset()
+                yield
+        except DeviceFailedError:
+            if not self._stale:
+                self._go_back(values, given)
+            raise
+
+    def _go_back(self, values: Any, given: bool) -> None:
+        """Restore the previous values, without the graphs."""
+        buffers, previous = self._commands.buffers, self._state in (PENDING, STATUS_REQUESTED, MUST_RESTORE)
+        held = self._commands.values()
+        if values is not None:
+            new = np.asarray(values.get() if hasattr(values, "get") else values)
+            previous = np.array_equal(self._pattern.gather(new) if given else new, held)
+        if previous:
+            held = self._commands.fetched(buffers.previous, held)
+        self._state, self._unchecked = HELD, False
+        self._host_is_stale()
+        self._in_graphs, self._stale = (), True
+        program, allowed = self._commands.program, self._device_memory
+        with suppress(Exception):  # ignore errors of the devices: the CPU engine continues
+            self._commands = CommandGraphs(program, allowed)
+            stream = self._commands.begin()
+            self._commands.send(stream, self._commands.buffers.values.pointer, held)
+            with failures(self._devices):
+                self._found = self._commands.factor_now(stream)
+            self._accept(held)
+            self._stale = False
+        if self._stale:
+            self._make_cpu(held)
+            self._host = SOLVES
+
+    def _reset(self) -> None:
+        """New memory and graphs, if the previous ones cannot be used."""
+        if self._stale:
+            self._commands = CommandGraphs(self._commands.program, self._device_memory)
+            self._commands.send(self._commands.begin(), self._commands.buffers.values.pointer, self._cpu.values())
+            self._stale = False

@@ -36,7 +36,7 @@ from .fronts import Fronts, FrontSolve
 from .memory import factor_memory, vector_memory
 from .program import FrontProgram
 from .shared_plan import SharedPlan, needed_of_each, shares_of
-from .tiles import LARGE_FRONT, Part, Rectangle, Sent
+from .tiles import LARGE_FRONT, Part, Rectangle
 
 
 class Copy(NamedTuple):
@@ -84,15 +84,16 @@ class Team:
     streams : Streams
     stream : Stream
         The caller's, of the first device.
-    bounce : Buffer or None
-        Page-locked memory of the host, if devices have no peer access.
+    bounce : list of Buffer
+        Page-locked memory of the host for copies between devices without peer access. Every list of commands uses it
+        from its begin, and adds what is missing.
     """
 
-    def __init__(self, streams: Streams, stream: Stream, bounce: Buffer | None):
+    def __init__(self, streams: Streams, stream: Stream, bounce: list[Buffer]):
         self._devices, self._direct = streams.devices, streams.direct
         self._kernels = [stream, *map(stream.peer_stream, streams.devices[1:], streams.kernels[1:])]
         self._copies = [*map(stream.peer_stream, streams.devices, streams.copies)]
-        self._bounce, self._used = bounce, 0
+        self._bounce, self._current, self._used = bounce, 0, 0
         self._arrived: dict[tuple[int, Hashable], list[Any]] = {}
         self._met: dict[int, Any] = {}
 
@@ -161,19 +162,16 @@ class Team:
                 self._kernels[m].wait(event)
 
     def _take(self, nbytes: int) -> int:
-        assert self._bounce is not None
-        place = self._bounce.pointer + self._used
-        self._used += -(-nbytes // ALIGN) * ALIGN
-        assert self._used <= self._bounce.nbytes
-        return place
+        nbytes = -(-nbytes // ALIGN) * ALIGN
+        while self._current < len(self._bounce) and self._used + nbytes > self._bounce[self._current].nbytes:
+            self._current, self._used = self._current + 1, 0
+        if self._current == len(self._bounce):
+            self._bounce.append(self._devices[0].host(max(nbytes, LEAST_BOUNCE)))
+        self._used += nbytes
+        return self._bounce[self._current].pointer + self._used - nbytes
 
 
-ALIGN = 256  # alignment of places on the host [bytes]
-
-
-def bounced_bytes(direct: Sequence[Sequence[bool]], sent: Sequence[tuple[int, int, int]]) -> int:
-    """Host memory for copies, given as (from, to, bytes)."""
-    return sum(-(-nbytes // ALIGN) * ALIGN for k, m, nbytes in sent if not direct[k][m])
+ALIGN, LEAST_BOUNCE = 256, 1 << 20  # of places on the host, and of an allocation [bytes]
 
 
 # ---- Layout of the data that devices send each other in a solve
@@ -226,10 +224,6 @@ class SharedFront:
         number = int(np.count_nonzero(plan.is_large[:front]))
         self._counter = int(plan.large_fronts.view(LARGE_FRONT)[number]["counter"])
         self._control = COUNTER_BYTES * int(plan.launches[plan.launch_ptr[self._segment]]["scalars"])
-
-    def sent(self) -> list[Sent]:
-        """All transfers between devices except contribution blocks."""
-        return [each for stage in range(-1, self.tiles.chunks) for each in self.tiles.sent(stage, self._owner)]
 
     def factor(self, team: Team, buffers: Buffers, values: Buffer) -> None:
         devices = self.tiles.group
@@ -291,14 +285,14 @@ class FactorPeers(NamedTuple):
         For each device: `own` and `device_status` as in Buffers, and its copy of the `values`.
     statuses : Buffer
         Of the other devices, on the first.
-    bounce : Buffer or None
-        On the host.
+    bounce : list of Buffer
+        As of `Team`.
     """
 
     streams: Streams
     own: list[Any]
     statuses: Buffer
-    bounce: Buffer | None
+    bounce: list[Buffer]
 
 
 class VectorPeers(NamedTuple):
@@ -307,7 +301,7 @@ class VectorPeers(NamedTuple):
 
     own: list[Any]
     rows: list[Buffer]
-    bounce: Buffer | None
+    bounce: list[Buffer]
 
 
 class SharedProgram(FrontProgram):
@@ -341,7 +335,6 @@ class SharedProgram(FrontProgram):
         self.fronts, self._signs = self.each[0], None
         self.parts = tuple(self.each)
         self.shared = {int(plan.front_segment[f]): SharedFront(self, f) for f in plan.tiles}
-        self.direct = [[one.reaches(other) for other in self.devices] for one in self.devices]
 
     # ---- memory
 
@@ -392,7 +385,7 @@ class SharedProgram(FrontProgram):
                 device.own_stream().synchronize()
             own.append(SimpleNamespace(own=memory, values=values, device_status=status))
         statuses = self.device.empty(STATUS.itemsize * len(own))
-        return FactorPeers(Streams(self.devices), own, statuses, self._bounce(self._factor_copies()))
+        return FactorPeers(Streams(self.devices), own, statuses, [])
 
     def vector_peers(self, capacity: int) -> VectorPeers:
         own: list[Any] = [None]
@@ -403,38 +396,7 @@ class SharedProgram(FrontProgram):
                 device.own_stream().synchronize()
             own.append(SimpleNamespace(own=memory, b=b, x=x))
         rows = [self.device.empty(share.ld * capacity * self.dtype.itemsize) for share in self.shares[1:]]
-        return VectorPeers(own, [rows[0], *rows], self._bounce(self._solve_copies(capacity)))
-
-    def _bounce(self, sent: list[tuple[int, int, int]]) -> Buffer | None:
-        nbytes = bounced_bytes(self.direct, sent)
-        return self.device.host(nbytes) if nbytes else None
-
-    def _factor_copies(self) -> list[tuple[int, int, int]]:
-        """From, to and bytes of all copies of a factorization."""
-        plan, itemsize, others = self.plan, self.dtype.itemsize, range(1, len(self.devices))
-        found = [(k - 1, k, end - begin) for begin, end in self._chunks for k in others]
-        found += [(k, 0, STATUS.itemsize) for k in others]
-        for front, parts in (each for sent in plan.sent.values() for each in sent):
-            copies = [self._block_copy(front, part, 0, 0) for part in parts]
-            found += [(p.source, p.target, copy.nbytes) for p, copy in zip(parts, copies, strict=True)]
-        for shared in self.shared.values():
-            found += [(e.source, e.target, part.entries * itemsize) for e in shared.sent() for part in e.parts]
-        return found
-
-    def _solve_copies(self, capacity: int) -> list[tuple[int, int, int]]:
-        """The same for a solve with up to `capacity` right-hand sides."""
-        plan, of = self.plan, self.plan.device_of
-        layout = Layout(self, capacity)
-        found = []
-        for k, share in enumerate(self.shares[1:], 1):
-            rows = share.ld * capacity * self.dtype.itemsize
-            found += [(0, k, rows), (k, 0, rows)]
-        for e in plan.edges:
-            found += [(of[e.source], of[e.target], n) for _, _, n in layout.places(*plan.below_range(e.child))]
-        for segment, readers in enumerate(plan.readers):
-            ranges = layout.positions(*plan.pivot_range(segment)) if readers else []
-            found += [(of[segment], m, n) for m in readers for _, _, n in ranges]
-        return found
+        return VectorPeers(own, [rows[0], *rows], [])
 
     def prepare(self) -> None:
         super().prepare()

@@ -46,10 +46,6 @@ class Rectangle(NamedTuple):
     rows: tuple[int, int]
     columns: tuple[int, int]
 
-    @property
-    def entries(self) -> int:
-        return (self.rows[1] - self.rows[0]) * (self.columns[1] - self.columns[0])
-
 
 class Part(NamedTuple):
     """`columns` of `rows` scalars each, `ld` scalars from one to the next, the first one at `begin`."""
@@ -58,10 +54,6 @@ class Part(NamedTuple):
     ld: int
     rows: int
     columns: int
-
-    @property
-    def entries(self) -> int:
-        return self.rows * self.columns
 
 
 class Sent(NamedTuple):

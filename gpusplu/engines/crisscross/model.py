@@ -24,14 +24,16 @@ Predictions have errors, so there is a trailing block only if it is predicted to
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ... import _core
 from ...cost.calibration import costs_of
 from ...cost.model import Costs
+from ...cost.table import shipped
 from ...cuda.layout import constant
 from ..supernodal.plan import SHARED, Limits
 from .plan import dense_seconds
@@ -42,29 +44,15 @@ MOST_TERMS = 20_000_000  # of 8 bytes each
 MARGIN = 0.05
 
 
-class TrailingCosts(NamedTuple):
-    """Constants of the curves [s]; `warps` is how many keep a multiprocessor busy, `block` and `tiles` are ratios."""
-
-    start: float
-    column: float
-    update: float
-    slice: float
-    long_column: float
-    long_depth: float
-    trailing: float
-    wave: float
-    depth: float
-    entry: float
-    own: float
-    term: float
-    block: float
-    tiles: float
-    warps: float = 5.6
+PARTS = "crisscross.columns", "crisscross.trailing", "crisscross.dense"
+NAMES = [name for part in PARTS for name in shipped()[part]]
+#: Constants of the curves [s]; `warps` is how many keep a multiprocessor busy, `block` and `tiles` are ratios.
+TrailingCosts: Any = namedtuple("TrailingCosts", [*NAMES, "warps"], defaults=[5.6])  # type: ignore[misc]
 
 
-def trailing_costs(costs: Costs) -> TrailingCosts:
-    """Constants from the table."""
-    return TrailingCosts(**costs["crisscross.columns"], **costs["crisscross.trailing"], **costs["crisscross.dense"])
+def trailing_costs(costs: Costs) -> Any:
+    """`TrailingCosts` from the table."""
+    return TrailingCosts(**{name: cost for part in PARTS for name, cost in costs[part].items()})
 
 
 @dataclass(frozen=True)
@@ -122,7 +110,7 @@ def predict_divisions(
     dtype: Any,
     limits: Limits | None = None,
     division: np.ndarray | None = None,
-    costs: TrailingCosts | None = None,
+    costs: Any = None,
 ) -> Curves:
     """Both curves.
 
@@ -158,13 +146,13 @@ def predict_divisions(
     return Curves(division, columns, trailing, dense, updates.order)
 
 
-def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: TrailingCosts) -> float:
+def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: Any) -> float:
     rows = -(-m // PANEL) * PANEL
     in_block = _core.front_ld(rows) * rows * np.dtype(dtype).itemsize <= limits.shared_memory_bytes
     return dense_seconds(m, dtype, limits)[0] * (costs.block if in_block else costs.tiles)
 
 
-def finishing_times(plan: Any, costs: TrailingCosts, all_costs: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def finishing_times(plan: Any, costs: Any, all_costs: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``struct ColumnTimes`` of core/plan/columns/trailing.hpp."""
     times = plan.column_times(plan.has_maps, all_costs, *costs[costs._fields.index("column") :][:5])
     return times["finish"], times["last"], times["depth"]
@@ -173,7 +161,7 @@ def finishing_times(plan: Any, costs: TrailingCosts, all_costs: Any) -> tuple[np
 class _Updates:
     """Costs of updates of columns, and finishing times of columns."""
 
-    def __init__(self, plan: Any, costs: TrailingCosts, all_costs: Any):
+    def __init__(self, plan: Any, costs: Any, all_costs: Any):
         n = self.n = plan.n
         self.costs, self.plan = costs, plan
         column = np.repeat(np.arange(n), np.diff(plan.col_ptr))

@@ -108,16 +108,8 @@ def _trailing(plan: Any, p: int, dtype: Any, limits: Limits | None) -> Plan:
     ptr = np.concatenate(([0], np.cumsum(np.bincount(column, minlength=plan.n - p)))).astype(np.int64)
     pattern = SimpleNamespace(ptr=ptr, ind=np.ascontiguousarray(plan.row[places] - p))
     trailing = make_plan(_core.one_supernode(plan.n - p), pattern, dtype, limits)
-    source = places[np.asarray(trailing.entry_source)].astype(np.int32)
-    return _Trailing(trailing._core, trailing.limits, source)
-
-
-class _Trailing(Plan):
-    """A plan with values stored elsewhere."""
-
-    def __init__(self, core: Any, limits: Limits, source: np.ndarray):
-        super().__init__(core, limits)
-        self.entry_source = source
+    vars(trailing)["entry_source"] = places[np.asarray(trailing.entry_source)].astype(np.int32)
+    return trailing
 
 
 def dense_seconds(m: int, dtype: Any, limits: Limits | None = None) -> tuple[float, float]:

@@ -26,8 +26,7 @@ from ...common.matrix import SINGLE, Pattern
 from ...errors import NonFiniteError, NotPositiveDefiniteError
 from ..interface import Analysis, Engine
 from ..problem import Problem
-from .matrices import DoubleMatrix, HostMatrix, largest_of_columns
-from .refinement import Rows, refine
+from .refinement import DoubleMatrix, HostMatrix, Rows, largest_of_columns, refine
 
 #: Matrices converted to single precision without scaling: sums of moduli of all rows and columns are in this range.
 LEAST, LARGEST = 1e-30, 1e30

@@ -7,8 +7,8 @@ bad, the CPU engine chooses new ones, gpusplu makes a new plan from them, and th
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
+from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -59,7 +59,7 @@ COLUMN_FILES = (*COMMON, "columns/column_solve.cu")
 
 
 class ColumnEngine(DeviceEngine):
-    """LU on the pattern that the CPU engine's pivots fix.
+    """LU on the pattern that the CPU engine's pivots fix, by `PROGRAM` of the engine's program.py.
 
     Parameters
     ----------
@@ -140,13 +140,10 @@ class ColumnEngine(DeviceEngine):
     def upload(self, problem: Problem, plan: ColumnPlan, dtype: np.dtype) -> ColumnProgram:
         """The program of one factor, its kernels compiled."""
         threshold = problem.options.pivot_threshold
-        made = self.program_type()(self.device(problem), plan, problem.pattern, dtype, threshold, **self._options)
+        kind: type[ColumnProgram] = import_module(f"..{self.name}.program", __package__).PROGRAM
+        made = kind(self.device(problem), plan, problem.pattern, dtype, threshold, **self._options)
         made.prepare()
         return made
-
-    @abstractmethod
-    def program_type(self) -> type[ColumnProgram]:
-        """The engine's own program class, imported when needed."""
 
     def calibrate(self, case: tuple[str, bool] | None, measure: Measure, costs: Costs, budget: float) -> Observations:
         return {} if case is None or case[1] else observe_columns(self.name, measure, costs, self.modelled)

@@ -146,17 +146,6 @@ class GroupLaunches(Part):
 
     _range = cached_property(lambda self: self.upload(self.groups.range))
 
-    def tickets(self, file: str, control: Buffer, first: int, count: int, last: bool) -> np.ndarray:
-        """``struct ColumnTickets`` of a launch."""
-        return record(
-            struct(file, "ColumnTickets"),
-            groups=self._range,
-            first=first,
-            count=count,
-            last_launch=last,
-            control=control,
-        )
-
     def launch_groups(
         self,
         stream: Stream,
@@ -170,6 +159,13 @@ class GroupLaunches(Part):
     ) -> None:
         """One launch for the tickets between each two of `begins`; all of them, unless `more` follow."""
         for begin, end in pairwise(map(int, begins)):
-            tickets = self.tickets(file, control, begin, end - begin, end == begins[-1] and not more)
+            tickets = record(
+                struct(file, "ColumnTickets"),
+                groups=self._range,
+                first=begin,
+                count=end - begin,
+                last_launch=end == begins[-1] and not more,
+                control=control,
+            )
             grid = self.blocks(end - begin, 1, RESIDENT)
             stream.launch(kernel, grid, THREADS, shared, record(kernel.arguments, tickets=tickets, **fields))

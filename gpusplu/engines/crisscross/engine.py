@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from ...common.stats import show
 from ..columns.engine import COLUMN_FILES, ColumnEngine
 from ..interface import Analysis
-
-if TYPE_CHECKING:
-    from ..columns.program import ColumnProgram
 
 
 class CrisscrossEngine(ColumnEngine):
@@ -19,11 +16,6 @@ class CrisscrossEngine(ColumnEngine):
     name = "crisscross"
     files = (*COLUMN_FILES, "columns/crisscross.cu")
     modelled: ClassVar[Mapping[str, str]] = {"sparse": "predicted_sparse_seconds", "dense": "predicted_dense_seconds"}
-
-    def program_type(self) -> type[ColumnProgram]:
-        from .program import CrisscrossProgram
-
-        return CrisscrossProgram
 
     def describe(self, analysis: Analysis, stats: Mapping[str, Any]) -> list[tuple[str, str]]:
         """The division of the columns, and the predictions for both parts."""

@@ -197,3 +197,6 @@ def of_front(buffers: Any) -> Any:
     if isinstance(buffers, Vectors):
         return SimpleNamespace(own=own, groups=buffers.groups)
     return SimpleNamespace(own=own, device_status=buffers.device_status)
+
+
+PROGRAM = CrisscrossProgram

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from ..columns.engine import COLUMN_FILES, ColumnEngine
-
-if TYPE_CHECKING:
-    from ..columns.program import ColumnProgram
 
 
 class GluEngine(ColumnEngine):
@@ -17,11 +14,6 @@ class GluEngine(ColumnEngine):
     name = "glu"
     files = (*COLUMN_FILES, "columns/glu.cu")
     modelled: ClassVar[Mapping[str, str]] = {"schedule": "predicted_factor_seconds"}
-
-    def program_type(self) -> type[ColumnProgram]:
-        from .program import GluProgram
-
-        return GluProgram
 
 
 ENGINE = GluEngine()

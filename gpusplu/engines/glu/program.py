@@ -155,3 +155,6 @@ class GluProgram(ColumnProgram):
         arrays = {name: self.arrays.arrays[name] for name in ("col_ptr", "diag")}
         arrays |= {"factor": buffers.own["factor"], "status": buffers.device_status}
         self.launch(stream, FILE, "finish_glu", shape, **arrays, tiny=self.tiny, singular=self.tiny, n=self.plan.n)
+
+
+PROGRAM = GluProgram

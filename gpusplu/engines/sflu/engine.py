@@ -13,7 +13,6 @@ from ..problem import Problem
 
 if TYPE_CHECKING:
     from ..columns.plan import LuPattern
-    from ..columns.program import ColumnProgram
 
 
 class SfluEngine(ColumnEngine):
@@ -37,11 +36,6 @@ class SfluEngine(ColumnEngine):
         from .symbolic import lu_pattern
 
         return lu_pattern(self.device(problem), problem.pattern.ptr, problem.pattern.ind, row_perm, col_perm)
-
-    def program_type(self) -> type[ColumnProgram]:
-        from .program import SfluProgram
-
-        return SfluProgram
 
     def describe(self, analysis: Analysis, stats: Mapping[str, Any]) -> list[tuple[str, str]]:
         return [("symbolic", "L + U were found on the device")] if stats.get("symbolic") == "device" else []

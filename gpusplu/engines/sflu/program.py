@@ -180,3 +180,6 @@ class SfluProgram(ColumnProgram):
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         self.factorization.run(stream, buffers, values)
+
+
+PROGRAM = SfluProgram

@@ -20,7 +20,7 @@ import numpy as np
 from ... import _core
 from ...common.matrix import EPS
 from ...cuda.devices import usable_bytes
-from ...cuda.layout import record, struct
+from ...cuda.layout import struct
 from ...cuda.several import failures
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
@@ -217,18 +217,11 @@ class LockstepBatch(Batch):
             diagonal, out = program.diagonal, device.empty(systems * (8 + wide.itemsize))
             device.own_stream().synchronize()
             stream = self._order.begin()
-            kernel = program.kernel(DETERMINANTS, "lane_determinants")
-            args = record(
-                kernel.arguments,
-                factor=self._memory["factor"].pointer,
-                diagonal=diagonal,
-                factor_size=program.core.factor_size,
-                n=self.n,
-                logs=out.pointer,
-                signs=out.pointer + 8 * systems,
-            )
+            shape = self._groups, THREADS, 2 * THREADS * wide.itemsize
+            fields = {"factor": self._memory["factor"], "factor_size": program.core.factor_size, "n": self.n}
+            fields |= {"diagonal": diagonal, "logs": out, "signs": out.pointer + 8 * systems}
             with outliving(device, out):
-                stream.launch(kernel, self._groups, THREADS, 2 * THREADS * wide.itemsize, args)
+                program.launch(stream, DETERMINANTS, "lane_determinants", shape, **fields)
                 self._leave(stream)
                 raw = self._read_buffer(out, systems * (8 + wide.itemsize))
         logs, signs = raw[: 8 * systems].view("d"), raw[8 * systems :].view(wide)

@@ -20,7 +20,7 @@ class OfTorch:
     def __init__(self):
         self.library = pytest.importorskip("torch", reason="torch is not installed")
         from support import tensors
-        from support.torch_checks import close
+        from support.tensors import close
 
         self.kind, self.close, self._tensors = self.library.Tensor, close, tensors
 

@@ -5,10 +5,9 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 import gpusplu as gs  # noqa: E402
-from support import torch_checks as checks  # noqa: E402
-from support.tensors import numbers, sparse  # noqa: E402
+from support.tensors import WARNINGS, close, numbers, sparse  # noqa: E402
 
-pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in checks.WARNINGS]
+pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in WARNINGS]
 
 
 def test_nothing_is_copied():
@@ -47,7 +46,7 @@ def test_gradients_are_not_lost():
     lost(lu.refactor_solve, A.values(), b)
     lost(gs.analyze(A).factor, A.values().clone().requires_grad_())
     with torch.no_grad():
-        checks.close(gs.spsolve(wants, b), lu.solve(b))
+        close(gs.spsolve(wants, b), lu.solve(b))
 
 
 MIXED = {

@@ -8,10 +8,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 import gpusplu as gs  # noqa: E402
 import gpusplu.torch as gst  # noqa: E402
 from gpusplu.torch import native  # noqa: E402
-from support import torch_checks as checks  # noqa: E402
-from support.tensors import numbers, on_pattern  # noqa: E402
+from support.tensors import WARNINGS, close, numbers, on_pattern  # noqa: E402
 
-pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in checks.WARNINGS]
+pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in WARNINGS]
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +28,7 @@ def same_gradients(function, *arguments):
     got = torch.autograd.grad(compiled(*arguments), arguments)
     made = gs.factorization_count() - before
     for one, expected in zip(got, torch.autograd.grad(function(*arguments), arguments), strict=True):
-        checks.close(one, expected)
+        close(one, expected)
     return made
 
 
@@ -70,7 +69,7 @@ def test_other_values_of_the_same_graph():
     compiled = torch.compile(lambda v: gst.spsolve(pattern, b, values=v), fullgraph=True, backend="aot_eager")
     for factor in (1, 2, 3):
         other = factor * values.detach()
-        checks.close(compiled(other), gst.spsolve(pattern, b, values=other))
+        close(compiled(other), gst.spsolve(pattern, b, values=other))
 
 
 def test_operators_are_as_torch_wants_them():

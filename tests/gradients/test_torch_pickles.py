@@ -9,8 +9,7 @@ import torch
 
 import gpusplu as gs
 import gpusplu.torch as gst
-from support.tensors import numbers, sparse
-from support.torch_checks import WARNINGS, close
+from support.tensors import WARNINGS, close, numbers, sparse
 
 pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in WARNINGS]
 

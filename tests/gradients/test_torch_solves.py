@@ -1,4 +1,4 @@
-"""gpusplu.torch on the processor: solutions, derivatives of both orders and modes, torch.func, bad input."""
+"""gpusplu.torch, some of it on a CUDA device too: solutions, derivatives of all orders and modes, bad input."""
 
 import gc
 
@@ -6,36 +6,98 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
+
 import gpusplu as gs  # noqa: E402
 import gpusplu.torch as gst  # noqa: E402
 from gpusplu.torch import native  # noqa: E402
-from support import torch_checks as checks  # noqa: E402
-from support.tensors import DTYPES, LAYOUTS, OPERATIONS, numbers, on_pattern, sparse  # noqa: E402
+from support.real_cupy import real_cupy  # noqa: E402
+from support.tensors import (  # noqa: E402
+    DTYPES,
+    LAYOUTS,
+    OPERATIONS,
+    WARNINGS,
+    close,
+    dense,
+    numbers,
+    on_pattern,
+    sparse,
+)
 
-pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in checks.WARNINGS]
+pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in WARNINGS]
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request):
+    if request.param == "cuda":
+        real_cupy()
+        if not torch.cuda.is_available():
+            pytest.skip("torch has no CUDA device")
+    return request.param
 
 
 @pytest.mark.parametrize("trans", OPERATIONS)
 @pytest.mark.parametrize("shape", [(6,), (6, 1), (6, 3)], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_solutions(dtype, layout, shape, trans):
-    checks.solutions("cpu", dtype, layout, shape, trans)
+def test_solutions(device, dtype, layout, shape, trans):
+    A, b = sparse(dtype=dtype, layout=layout, device=device), numbers(*shape, dtype=dtype, device=device)
+    x = gst.spsolve(A, b, trans=trans)
+    close(x, torch.linalg.solve(OPERATIONS[trans](A.to_dense()), b))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_entry_of_derivatives(dtype):
-    checks.full_derivatives("cpu", dtype)
+    pattern, values = on_pattern(dtype=dtype)
+    b = numbers(6, dtype=dtype).requires_grad_()
+
+    def solve(values, b):
+        return gst.spsolve(pattern, b, values=values)
+
+    assert gradcheck(solve, (values, b), check_forward_ad=True)
+    assert gradgradcheck(solve, (values, b))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_gradient_of_a_sparse_tensor(layout):
-    checks.gradient_is_sparse("cpu", layout)
-    checks.second_derivative_of_a_tensor("cpu", layout)
+def test_gradient_of_a_sparse_tensor(device, layout):
+    A = sparse(layout=layout, device=device).requires_grad_()
+    b = numbers(6, device=device).requires_grad_()
+    gradient, of_b = torch.autograd.grad(gst.spsolve(A, b).square().sum(), (A, b))
+    assert gradient.layout == A.layout
+    assert gradient.shape == A.shape
+    D = A.detach().to_dense().requires_grad_()
+    c = b.detach().clone().requires_grad_()
+    torch.linalg.solve(D, c).square().sum().backward()
+    close(of_b, c.grad)
+    close(gst.pattern.entries(gradient), D.grad[gst.Pattern(A).coordinates()])
+    if layout != "csc":  # torch accumulates no gradients in that layout
+        gst.spsolve(A, b).square().sum().backward()
+        close(A.grad.to_dense(), gradient.to_dense())
 
 
-def test_backward_makes_no_factorization():
-    checks.one_factorization("cpu")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_second_derivative_of_a_sparse_tensor(device, layout):
+    A = sparse(layout=layout, device=device).requires_grad_()
+    b = numbers(6, device=device)
+    (first,) = torch.autograd.grad(gst.spsolve(A, b).square().sum(), A, create_graph=True)
+    (second,) = torch.autograd.grad(gst.pattern.entries(first).square().sum(), A)
+    pattern = gst.Pattern(A)
+    values = gst.pattern.entries(A).detach().requires_grad_()
+    loss = torch.linalg.solve(dense(pattern, values), b).square().sum()
+    (first,) = torch.autograd.grad(loss, values, create_graph=True)
+    (expected,) = torch.autograd.grad(first.square().sum(), values)
+    close(gst.pattern.entries(second), expected)
+
+
+def test_backward_makes_no_factorization(device):
+    pattern, values = on_pattern(device=device)
+    b = numbers(6, device=device).requires_grad_()
+    before = gs.factorization_count()
+    loss = gst.spsolve(pattern, b, values=values).square().sum()
+    assert gs.factorization_count() == before + 1
+    first = torch.autograd.grad(loss, (values, b), create_graph=True)
+    torch.autograd.grad(sum(one.square().sum() for one in first), (values, b))
+    assert gs.factorization_count() == before + 1
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -46,9 +108,9 @@ def test_sparse_tensors_within_transforms(layout):
         return gst.spsolve(A, b).square().sum()
 
     expected = torch.stack([torch.autograd.functional.jacobian(loss, one) for one in b])
-    checks.close(torch.func.grad(loss)(b[0]), expected[0])
-    checks.close(torch.func.vmap(torch.func.grad(loss))(b), expected)
-    checks.close(torch.func.jacfwd(loss)(b[0]), expected[0])
+    close(torch.func.grad(loss)(b[0]), expected[0])
+    close(torch.func.vmap(torch.func.grad(loss))(b), expected)
+    close(torch.func.jacfwd(loss)(b[0]), expected[0])
 
 
 def test_vmap_of_no_matrices():
@@ -63,7 +125,7 @@ def test_vmap_of_no_matrices():
 def test_determinant_of_a_sparse_tensor(dtype, layout):
     A = sparse(dtype=dtype, layout=layout)
     for found, expected in zip(gst.slogdet(A), torch.linalg.slogdet(A.to_dense()), strict=True):
-        checks.close(found, expected)
+        close(found, expected)
 
 
 def test_a_batch_with_a_singular_matrix_has_no_gradient():
@@ -114,7 +176,7 @@ def test_a_copied_handle_is_factored_again():
     gc.collect()
     again = native.factored_of(handle, pattern, values)
     b = numbers(6)
-    checks.close(native.solve(again, b, "N", True), gst.spsolve(pattern, b, values=values))
+    close(native.solve(again, b, "N", True), gst.spsolve(pattern, b, values=values))
 
 
 def test_one_factor_for_several_solves():
@@ -127,7 +189,7 @@ def test_one_factor_for_several_solves():
     D = A.detach().to_dense().requires_grad_()
     (torch.linalg.solve(D, b).sum() + torch.linalg.solve(D.T, b).sum()).backward()
     where = gst.Pattern(A).coordinates()
-    checks.close(gradient[where], D.grad[where])
+    close(gradient[where], D.grad[where])
 
 
 @pytest.mark.parametrize("batch", [(3,), (2, 2)], ids=str)
@@ -137,7 +199,7 @@ def test_sparse_batches(layout, batch):
     A = D.to_sparse() if layout == "coo" else getattr(D, LAYOUTS[layout])()
     assert A.shape == (*batch, 6, 6)
     whole, b = D.clone().requires_grad_(), numbers(*batch, 6)
-    checks.close(gst.spsolve(A, b), torch.linalg.solve(D, b))
+    close(gst.spsolve(A, b), torch.linalg.solve(D, b))
     of_solves = lambda solve, A: solve(A, b).square().sum()  # noqa: E731
     of_determinants = lambda slogdet, A: slogdet(A)[1].sum()  # noqa: E731
     pairs = ((of_solves, gst.spsolve, torch.linalg.solve), (of_determinants, gst.slogdet, torch.linalg.slogdet))
@@ -147,13 +209,13 @@ def test_sparse_batches(layout, batch):
         assert gs.factorization_count() - before == D.shape[:-2].numel()
         (expected,) = torch.autograd.grad(loss(theirs, whole), whole)
         assert found.shape == A.shape and found.layout is A.layout
-        checks.close(found.to_dense(), expected * (D != 0))
+        close(found.to_dense(), expected * (D != 0))
 
 
 def test_coordinates_of_a_batch_that_are_not_in_order():
     D = torch.stack([2 * torch.eye(2), torch.eye(2)])
     A = torch.sparse_coo_tensor(torch.tensor([[1, 0, 1, 0], [1, 0, 0, 1], [1, 0, 0, 1]]), torch.tensor([1.0, 2, 1, 2]))
-    checks.close(gst.spsolve(A, torch.ones(2)), torch.linalg.solve(D, torch.ones(2, 2)))
+    close(gst.spsolve(A, torch.ones(2)), torch.linalg.solve(D, torch.ones(2, 2)))
     with pytest.raises(torch.linalg.LinAlgError):
         gst.spsolve(
             torch.sparse_coo_tensor(torch.empty(3, 0, dtype=torch.long), torch.empty(0), (2, 3, 3)), torch.ones(3)
@@ -182,7 +244,7 @@ def test_unsorted_and_duplicate_entries():
     A = torch.sparse_coo_tensor(where, values, (2, 2))
     b = torch.tensor([3.0, 2.0])
     x = gst.spsolve(A, b)
-    checks.close(x, torch.linalg.solve(torch.tensor([[7.0, 1.0], [0.0, 2.0]]), b), 1e-6)
+    close(x, torch.linalg.solve(torch.tensor([[7.0, 1.0], [0.0, 2.0]]), b), 1e-6)
     x.sum().backward()
     assert values.grad[2] == values.grad[3] != 0
 
@@ -191,7 +253,7 @@ def test_unsorted_and_duplicate_entries():
 def test_single_precision(dtype):
     A, b = sparse(dtype=dtype).requires_grad_(), numbers(6, dtype=dtype)
     x = gst.spsolve(A, b)
-    checks.close(x, torch.linalg.solve(A.detach().to_dense(), b), 1e-5)
+    close(x, torch.linalg.solve(A.detach().to_dense(), b), 1e-5)
     x.abs().sum().backward()
     assert A.grad.dtype == dtype
 
@@ -199,21 +261,21 @@ def test_single_precision(dtype):
 def test_complex_right_hand_sides_of_a_real_matrix():
     pattern, values = on_pattern()
     b = numbers(6, dtype=torch.complex128).requires_grad_()
-    assert torch.autograd.gradcheck(lambda v, b: gst.spsolve(pattern, b, values=v), (values, b))
+    assert gradcheck(lambda v, b: gst.spsolve(pattern, b, values=v), (values, b))
 
 
 def test_right_hand_sides_in_single_precision():
     A, b = sparse(), numbers(6, dtype=torch.float32)
     x = gst.spsolve(A, b)
-    checks.close(x, torch.linalg.solve(A.to_dense(), b.double()))
+    close(x, torch.linalg.solve(A.to_dense(), b.double()))
 
 
 def test_views_and_conjugates():
     A, b = sparse(dtype=torch.complex128), numbers(6, 3, dtype=torch.complex128)
-    checks.close(gst.spsolve(A, b.conj()[:, 1]), torch.linalg.solve(A.to_dense(), b[:, 1].conj()))
-    checks.close(gst.spsolve(A, b.imag), torch.linalg.solve(A.to_dense(), b.imag.to(b.dtype)))
+    close(gst.spsolve(A, b.conj()[:, 1]), torch.linalg.solve(A.to_dense(), b[:, 1].conj()))
+    close(gst.spsolve(A, b.imag), torch.linalg.solve(A.to_dense(), b.imag.to(b.dtype)))
     one = torch.ones(1, dtype=torch.complex128).expand(6)
-    checks.close(gst.spsolve(A, one), torch.linalg.solve(A.to_dense(), one))
+    close(gst.spsolve(A, one), torch.linalg.solve(A.to_dense(), one))
 
 
 def singular():

@@ -8,8 +8,7 @@ from torch.func import hessian, jacfwd, jacrev, vmap
 
 import gpusplu as gs
 import gpusplu.torch as gst
-from support.tensors import numbers, on_pattern
-from support.torch_checks import WARNINGS
+from support.tensors import WARNINGS, numbers, on_pattern
 
 pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in WARNINGS]
 

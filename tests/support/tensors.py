@@ -6,6 +6,13 @@ import torch
 
 import gpusplu.torch as gst
 
+#: What torch says about itself.
+WARNINGS = (
+    "Sparse (CSR|CSC) tensor support is in beta",
+    "Sparse invariant checks are implicitly disabled",
+    "`torch.jit.script` is deprecated",
+)
+
 LAYOUTS = {"csr": "to_sparse_csr", "csc": "to_sparse_csc", "coo": "to_sparse_coo"}
 DTYPES = (torch.float64, torch.complex128)
 OPERATIONS = {"N": lambda D: D, "T": lambda D: D.mT, "H": lambda D: D.mH}
@@ -40,3 +47,11 @@ def dense(pattern, values):
     if values.ndim == 1:
         return zeros.index_put(tuple(where), values)
     return torch.stack([dense(pattern, one) for one in values])
+
+
+def close(got, expected, tolerance=1e-12):
+    assert got.shape == expected.shape
+    assert got.device == expected.device
+    assert got.dtype == expected.dtype
+    got, expected = got.detach(), expected.detach()
+    assert (got - expected).abs().max() <= tolerance * max(1.0, float(expected.abs().max()))

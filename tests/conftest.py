@@ -41,8 +41,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank.get(item.path.relative_to(here).parts[0], len(FIRST)))
 
 
+@pytest.fixture
+def quick_collections():
+    """Timings collect garbage first: that must not go through all that tests have imported and made by now."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_finish() -> None:
-    """Timings collect garbage first: that must not go through all that is imported and collected by now."""
     gc.collect()
     gc.freeze()
 
@@ -100,8 +106,8 @@ def threads():
 
 
 @pytest.fixture
-def own_cache(tmp_path, monkeypatch):
-    """A folder for fitted constants of this test only."""
+def own_cache(tmp_path, monkeypatch, quick_collections):
+    """A folder for fitted constants of a test that measures."""
     from gpusplu.cost import calibration
 
     monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path / "cache"))

@@ -84,6 +84,7 @@ EMULATED = {
 }
 
 
+@pytest.mark.usefixtures("quick_collections")
 @pytest.mark.filterwarnings("ignore:Sparse (CSR tensor support|invariant checks)")
 @pytest.mark.parametrize("suite", [pytest.param(name, marks=[pytest.mark.thorough] * (name in SLOW)) for name in RUNS])
 def test_run(suite, tmp_path, capsys):

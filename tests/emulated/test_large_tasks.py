@@ -7,7 +7,7 @@ from gpusplu import _core, gallery
 from gpusplu.cuda.layout import struct
 from support.front_plans import plan_of
 
-FILE = "shared/large_fronts.hpp"
+FILE = "shared/fronts.hpp"
 TASK = struct(FILE, "LargeTask")
 CASES = {
     "poisson": lambda: gallery.poisson(90, 80),

@@ -134,7 +134,7 @@ def test_phases_are_closed_under_descendants(plan):
     segment = np.searchsorted(plan.segment_ptr, np.arange(plan.nf), side="right") - 1
     small_parent = (parent >= 0) & (phase[parent] < 3)
     np.testing.assert_array_equal(segment[small_parent], segment[parent[small_parent]])
-    tasks = plan.large_tasks.view(struct("shared/large_fronts.hpp", "LargeTask"))["front"]  # their fronts
+    tasks = plan.large_tasks.view(struct("shared/fronts.hpp", "LargeTask"))["front"]  # their fronts
     done = np.zeros(plan.nf, bool)
     for launch in plan.launches:
         work = slice(launch["begin"], launch["begin"] + launch["count"])

@@ -27,7 +27,7 @@ from ..device.buffers import Buffers, Memory
 FILE = "columns/glu.cu"
 MODES = ("cluster", "batch", "pipeline")
 KERNELS = ("update_levels", "update_batch", "update_pipeline")
-SHARED = "shared/glu.hpp"
+SHARED = "shared/columns.hpp"
 THREADS = constant(SHARED, "GLU_THREADS")  # of a block, but of pipelines
 RUN = struct(SHARED, "GluRun")
 RESIDENT = constant(SHARED, "GLU_BLOCKS")  # blocks a multiprocessor

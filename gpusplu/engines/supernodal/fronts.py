@@ -355,7 +355,7 @@ class Fronts(Part):
             arrivals = buffers.own["arrivals"] if dependent else None
             arrays = {**self._large_arrays, "counters": buffers.own["large_counters"], "arrivals": arrivals}
             fields = {**addresses(arrays), **shared, "task_count": count}
-            fields["tasks"] += struct("shared/large_fronts.hpp", "LargeTask").itemsize * int(launch["begin"])
+            fields["tasks"] += struct("shared/fronts.hpp", "LargeTask").itemsize * int(launch["begin"])
             fields["counters"] += 4 * int(launch["scalars"])
             resident = self.plan.large_blocks
             if dependent:

@@ -26,7 +26,7 @@ from ... import _core
 from ...cuda.layout import struct
 
 SLOWEST = 1e-9  # relative speed assumed for a device without a part
-LARGE = "shared/large_fronts.hpp"
+LARGE = "shared/fronts.hpp"
 TASK, LARGE_FRONT = struct(LARGE, "LargeTask"), struct(LARGE, "LargeFront")
 
 

@@ -37,10 +37,5 @@ struct ColumnPivots {
 // exists; `last` is its place if both columns end alike, which is tried first.
 DEVICE int find_row(const int* rows, int row, int from, int last) {
   if (__ldg(rows + last) == row) return last;
-  while (from < last) {
-    const int middle = (from + last) >> 1;
-    if (__ldg(rows + middle) < row) from = middle + 1;
-    else last = middle;
-  }
-  return from;
+  return bisect(from, last, [&](int k) { return __ldg(rows + k) < row; });
 }

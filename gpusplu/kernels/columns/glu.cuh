@@ -5,7 +5,6 @@
 // are too small, and so does `finish_glu`.
 #pragma once
 #include "columns/columns.cuh"
-#include "shared/glu.hpp"
 
 struct GluArgs {
   const GluTask* tasks;

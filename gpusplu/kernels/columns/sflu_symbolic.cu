@@ -157,12 +157,7 @@ struct Column {
     for (int e = lane; e < count; e += 32) {
       const int j = __ldcg(above + e), most = __ldcg(args.suffice + j);
       const int* below = args.rows + __ldcg(args.begin + j) + __ldcg(args.upper + j) + 1;
-      int from = 0, last = most;
-      while (from < last) {
-        const int middle = (from + last) >> 1;
-        if (__ldcg(below + middle) < k) from = middle + 1;
-        else last = middle;
-      }
+      const int from = bisect(0, most, [&](int i) { return __ldcg(below + i) < k; });
       if (from < most && __ldcg(below + from) == k) atomicMin(args.suffice + j, from + 1);
     }
     __syncwarp();

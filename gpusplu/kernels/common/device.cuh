@@ -90,20 +90,16 @@ template <class T> constexpr bool IS_COMPLEX = false;
 template <class R> constexpr bool IS_COMPLEX<Complex<R>> = true;
 constexpr bool is_complex = IS_COMPLEX<Scalar>;
 
-DEVICE float conj(float a) { return a; }
-DEVICE double conj(double a) { return a; }
+template <class R> DEVICE R conj(R a) { return a; }
 template <class R> DEVICE Complex<R> conj(Complex<R> a) { return {a.re, -a.im}; }
-DEVICE float real(float a) { return a; }
-DEVICE double real(double a) { return a; }
+template <class R> DEVICE R real(R a) { return a; }
 template <class R> DEVICE R real(Complex<R> a) { return a.re; }
 // Entry (j, i) where one triangle stands for both and entry (i, j) is `a`.
 DEVICE Scalar mirrored(Scalar a) { return KIND == 3 ? a : conj(a); }
 // Size of a pivot or an entry: |re| + |im| (Higham, Accuracy and Stability, 2002, 9.1: as good as the modulus in
 // pivoting).
-DEVICE float size1(float a) { return fabsf(a); }
-DEVICE double size1(double a) { return fabs(a); }
-DEVICE float size1(Complex<float> a) { return fabsf(a.re) + fabsf(a.im); }
-DEVICE double size1(Complex<double> a) { return fabs(a.re) + fabs(a.im); }
+template <class R> DEVICE R size1(R a) { return fabs(a); }
+template <class R> DEVICE R size1(Complex<R> a) { return fabs(a.re) + fabs(a.im); }
 // c + a b and c - a b
 DEVICE float mul_add(float a, float b, float c) { return fmaf(a, b, c); }
 DEVICE double mul_add(double a, double b, double c) { return fma(a, b, c); }
@@ -147,6 +143,16 @@ template <class T> DEVICE T warp_max(T x) {  // int or unsigned
 #else
   return __reduce_max_sync(~0u, x);
 #endif
+}
+
+// The first of from, from + 1, .., last for which before(k) does not hold, by bisection.
+template <class Index, class Before> DEVICE Index bisect(Index from, Index last, Before&& before) {
+  while (from < last) {
+    const Index middle = (from + last) >> 1;
+    if (before(middle)) from = middle + 1;
+    else last = middle;
+  }
+  return from;
 }
 
 // ---- tickets: the next number of a counter, of a warp, or of a block by way of shared memory

@@ -6,7 +6,7 @@
 // k]. Any grid and block. merge_status: adds `count` statuses, of the other devices, to one; one thread.
 // set_progress: any grid and block.
 #include "common/device.cuh"
-#include "shared/large_fronts.hpp"
+#include "shared/fronts.hpp"
 #include "shared/values.hpp"
 
 struct RowsArgs {

@@ -4,7 +4,6 @@
 // of the contribution block. Storage: core/plan/fronts/plan.hpp.
 #pragma once
 #include "fronts/front.cuh"
-#include "shared/large_fronts.hpp"
 
 #ifndef LARGE_SHARED_KB
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ / 100 == 9 || __CUDA_ARCH__ / 100 == 10

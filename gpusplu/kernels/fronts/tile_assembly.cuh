@@ -94,15 +94,11 @@ DEVICE int find_matches(const LargeArgs& args, int front, const ChunkLists& list
   bool found = false;
   if (threadIdx.x < MATCHES && p < lists.row_end) {
     const LargeChunk rows = args.chunks[p];
-    int low = lists.col, high = lists.col_end;
-    LargeChunk cols = args.chunks[min(low + p - lists.row, high - 1)];  // the same child where all are in both lists
+    LargeChunk cols =
+        args.chunks[min(lists.col + p - lists.row, lists.col_end - 1)];  // the same child where all are in both lists
     if (cols.child != rows.child) {
-      while (low < high) {
-        const int middle = (low + high) / 2;
-        if (args.chunks[middle].child < rows.child) low = middle + 1;
-        else high = middle;
-      }
-      cols = args.chunks[min(low, lists.col_end - 1)];
+      const int at = bisect(lists.col, lists.col_end, [&](int k) { return args.chunks[k].child < rows.child; });
+      cols = args.chunks[min(at, lists.col_end - 1)];
     }
     found = cols.child == rows.child;
     if (found) {

@@ -1,6 +1,6 @@
 // Solves with fronts. Their order: core/plan/fronts/solve_schedule.hpp.
 #pragma once
-#include "shared/large_fronts.hpp"
+#include "shared/fronts.hpp"
 
 namespace gs::gpu {
 

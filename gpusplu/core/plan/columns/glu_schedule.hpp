@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "plan/columns/plan.hpp"
+#include "shared/columns.hpp"
 #include "shared/costs.hpp"
-#include "shared/glu.hpp"
 
 namespace gs::gpu {
 

@@ -10,7 +10,7 @@
 
 #include "base/types.hpp"
 #include "shared/costs.hpp"
-#include "shared/large_fronts.hpp"
+#include "shared/fronts.hpp"
 
 namespace gs::gpu {
 

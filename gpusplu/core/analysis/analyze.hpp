@@ -7,6 +7,14 @@
 
 namespace gs {
 
+// The size of graphs from which on both orderings are made at the same time.
+constexpr idx both_orderings_from = 100000;
+// Entries a row of finite elements in space, at least.
+constexpr idx neighbours_in_space = 24;
+
+// "auto", and the orderings that can be requested.
+const std::vector<std::string_view>& ordering_names();
+
 enum class MethodChoice { automatic, column, front };
 
 struct AnalyzeOptions {
@@ -17,7 +25,7 @@ struct AnalyzeOptions {
   bool ldlt = false;       // A is Hermitian or symmetric and stored in full
   bool symmetric = false;  // LU by any method that is fast for these values: LDL^T where they are symmetric, or
                            // A's own order; other values need another analysis if it does not suit them
-  std::string_view ordering = "auto";  // one of ordering_names (selection.hpp), or "user"
+  std::string_view ordering = "auto";  // one of ordering_names(), or "user"
   const idx* user_perm = nullptr;      // gather column order for "user"
   MethodChoice method = MethodChoice::automatic;
   double refactorizations = 5;  // that are expected, a solve with each

@@ -92,4 +92,23 @@ std::vector<idx> subtree_sizes(const std::vector<idx>& parent);
 // thread gets the whole forest as it is: every tree is a subtree.
 SubtreeCut cut_subtrees(const std::vector<idx>& size, int threads);
 
+// Processes a postordered forest from the leaves to the roots, on `threads` threads: visit(s) for every node, then
+// give(s), which may write to its parent's data. Subtrees run in parallel, except that give runs for their roots in the
+// order of the nodes, as do both calls for the nodes above them; so results are those of one thread.
+template <class Visit, class Give>
+void up_the_forest(const std::vector<idx>& parent, int threads, Visit&& visit, Give&& give) {
+  const SubtreeCut cut = cut_subtrees(subtree_sizes(parent), threads);
+  share_out(threads, cut.subtrees.size(), [&](std::size_t k, int) {
+    for (idx s = cut.subtrees[k].begin; s < cut.subtrees[k].end; s++) {
+      visit(s);
+      if (s + 1 < cut.subtrees[k].end) give(s);
+    }
+  });
+  cut.in_order([&](std::size_t k) { give(cut.subtrees[k].end - 1); },
+               [&](idx s) {
+                 visit(s);
+                 give(s);
+               });
+}
+
 }  // namespace gs

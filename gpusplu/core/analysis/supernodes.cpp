@@ -35,14 +35,8 @@ Front merged(const Front& child, const Front& parent) {
   return f;
 }
 
-// Calls visit(s) for every node of a postordered forest, children first; on several threads where it is large.
 template <class F> void for_nodes_upwards(const std::vector<idx>& tree, F&& visit) {
-  const int threads = threads_for(32 * (off)tree.size());
-  const SubtreeCut cut = cut_subtrees(subtree_sizes(tree), threads);
-  share_out(threads, cut.subtrees.size(), [&](std::size_t k, int) {
-    for (idx s = cut.subtrees[k].begin; s < cut.subtrees[k].end; s++) visit(s);
-  });
-  for (const idx s : cut.top) visit(s);
+  up_the_forest(tree, threads_for(32 * (off)tree.size()), visit, [](idx) {});
 }
 
 // merged_into[s]: the supernode into which s merged, -1 if it stays. Children with more rows go first: they share most

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/analyze.hpp"
 #include "analysis/graph.hpp"
-#include "analysis/selection.hpp"
 #include "base/parts.hpp"
 #include "base/require.hpp"
 #include "matrix/validate.hpp"

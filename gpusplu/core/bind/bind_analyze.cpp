@@ -7,7 +7,6 @@
 
 #include "analysis/analyze.hpp"
 #include "analysis/block_triangular.hpp"
-#include "analysis/selection.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"

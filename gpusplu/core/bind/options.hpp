@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "analysis/analyze.hpp"
-#include "analysis/selection.hpp"
 #include "certify/accuracy_policy.hpp"
 
 namespace gs {

@@ -17,6 +17,8 @@
 namespace gs::gpu {
 namespace {
 
+int threads_of_forest(idx n) { return n < 4000 ? 1 : num_threads(); }
+
 // Supernodes while they are merged into fronts.
 struct FrontTree {
   struct Node {
@@ -109,7 +111,7 @@ void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, c
     }
     tree.finish[s] = now;
   };
-  up_the_forest(symbolic.super_parent, merge, [&](idx s) {
+  up_the_forest(symbolic.super_parent, threads_of_forest(ns), merge, [&](idx s) {
     if (const idx above = symbolic.super_parent[s]; above >= 0) last[above] = heaps.meld(last[above], s);
   });
 }
@@ -188,7 +190,7 @@ void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, c
       before[s] = std::max(before[s], tree.into[*c] == s ? before[*c] : tree.finish[*c]);
     tree.finish[s] = before[s] + time(node);
   };
-  up_the_forest(symbolic.super_parent, merge, [](idx) {});
+  up_the_forest(symbolic.super_parent, threads_of_forest(ns), merge, [](idx) {});
 }
 
 // The columns of a symbolic's supernodes in the order of their pivots, and the partner of each, itself where it has

@@ -13,8 +13,7 @@ from contract.test_refactor import wild, wild_on
 from gpusplu import _core, gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
-from gpusplu.engines.supernodal.fronts import dependent_launches
-from gpusplu.engines.supernodal.program import diagonal_blocks
+from gpusplu.engines.supernodal.program import dependent_launches, diagonal_blocks
 from support import fake_cupy
 from support.determinants import check_determinant_and_condition
 from support.emulated_device import memory_at

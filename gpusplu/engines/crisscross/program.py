@@ -25,9 +25,9 @@ from ..columns.program import ColumnArrays, ColumnProgram, ColumnSolve
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.program import Part
 from ..sflu.program import LONG_SCALARS, TRAILING_ARRAYS, ColumnFactorization, Tuning, factor_words
-from ..supernodal.fronts import Fronts
 from ..supernodal.memory import all_vector_bytes, factor_memory, plan_bytes, vector_memory
 from ..supernodal.plan import Limits
+from ..supernodal.program import Fronts
 from .model import predict_divisions, trailing_costs
 from .plan import divide, trailing_last
 

@@ -35,7 +35,7 @@ from .memory import (
     plan_bytes,
 )
 from .plan import FRONT, Limits, Plan, View, make_best_plan, predict
-from .tiles import TASK, Rectangle, Tiles, Transfers, tiles_of
+from .tiles import TASK, Rectangle, Tiles, rectangles_of, tiles_of
 
 # ---- The local plan of one device
 
@@ -269,8 +269,8 @@ class SharedPlan(Plan):
         shared = np.zeros(self.nf + 1, bool)  # one more: the parent of roots
         shared[list(self.tiles)] = True
         touched = np.flatnonzero((shared[:-1] | shared[self.parent]) & (self.parent >= 0))
-        rectangles = Transfers(self, self.front_device, self.tiles)
-        return {int(front): rectangles(int(front)) for front in touched}
+        known = self, self.front_device, self.tiles
+        return {front: rectangles_of(*known, front) for front in touched.tolist()}
 
     @cached_property
     def sent(self) -> dict[int, list[tuple[int, list[Rectangle]]]]:

@@ -32,9 +32,8 @@ from ..device.buffers import STATUS, Buffers, Memory, Vectors
 from ..device.call import CommandGraphs
 from ..device.factor import HELD, MUST_RESTORE, PENDING, SOLVES, STATUS_REQUESTED, DeviceFactor
 from ..device.program import THREADS, WARP, Program
-from .fronts import Fronts, FrontSolve
 from .memory import factor_memory, vector_memory
-from .program import FrontProgram
+from .program import FrontProgram, Fronts, FrontSolve
 from .shared_plan import SharedPlan, needed_of_each, shares_of
 from .tiles import LARGE_FRONT, Part, Rectangle
 
@@ -275,35 +274,6 @@ class SharedFront:
 CHUNK, MOST_CHUNKS = 16 << 20, 8
 
 
-class FactorPeers(NamedTuple):
-    """Memory of a factor on the devices, except the first one's own memory.
-
-    Attributes
-    ----------
-    streams : Streams
-    own : list of SimpleNamespace
-        For each device: `own` and `device_status` as in Buffers, and its copy of the `values`.
-    statuses : Buffer
-        Of the other devices, on the first.
-    bounce : list of Buffer
-        As of `Team`.
-    """
-
-    streams: Streams
-    own: list[Any]
-    statuses: Buffer
-    bounce: list[Buffer]
-
-
-class VectorPeers(NamedTuple):
-    """The same for solves: `own` and `groups` as in Vectors, and b and x of its rows; `rows`: those of all other
-    devices on the first one."""
-
-    own: list[Any]
-    rows: list[Buffer]
-    bounce: list[Buffer]
-
-
 class SharedProgram(FrontProgram):
     """A plan of fronts in the memories of several devices.
 
@@ -376,7 +346,12 @@ class SharedProgram(FrontProgram):
     def vector_memory(self, capacity: int) -> Memory:
         return vector_memory(self.shares[0], capacity)
 
-    def factor_peers(self) -> FactorPeers:
+    def factor_peers(self) -> Any:
+        """Memory of a factor on the other devices.
+
+        `own`: for each device `own` and `device_status` as in Buffers, and its copy of the `values`; `statuses`: of the
+        other devices, on the first; `streams`, and `bounce` of `Team`.
+        """
         own: list[Any] = [None]
         for device, share in zip(self.devices[1:], self.shares[1:], strict=True):
             with device:
@@ -385,18 +360,20 @@ class SharedProgram(FrontProgram):
                 device.own_stream().synchronize()
             own.append(SimpleNamespace(own=memory, values=values, device_status=status))
         statuses = self.device.empty(STATUS.itemsize * len(own))
-        return FactorPeers(Streams(self.devices), own, statuses, [])
+        return SimpleNamespace(streams=Streams(self.devices), own=own, statuses=statuses, bounce=[])
 
-    def vector_peers(self, capacity: int) -> VectorPeers:
+    def vector_peers(self, capacity: int) -> Any:
+        """The same for solves: `own`, for each device `own` as in Vectors, b and x of its rows, and memory for these
+        `rows` on the first device; and `bounce`."""
         own: list[Any] = [None]
         for device, share in zip(self.devices[1:], self.shares[1:], strict=True):
             with device:
                 memory = vector_memory(share, capacity).allocate(device)
-                b, x = (device.empty(share.ld * capacity * self.dtype.itemsize) for _ in range(2))
+                nbytes = share.ld * capacity * self.dtype.itemsize
+                b, x = device.empty(nbytes), device.empty(nbytes)
                 device.own_stream().synchronize()
-            own.append(SimpleNamespace(own=memory, b=b, x=x))
-        rows = [self.device.empty(share.ld * capacity * self.dtype.itemsize) for share in self.shares[1:]]
-        return VectorPeers(own, [rows[0], *rows], [])
+            own.append(SimpleNamespace(own=memory, b=b, x=x, rows=self.device.empty(nbytes)))
+        return SimpleNamespace(own=own, bounce=[])
 
     def prepare(self) -> None:
         super().prepare()
@@ -509,21 +486,21 @@ class SharedProgram(FrontProgram):
         with Team(buffers.peers.streams, stream, vectors.peers.bounce) as team:
             solves = [FrontSolve(self.fronts, buffers, vectors, trans, nrhs, b, x)]
             for k in range(1, len(self.devices)):
-                own, rows = vectors.peers.own[k], vectors.peers.rows[k]
-                self._move_rows(stream, "gather_rows", b, rows, sides[k][0], nrhs)
+                own = vectors.peers.own[k]
+                self._move_rows(stream, "gather_rows", b, own.rows, sides[k][0], nrhs)
                 nbytes = self.shares[k].ld * nrhs * self.dtype.itemsize
-                team.send(0, k, "b", [Copy(own.b.pointer, rows.pointer, nbytes)])
+                team.send(0, k, "b", [Copy(own.b.pointer, own.rows.pointer, nbytes)])
                 team.receive(k, "b")
                 remote: Any = SimpleNamespace(own=own.own, groups=vectors.groups)
                 solves.append(FrontSolve(self.each[k], self.own(buffers, k), remote, trans, nrhs, own.b, own.x))
             self._walk(team, solves, vectors, layout)
             for k in range(1, len(self.devices)):
-                own, rows = vectors.peers.own[k], vectors.peers.rows[k]
+                own = vectors.peers.own[k]
                 nbytes = self.shares[k].ld * nrhs * self.dtype.itemsize
-                team.send(k, 0, "x", [Copy(rows.pointer, own.x.pointer, nbytes)])
+                team.send(k, 0, "x", [Copy(own.rows.pointer, own.x.pointer, nbytes)])
             team.receive(0, "x")
             for k in range(1, len(self.devices)):
-                self._move_rows(stream, "scatter_rows", vectors.peers.rows[k], x, sides[k][1], nrhs)
+                self._move_rows(stream, "scatter_rows", vectors.peers.own[k].rows, x, sides[k][1], nrhs)
 
     def _walk(self, team: Team, solves: list[FrontSolve], vectors: Vectors, layout: Layout) -> None:
         """Solve forward and backward, part by part."""

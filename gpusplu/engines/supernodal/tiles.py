@@ -212,8 +212,8 @@ def turns(count: int, speeds: Sequence[float]) -> np.ndarray:
     return found
 
 
-class Transfers:
-    """Data that devices need of contribution blocks, if the tiles of a front or of its parent are shared.
+def rectangles_of(plan: Any, device_of: np.ndarray, shared: dict[int, Tiles], child: int) -> list[Rectangle]:
+    """Parts of a front's contribution block that other devices need, if it or its parent is shared by tiles.
 
     Parameters
     ----------
@@ -222,46 +222,42 @@ class Transfers:
         Of every front.
     shared : mapping of int to Tiles
         By front.
+    child : int
     """
+    height, owner = int(plan.rows[child] - plan.width[child]), int(device_of[child])
+    own = shared[child].below if child in shared else [Range(owner, 0, height)]
+    return [
+        Rectangle(source, target, (low, rows[1]), (begin, end))
+        for target, rows, columns in wanted(plan, device_of, shared, child, height)
+        for source, first, last in own
+        for begin, end in [(max(first, columns[0]), min(last, columns[1]))]
+        for low in [max(rows[0], begin) if plan.one_triangle else rows[0]]
+        if source != target and begin < end and low < rows[1]
+    ]
 
-    def __init__(self, plan: Any, device_of: np.ndarray, shared: dict[int, Tiles]):
-        self._plan, self._device_of, self._shared = plan, device_of, shared
 
-    def __call__(self, child: int) -> list[Rectangle]:
-        """The parts of a front's block, and where they go."""
-        plan, parent = self._plan, int(self._plan.parent[child])
-        height = int(plan.rows[child] - plan.width[child])
-        owner = int(self._device_of[child])
-        own = self._shared[child].below if child in self._shared else [Range(owner, 0, height)]
-        return [
-            Rectangle(source, target, (low, rows[1]), (begin, end))
-            for target, rows, columns in self._wanted(child, parent, height)
-            for source, first, last in own
-            for begin, end in [(max(first, columns[0]), min(last, columns[1]))]
-            for low in [max(rows[0], begin) if plan.one_triangle else rows[0]]
-            if source != target and begin < end and low < rows[1]
-        ]
-
-    def _wanted(self, child: int, parent: int, height: int) -> Iterator[tuple[int, tuple[int, int], tuple[int, int]]]:
-        """Devices, and the rows and columns that they need."""
-        plan, both = self._plan, not self._plan.one_triangle
-        if parent not in self._shared:
-            yield int(self._device_of[parent]), (0, height), (0, height)
-            return
-        place = plan.place[plan.below_ptr[child] : plan.below_ptr[child] + height]
-        width = int(plan.width[parent])
-        pivots = int(np.searchsorted(place, width))
-        for device, first, last in self._shared[parent].ranges:
-            begin, end = np.searchsorted(place, [first, last]).tolist()
-            if begin == end:
-                continue
-            if first < width:
-                yield device, (begin, end), (0, end)
-                if both:
-                    yield device, (0, begin), (begin, end)
-            else:
-                yield device, (begin, end), (0, pivots)
-                yield device, (0 if both else begin, height), (begin, end)
+def wanted(
+    plan: Any, device_of: np.ndarray, shared: dict[int, Tiles], child: int, height: int
+) -> Iterator[tuple[int, tuple[int, int], tuple[int, int]]]:
+    """Devices, and the rows and columns that they need."""
+    parent, both = int(plan.parent[child]), not plan.one_triangle
+    if parent not in shared:
+        yield int(device_of[parent]), (0, height), (0, height)
+        return
+    place = plan.place[plan.below_ptr[child] : plan.below_ptr[child] + height]
+    width = int(plan.width[parent])
+    pivots = int(np.searchsorted(place, width))
+    for device, first, last in shared[parent].ranges:
+        begin, end = np.searchsorted(place, [first, last]).tolist()
+        if begin == end:
+            continue
+        if first < width:
+            yield device, (begin, end), (0, end)
+            if both:
+                yield device, (0, begin), (begin, end)
+        else:
+            yield device, (begin, end), (0, pivots)
+            yield device, (0 if both else begin, height), (begin, end)
 
 
 # ---- Predicted seconds of such a front, stage by stage

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,9 +30,9 @@ from ..dispatch.migration import Migration, tracked
 from ..dispatch.pipeline import Made, factor_values
 from ..dispatch.report import analysis_text, explain_factor, stored_text
 from ..errors import require
-from ..typing import ArrayT, Check, Later, Now, Trans
+from ..typing import ArrayT, Check, InversePattern, Later, Now, Trans
 from . import deferred as later
-from .inverse import PartsOfInverse
+from .inverse import columns, inverse_entries, narrow
 from .symbolic import FACTORS, Symbolic, as_symbolic
 from .updated import UpdatedFactor, version_of
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 KeptT = TypeVar("KeptT")
 # Shape of the values that refactor takes, before the first refactor.
 UNKNOWN = (-2,)
+PATTERNS: tuple[str, ...] = get_args(InversePattern)
 # Versions of the values that factors hold: unique in the process.
 VERSIONS = count(1)
 
@@ -57,7 +58,7 @@ class Kept(NamedTuple):
     core: Any
 
 
-class Factor(PartsOfInverse):
+class Factor:
     """Common base of LU, Cholesky and LDL^T factors.
 
     A factor may be used from several threads at once: solves run concurrently, refactor waits for them.
@@ -577,6 +578,124 @@ class Factor(PartsOfInverse):
         """
         error = self._core.check() if self._device_array is not None else self._core.backward_error
         return None if error < 0 else error
+
+    # ---- parts of the inverse, computed without forming it
+
+    def selected_inverse(self, pattern: InversePattern = "A.T") -> sp.csc_array:
+        """Entries of the inverse on a sparse pattern.
+
+        The factors give entry (j, i) of the inverse wherever A has an entry (i, j), at about twice the arithmetic of a
+        factorization (the recurrence of Takahashi, Fagan and Chen, 1973). The entries are checked for each row and
+        column of A by the diagonals of ``inv(A) @ A`` and ``A @ inv(A)``; where these are not ones to about two thirds
+        of the digits, the entries are computed with other pivots, or by solves.
+
+        Parameters
+        ----------
+        pattern : {"A.T", "A", "LU"}, optional
+            Pattern of the result. "A.T" is the pattern of the gradient of ``slogdet().logabsdet``: the derivative with
+            respect to A[i, j] is entry (j, i) of the inverse. "A" is the same if the pattern of A is symmetric, and
+            needs more work otherwise. "LU" is the transposed pattern of the factors, in the order of A, with all
+            entries of A's.
+
+        Returns
+        -------
+        Z : csc_array, shape (n, n)
+            ``Z[j, i]`` is entry (j, i) of the inverse. Zeros are stored.
+
+        Raises
+        ------
+        ValueError
+            `pattern` is unknown.
+
+        Warns
+        -----
+        RuntimeWarning
+            The entries are not finite, or not accurate, whatever was tried.
+
+        See Also
+        --------
+        LUFactor.inverse_diagonal, LUFactor.trace_inverse
+
+        Notes
+        -----
+        The recurrence is that of [1]_, by supernodes as in [2]_, and for LU with unsymmetric blocks.
+
+        References
+        ----------
+        .. [1] Takahashi, Fagan, Chen, Formation of a sparse bus impedance matrix and its application to short circuit
+           study, 8th PICA Conference, 1973
+        .. [2] Lin, Yang, Meza, Lu, Ying, E, SelInv: an algorithm for selected inversion of a sparse symmetric matrix,
+           ACM TOMS 37, 2011
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> Z = lu.selected_inverse()
+        >>> np.allclose(Z.diagonal(), np.linalg.inv(A.toarray()).diagonal())
+        True
+        """
+        if pattern not in PATTERNS:
+            raise ValueError(f"pattern must be one of {PATTERNS}, got {pattern!r}")
+        known = self._pattern
+        if pattern == "A":
+            entries = inverse_entries(self, known.ind, columns(known))
+            return sp.csc_array((entries, known.ind.copy(), narrow(known.ptr)), shape=self.shape)
+        if pattern == "A.T":
+            ptr, ind, entries = known.ptr, known.ind.copy(), self._core.host_factor().inverse_on_pattern()
+        else:
+            ptr, ind, entries = self._core.host_factor().inverse_on_factors()
+        return sp.csr_array((entries, ind, narrow(ptr)), shape=self.shape).tocsc()
+
+    def inverse_diagonal(self) -> NDArray[Any]:
+        """Diagonal of the inverse, shape (n,).
+
+        See Also
+        --------
+        LUFactor.selected_inverse
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> np.allclose(lu.inverse_diagonal(), np.linalg.inv(A.toarray()).diagonal())
+        True
+        """
+        everyone = np.arange(self.shape[0])
+        return inverse_entries(self, everyone, everyone)
+
+    def trace_inverse(self, B: Any) -> Any:
+        """Trace of ``inv(A) @ B`` for a sparse matrix B; cheap where B has entries only where A has.
+
+        Parameters
+        ----------
+        B : sparse matrix or array_like, shape (n, n)
+
+        Returns
+        -------
+        trace : scalar
+
+        Raises
+        ------
+        ValueError
+            B has another shape than A.
+
+        See Also
+        --------
+        LUFactor.selected_inverse
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> bool(np.isclose(lu.trace_inverse(A), 100))
+        True
+        """
+        B = sp.coo_array(matrix.to_host(B))
+        if B.shape != self.shape:
+            raise ValueError(f"trace_inverse: B has shape {B.shape}, but A has shape {self.shape}")
+        B.sum_duplicates()
+        return inverse_entries(self, B.col, B.row) @ B.data
 
     # ---- triangles
 

@@ -7,16 +7,16 @@ operations with B bytes cannot go faster than ``min(peak, bandwidth * F / B)``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from .. import _core
+from ..common.timing import nothing, repeated, synchronizer
 from ..engines import registry
 from .drawing import BLUE, GREEN, RED, counted, is_dark, new_axes, plain_ticks
 
-COPIED, ORDER, REPEATS = 96 << 20, 1400, 5  # bytes; of dense matrices; the best of so many
+COPIED, ORDER, BUDGET = 96 << 20, 1400, 0.3  # bytes; of dense matrices; seconds of each measurement
 
 
 @dataclass(frozen=True)
@@ -107,30 +107,18 @@ def machine(on_device: bool = False, dtype: Any = "d") -> Machine:
     >>> here.bandwidth > 1e8 and here.rate > 1e8
     True
     """
-    xp, finish, name = np, None, f"processor, {_core.num_threads()} threads"
+    xp, finish, name = np, nothing, f"processor, {_core.num_threads()} threads"
     if on_device:
         import cupy
 
-        xp, finish = cupy, cupy.cuda.get_current_stream().synchronize
+        xp, finish = cupy, synchronizer()
         name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
     source, target = xp.ones(COPIED // 8), xp.zeros(COPIED // 8)
     a = xp.ones((ORDER, ORDER), dtype)
     copy = (lambda: xp.copyto(target, source)) if on_device else (lambda: _core.copy(target, source))
-    bandwidth = 2 * COPIED / best_of(copy, finish)
+    bandwidth = 2 * COPIED / repeated(copy, BUDGET, finish)
     flops = 2 * ORDER**3 * (4 if np.dtype(dtype).kind == "c" else 1)
-    return Machine(name, bandwidth, flops / best_of(lambda: a @ a, finish))
-
-
-def best_of(work: Any, finish: Any = None) -> float:
-    """Seconds of the fastest of some calls."""
-    best = np.inf
-    for _ in range(REPEATS):
-        start = perf_counter()
-        work()
-        if finish is not None:
-            finish()
-        best = min(best, perf_counter() - start)
-    return best
+    return Machine(name, bandwidth, flops / repeated(lambda: a @ a, BUDGET, finish))
 
 
 def points(factor: Any) -> list[Point]:

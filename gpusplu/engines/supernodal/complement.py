@@ -15,9 +15,9 @@ from ...common.options import Options
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
-from ..device.accuracy import report_of
 from ..device.buffers import Buffers, Memory, Status, is_asymmetric
 from ..device.call import Call, CommandGraphs
+from ..device.factor import report_of
 from ..device.interrupted import Interrupted
 from .memory import limits_of
 from .plan import Plan, make_plan

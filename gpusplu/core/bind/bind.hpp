@@ -207,7 +207,6 @@ void bind_partial(nb::module_&);
 void bind_lockstep(nb::module_&);
 namespace gpu {
 void bind_plan(nb::module_&);
-void bind_lockstep_plan(nb::module_&);
 void bind_columns(nb::module_&);
 }  // namespace gpu
 

@@ -19,7 +19,6 @@ NB_MODULE(_core_bindings, m) {
   gs::bind_fused(m);
   gs::bind_partial(m);
   gs::gpu::bind_plan(m);
-  gs::gpu::bind_lockstep_plan(m);
   gs::bind_lockstep(m);
   gs::gpu::bind_columns(m);
 }

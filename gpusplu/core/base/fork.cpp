@@ -8,27 +8,27 @@
 
 namespace gs {
 
-// All objects to reset. The lock is held while the process forks, so that the child finds a consistent list.
+// All locks. The mutex is held while the process forks, so that the child finds a consistent list.
 struct Register {
   std::mutex mutex;
-  ResetAfterFork* first = nullptr;
+  UseLock* first = nullptr;
 
-  void add(ResetAfterFork* object) {
+  void add(UseLock* one) {
     std::lock_guard lock(mutex);
-    object->next_ = first;
-    if (first) first->previous_ = object;
-    first = object;
+    one->next_ = first;
+    if (first) first->previous_ = one;
+    first = one;
   }
 
-  void remove(ResetAfterFork* object) {
+  void remove(UseLock* one) {
     std::lock_guard lock(mutex);
-    (object->previous_ ? object->previous_->next_ : first) = object->next_;
-    if (object->next_) object->next_->previous_ = object->previous_;
+    (one->previous_ ? one->previous_->next_ : first) = one->next_;
+    if (one->next_) one->next_->previous_ = one->previous_;
   }
 
   void reset_after_fork() {
     new (&mutex) std::mutex;
-    for (ResetAfterFork* object = first; object; object = object->next_) object->reset_after_fork();
+    for (UseLock* one = first; one; one = one->next_) one->reset_after_fork();
   }
 };
 
@@ -38,14 +38,6 @@ constinit Register all;
 
 [[maybe_unused]] const int registered =
     pthread_atfork([] { all.mutex.lock(); }, [] { all.mutex.unlock(); }, [] { all.reset_after_fork(); });
-
-}  // namespace
-
-ResetAfterFork::ResetAfterFork() { all.add(this); }
-
-ResetAfterFork::~ResetAfterFork() { all.remove(this); }
-
-namespace {
 
 // Locks that this thread holds; further ones are not detected. Initial-exec as in threads.cpp.
 struct Holding {
@@ -70,6 +62,10 @@ struct Holding {
 __attribute__((tls_model("initial-exec"))) constinit thread_local Holding holding{};
 
 }  // namespace
+
+UseLock::UseLock() { all.add(this); }
+
+UseLock::~UseLock() { all.remove(this); }
 
 void UseLock::check() const {
   if (abandoned_) throw AbandonedError();

@@ -9,22 +9,6 @@
 
 namespace gs {
 
-// Base of objects with a reset function that a forked child calls before anything else.
-class ResetAfterFork {
- public:
-  ResetAfterFork();
-  ResetAfterFork(const ResetAfterFork&) = delete;
-  ResetAfterFork& operator=(const ResetAfterFork&) = delete;
-
- protected:
-  virtual ~ResetAfterFork();
-  virtual void reset_after_fork() noexcept = 0;
-
- private:
-  friend struct Register;
-  ResetAfterFork *next_ = nullptr, *previous_ = nullptr;
-};
-
 struct AbandonedError : std::runtime_error {
   AbandonedError()
       : std::runtime_error(
@@ -43,8 +27,13 @@ struct BusyError : std::runtime_error {
 //
 // A handler may interrupt the call that holds the lock (operation.hpp). If the handler uses the object, it would wait
 // for its own thread, so it gets a BusyError instead.
-class UseLock : ResetAfterFork {
+class UseLock {
  public:
+  UseLock();
+  UseLock(const UseLock&) = delete;
+  UseLock& operator=(const UseLock&) = delete;
+  ~UseLock();
+
   class Exclusive {
    public:
     explicit Exclusive(UseLock& owner);
@@ -76,12 +65,14 @@ class UseLock : ResetAfterFork {
   std::mutex counts;  // protects the count of readers
 
  private:
-  void reset_after_fork() noexcept override;
+  friend struct Register;
+  void reset_after_fork() noexcept;
   void check() const;
 
   std::shared_mutex use_;
   std::mutex turn_;  // taken before use_, so that readers cannot starve a writer
   bool changing_ = false, abandoned_ = false;
+  UseLock *next_ = nullptr, *previous_ = nullptr;  // in the list of all, which a forked child resets
 };
 
 }  // namespace gs

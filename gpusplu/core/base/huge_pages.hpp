@@ -9,14 +9,15 @@
 
 namespace gs {
 
-// For an array that has been allocated and not written yet. No effect on small arrays.
-template <class Vector> void prefer_huge_pages(Vector& v) {
+// For memory that has been allocated and not written yet. No effect on small arrays.
+inline void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
 #ifdef __linux__
   constexpr std::uintptr_t page = 4096, least = std::uintptr_t(4) << 20;
-  const std::uintptr_t begin = ((std::uintptr_t)v.data() + page - 1) & ~(page - 1);
-  const std::uintptr_t end = (std::uintptr_t)(v.data() + v.size()) & ~(page - 1);
+  const std::uintptr_t begin = ((std::uintptr_t)memory + page - 1) & ~(page - 1);
+  const std::uintptr_t end = ((std::uintptr_t)memory + bytes) & ~(page - 1);
   if (end >= begin + least) madvise((void*)begin, end - begin, MADV_HUGEPAGE);  // advice only: failure is harmless
 #endif
 }
+template <class Vector> void prefer_huge_pages(Vector& v) { prefer_huge_pages(v.data(), v.size() * sizeof(v[0])); }
 
 }  // namespace gs

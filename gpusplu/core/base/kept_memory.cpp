@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
-#include <new>
 
 namespace gs {
 namespace {
@@ -21,8 +20,6 @@ constexpr int least_bits = 14, large_bits = 22, most_bits = 29;
 constexpr int small_sizes = 4 * (large_bits - least_bits), sizes = 4 * (most_bits - least_bits), of_a_size = 8;
 
 std::atomic<void*> kept[sizes][of_a_size];
-constexpr std::size_t most_of_space = std::size_t(4) << 20;
-std::atomic<AddressSpace*> kept_space{nullptr};  // stored at the start of that space
 
 // Size class for so many bytes; outside of 0 .. sizes-1 if such blocks are not kept.
 int size_number(std::size_t bytes) {
@@ -56,21 +53,10 @@ bool offer_pages(void* memory, std::size_t bytes) {
 #endif
 }
 
-// Bytes of kept memory: small arrays and address space, and large arrays.
+// Bytes of kept memory: small arrays, and large ones.
 std::atomic<std::size_t> small{0}, large{0};
 
 std::atomic<std::size_t>& account_of(int number) { return number < small_sizes ? small : large; }
-
-AddressSpace take_kept_space() {
-  AddressSpace* const found = take(kept_space);
-  if (!found) return {};
-  small -= found->touched;
-  return *found;
-}
-
-void unmap(const AddressSpace& space) {
-  if (space.start) munmap(space.start, space.size);
-}
 
 void drop_arrays(int first, int end) {
   for (int number = first; number < end; number++)
@@ -81,18 +67,11 @@ void drop_arrays(int first, int end) {
       }
 }
 
-void drop_small() {
-  unmap(take_kept_space());
-  drop_arrays(0, small_sizes);
-}
-
-void drop_large() { drop_arrays(small_sizes, sizes); }
-
 // Small arrays and large ones have bounds of their own. Above a bound all arrays of that kind are freed: those that
 // were useful for other matrices are not for this one.
 void keep_within_bounds() {
-  if (small > most_bytes) drop_small();
-  if (large > most_large_bytes()) drop_large();
+  if (small > most_bytes) drop_arrays(0, small_sizes);
+  if (large > most_large_bytes()) drop_arrays(small_sizes, sizes);
 }
 
 }  // namespace
@@ -126,40 +105,6 @@ void give_memory(void* memory, std::size_t bytes) {
   std::free(memory);
 }
 
-AddressSpace take_space(std::size_t bytes) {
-  const AddressSpace kept = take_kept_space();
-  if (kept.size >= bytes) return kept;
-  unmap(kept);
-  void* const fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (fresh == MAP_FAILED) return {};
-  return {static_cast<std::byte*>(fresh), bytes, 0};
-}
-
-void give_pages_from(AddressSpace& space, std::size_t touched) {
-  static const std::size_t page = sysconf(_SC_PAGESIZE);
-  const std::size_t first = (touched + page - 1) / page * page;
-  if (first >= space.touched) return;
-  madvise(space.start + first, space.touched - first, MADV_DONTNEED);
-  space.touched = first;
-}
-
-void give_space(AddressSpace space) {
-  if (!space.touched) return unmap(space);
-  give_pages_from(space, most_of_space);
-  small += space.touched;
-  keep_within_bounds();
-  unmap(take_kept_space());
-  AddressSpace* none = nullptr;
-  if (kept_space.compare_exchange_strong(none, new (space.start) AddressSpace(space), std::memory_order_release,
-                                         std::memory_order_relaxed))
-    return;
-  small -= space.touched;
-  unmap(space);
-}
-
-void drop_kept_memory() {
-  drop_small();
-  drop_large();
-}
+void drop_kept_memory() { drop_arrays(0, sizes); }
 
 }  // namespace gs

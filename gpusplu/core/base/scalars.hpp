@@ -1,5 +1,5 @@
-// The number types: GS_FOR_SCALARS(M) is M(T) for each of them, to instantiate templates; and types that are known at
-// run time only. Control flow is compiled once, for a `Dtype`; `with_scalar` leads from it to the templates.
+// Number types that are known at run time only. Control flow is compiled once, for a `Dtype`; `with_scalar` leads from
+// it to the templates.
 #pragma once
 #include <complex>
 #include <limits>
@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "base/types.hpp"
-
-#define GS_FOR_SCALARS(M) M(float) M(double) M(std::complex<float>) M(std::complex<double>)
 
 namespace gs {
 

@@ -9,6 +9,9 @@
 
 #include "base/raw_vector.hpp"
 
+// M(T) for each number type, to instantiate templates.
+#define GS_FOR_SCALARS(M) M(float) M(double) M(std::complex<float>) M(std::complex<double>)
+
 namespace gs {
 
 using idx = std::int32_t;  // row, column and supernode numbers

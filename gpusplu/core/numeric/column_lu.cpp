@@ -18,33 +18,9 @@
 #include "matrix/values.hpp"
 #include "numeric/column_nodes.hpp"
 #include "numeric/column_wide.hpp"
-#include "simd/column_kernels.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
-namespace {
-
-template <class Real> void refactor_columns(const ColumnProgram<Real>& program, const ColumnTask<Real>& task,
-                                            bool is_complex, ColumnMonitor<Real>& monitor) {
-#define GS_CASE(number, level) \
-  case number:                 \
-    return level::refactor_columns(program, task, is_complex, monitor);
-  switch (simd_level()) { GS_LEVELS(GS_CASE) }
-#undef GS_CASE
-}
-
-template <class Real>
-void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex, bool divide) {
-#define GS_CASE(number, level)                                               \
-  case number:                                                               \
-    return divide ? level::solve_columns_dividing(program, task, is_complex) \
-                  : level::solve_columns(program, task, is_complex);
-  switch (simd_level()) { GS_LEVELS(GS_CASE) }
-#undef GS_CASE
-}
-
-}  // namespace
-
 template <class T> ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A)
     : n_(A.n),
       block_ptr_(symbolic.block_ptr),
@@ -144,7 +120,7 @@ template <class T> off ColumnLU<T>::bytes() const {
   const ColumnNodes<T>& f = *nodes_;
   bytes += size(f.node, f.lower_row, f.upper_row, f.segment, f.lower, f.upper, f.pivot, f.inverse_pivot, f.a_row,
                 f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed);
-  for (const ZeroedWork<T>& work : f.work) bytes += work.size() * (off)sizeof(T);
+  for (const ZeroedArray<T>& work : f.work) bytes += work.size() * (off)sizeof(T);
   return wide_ ? bytes + wide_->bytes() : bytes;
 }
 
@@ -185,7 +161,7 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
       task.nodes = schedule.nodes.data() + schedule.ptr[t];
       task.count = schedule.ptr[t + 1] - schedule.ptr[t];
       task.wait = n_threads > 1 && t >= schedule.n_subtrees;
-      refactor_columns(program, task, is_complex<T>, monitor);
+      with_kernels([&](auto level) { level.template refactor_columns<T>(program, task, monitor); });
       have_done(1);
     };
     const idx n_subtrees = schedule.n_subtrees, own = (idx)((off)n_subtrees * team.rank / team.size);
@@ -311,7 +287,11 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const void* fr
         y[(off)k * width + q] = scale_in ? v * scale_in[k] : v;
       }
     }
-    solve_columns(program, {reinterpret_cast<Real*>(y), width, transpose}, is_complex<T>, divides_);
+    const ColumnSolve<Real> task{reinterpret_cast<Real*>(y), width, transpose};
+    with_kernels([&](auto level) {
+      divides_ ? level.template solve_columns<T, true>(program, task)
+               : level.template solve_columns<T, false>(program, task);
+    });
     for (int q = 0; q < width; q++) {
       T* column = x + (off)(done + q) * n_;
       for (idx k = 0; k < n_; k++) {
@@ -576,9 +556,7 @@ std::shared_ptr<ColumnNumeric> make_column_lu(Dtype dtype, const Symbolic& symbo
       dtype, [&]<class T>(T) -> std::shared_ptr<ColumnNumeric> { return std::make_shared<ColumnLU<T>>(symbolic, A); });
 }
 
-template class ColumnLU<float>;
-template class ColumnLU<double>;
-template class ColumnLU<std::complex<float>>;
-template class ColumnLU<std::complex<double>>;
+#define GS_INSTANTIATE(T) template class ColumnLU<T>;
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

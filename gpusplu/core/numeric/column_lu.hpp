@@ -78,9 +78,4 @@ template <class T> class ColumnLU : public ColumnNumeric {
   bool divides_ = false;  // solves divide by pivots
 };
 
-extern template class ColumnLU<float>;
-extern template class ColumnLU<double>;
-extern template class ColumnLU<std::complex<float>>;
-extern template class ColumnLU<std::complex<double>>;
-
 }  // namespace gs

@@ -2,32 +2,15 @@
 // simd/column_kernels.hpp describes. factor() leaves nodes of one column each, without segments and with unsorted rows;
 // the first refactor() compiles them into nodes of up to 8 columns.
 #pragma once
-#include <cstdlib>
 #include <limits>
-#include <new>
 #include <utility>
 #include <vector>
 
+#include "base/zeroed_array.hpp"
 #include "numeric/column_lu.hpp"
 #include "simd/column_kernels.hpp"
 
 namespace gs {
-
-// Zeros; pages are allocated on first use.
-template <class T> class ZeroedWork {
- public:
-  explicit ZeroedWork(off size) : size_(size), memory_(std::calloc((size + 16) * sizeof(T), 1)) {
-    if (!memory_) throw std::bad_alloc();
-  }
-  ZeroedWork(ZeroedWork&& other) noexcept : size_(other.size_), memory_(other.memory_) { other.memory_ = nullptr; }
-  ~ZeroedWork() { std::free(memory_); }
-  T* data() const { return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(memory_) + 63) / 64 * 64); }
-  off size() const { return size_; }
-
- private:
-  off size_;
-  void* memory_;
-};
 
 // Tasks in topological order: task t is nodes[ptr[t]] .. nodes[ptr[t+1]-1]. The first n_subtrees tasks are unions of
 // subtrees of the elimination tree of all dependencies and are independent; each later one is a single node and may
@@ -55,7 +38,7 @@ template <class T> struct ColumnNodes {
   idx widest = 1;
 
   // For refactor: a dense column per worker, and how workers share the nodes.
-  std::vector<ZeroedWork<T>> work;
+  std::vector<ZeroedArray<T>> work;
   ColumnSchedule schedule;
   std::vector<int> done, claimed;  // epoch of the refactorization, by node and by subtree task
   int epoch = 0;

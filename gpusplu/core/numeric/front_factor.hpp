@@ -10,12 +10,12 @@
 // Sums run over children in a fixed order and the dense kernels do not depend on the team: results are bitwise the same
 // for any number of threads.
 #pragma once
-#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/reusable.hpp"
+#include "base/zeroed_array.hpp"
 #include "numeric/dense_front.hpp"
 #include "numeric/front_memory.hpp"
 #include "numeric/front_plan.hpp"
@@ -70,14 +70,10 @@ template <class T> class FrontFactor : public FrontNumeric {
 
   // Memory of a solve; right-hand sides of a row are adjacent except in scratch.
   struct Workspace {
-    struct Free {
-      void operator()(T* p) const { std::free(p); }
-    };
-    using Array = std::unique_ptr<T, Free>;  // zero pages, allocated on first use
-    idx block;                               // right-hand sides
-    Array solution, carry;                   // n rows; plan.carry_size rows
-    std::vector<Array> sums;                 // per thread: n rows, all zero between tasks
-    std::vector<Array> scratch;              // per thread: columns of the tallest front
+    idx block;                            // right-hand sides
+    ZeroedArray<T> solution, carry;       // n rows; plan.carry_size rows
+    std::vector<ZeroedArray<T>> sums;     // per thread: n rows, all zero between tasks
+    std::vector<ZeroedArray<T>> scratch;  // per thread: columns of the tallest front
     Workspace(const FrontFactor& factor, idx block, int threads);
   };
 

@@ -1,7 +1,5 @@
 // Memory of contribution blocks of a multifrontal factorization.
 #pragma once
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -12,99 +10,17 @@
 #include <utility>
 #include <vector>
 
-#include "base/kept_memory.hpp"
+#include "base/huge_pages.hpp"
 #include "base/raw_vector.hpp"
 
 namespace gs {
-
-// Allocates blocks of any size from one range of address space, each at the lowest offset where it fits. Freed blocks
-// merge with their neighbours, so that the pages touched are little more than the peak demand. The pages are kept from
-// one refactorization to the next, and some of them for the next arena. Thread-safe.
-class BlockArena {
- public:
-  ~BlockArena() {
-    note_touched();
-    give_space(space_);
-  }
-
-  // Returns null if the block does not fit.
-  void* take(std::size_t bytes, std::size_t size) {
-    std::lock_guard lock(mutex_);
-    if (!space_.start && !reserve(size)) return nullptr;
-    const std::size_t rounded = round_up(bytes);
-    for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
-      if (hole->size < rounded) continue;
-      const std::size_t place = hole->place;
-      hole->place += rounded, hole->size -= rounded;
-      if (hole->size == 0) holes_.erase(hole);
-      used_ = std::max(used_, place + rounded);
-      return space_.start + place;
-    }
-    return nullptr;
-  }
-
-  // False if the block is not from this arena.
-  bool give(void* p, std::size_t bytes) noexcept {
-    std::lock_guard lock(mutex_);
-    const std::size_t place = (std::uintptr_t)p - (std::uintptr_t)space_.start, rounded = round_up(bytes);
-    if (!space_.start || place >= space_.size) return false;
-    const auto next = std::lower_bound(holes_.begin(), holes_.end(), place,
-                                       [](const Hole& hole, std::size_t place) { return hole.place < place; });
-    const bool joins_next = next != holes_.end() && next->place == place + rounded;
-    const bool joins_last = next != holes_.begin() && next[-1].place + next[-1].size == place;
-    if (joins_last) {
-      next[-1].size += rounded + (joins_next ? next->size : 0);
-      if (joins_next) holes_.erase(next);
-    } else if (joins_next) {
-      next->place = place, next->size += rounded;
-    } else {
-      holes_.insert(next, {place, rounded});  // never reallocates: there is at most one more hole than blocks
-    }
-    return true;
-  }
-
-  // Requires that no block is in use. Pages that another factor touched and this one does not use go back to the
-  // system.
-  void start_again() noexcept {
-    note_touched();
-    give_pages_from(space_, used_);
-  }
-
-  std::size_t bytes() const { return used_; }
-
- private:
-  struct Hole {
-    std::size_t place, size;
-  };
-
-  static std::size_t round_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-  void note_touched() { space_.touched = std::max(space_.touched, used_); }
-
-  bool reserve(std::size_t size) {
-    space_ = take_space(size);
-    if (!space_.start) return false;
-    holes_.reserve(space_.size / kSmallestLarge + 2);
-    holes_.assign(1, {0, space_.size});
-    return true;
-  }
-
- public:
-  static constexpr std::size_t kSmallestLarge = std::size_t(64) << 10;  // blocks are larger
-
- private:
-  std::mutex mutex_;
-  AddressSpace space_;
-  std::size_t used_ = 0;
-  std::vector<Hole> holes_;  // by place
-};
 
 // Small blocks of one thread, cut from slabs, from free lists by size class, last in first out, so that they stay in
 // the cache. A block may be returned to the pool of another thread. Therefore, when all blocks are back, each pool
 // restarts with the slabs that it cut itself; otherwise pools that receive blocks would grow without bound.
 class BlockPool {
  public:
-  static constexpr std::size_t kLargest = BlockArena::kSmallestLarge;
+  static constexpr std::size_t kLargest = std::size_t(64) << 10;
 
   void* take(std::size_t bytes) {
     const auto [size_class, rounded] = round_up(bytes);
@@ -164,8 +80,7 @@ class BlockPool {
   std::size_t touched_ = 0;                // before the last start_again()
 };
 
-// Blocks of the fronts that several threads factor. The largest blocks are separate mappings, returned to the system as
-// soon as they are freed.
+// Blocks of the fronts that several threads factor. Large ones are arrays like others.
 class BlockMemory {
  public:
   void prepare(int threads) {
@@ -174,38 +89,29 @@ class BlockMemory {
 
   void* take(int rank, std::size_t bytes) {
     if (bytes <= BlockPool::kLargest) return pools_[rank].take(bytes);
-    if (bytes <= kLargest)
-      if (void* p = arena_.take(bytes, std::min(pools_.size(), kMostArenas) * kArena)) return p;
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-    madvise(p, bytes, MADV_HUGEPAGE);  // faults of small pages take a fifth of a refactorization with large fronts
-#endif
+    std::byte* const p = RawAllocator<std::byte>().allocate(bytes);
+    prefer_huge_pages(p, bytes);  // faults of small pages take a fifth of a refactorization with large fronts
     return p;
   }
 
   void give(int rank, void* p, std::size_t bytes) noexcept {
     if (bytes <= BlockPool::kLargest) pools_[rank].give(p, bytes);
-    else if (!arena_.give(p, bytes)) munmap(p, bytes);
+    else RawAllocator<std::byte>().deallocate(static_cast<std::byte*>(p), bytes);
   }
 
   // Requires that no block is in use.
   void start_again() noexcept {
     for (BlockPool& pool : pools_) pool.start_again();
-    arena_.start_again();
   }
 
   std::size_t bytes() const {
-    std::size_t bytes = arena_.bytes();
+    std::size_t bytes = 0;
     for (const BlockPool& pool : pools_) bytes += pool.bytes();
     return bytes;
   }
 
  private:
-  static constexpr std::size_t kLargest = std::size_t(4) << 20, kArena = 4 * kLargest, kMostArenas = 16;
-
   std::vector<BlockPool> pools_;  // per thread
-  BlockArena arena_;
 };
 
 }  // namespace gs

@@ -7,7 +7,6 @@
 //
 // Right-hand sides are processed in blocks, stored row by row. Cost: two passes over the factor for each block.
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -25,17 +24,10 @@ constexpr std::size_t kWorkspace = std::size_t(64) << 20;  // [bytes]
 }  // namespace
 
 template <class T> FrontFactor<T>::Workspace::Workspace(const FrontFactor& factor, idx block, int threads)
-    : block(block) {
-  const std::size_t n = factor.symbolic_->n;
-  const auto zeroed = [](std::size_t size) {
-    Array array(static_cast<T*>(std::calloc(std::max<std::size_t>(size, 1), sizeof(T))));
-    return array ? std::move(array) : throw std::bad_alloc();
-  };
-  solution = zeroed(n * block);
-  carry = zeroed(std::size_t(factor.plan_.carry_size) * block);
+    : block(block), solution((off)factor.symbolic_->n * block), carry(factor.plan_.carry_size * block) {
   for (int t = 0; t < threads; t++) {
-    sums.push_back(zeroed(n * block));
-    scratch.push_back(zeroed(std::size_t(factor.tallest_) * (block + 1)));  // including one for permutations
+    sums.emplace_back((off)factor.symbolic_->n * block);
+    scratch.emplace_back((off)factor.tallest_ * (block + 1));  // including one for permutations
   }
 }
 
@@ -130,8 +122,8 @@ template <class T> struct FrontFactor<T>::Solver {
     if (must_stop()) return;
     Pace pace;
     for (idx s = task.first; s <= task.last && !pace.must_stop(entries(s)); s++) {
-      if (width == 1) up_front<true>(s, space->sums[rank].get(), space->scratch[rank].get());
-      else up_front<false>(s, space->sums[rank].get(), space->scratch[rank].get());
+      if (width == 1) up_front<true>(s, space->sums[rank].data(), space->scratch[rank].data());
+      else up_front<false>(s, space->sums[rank].data(), space->scratch[rank].data());
     }
   }
 
@@ -155,19 +147,19 @@ template <class T> struct FrontFactor<T>::Solver {
       if (plan.carry_ptr[child] < 0) break;  // below the cut, as are all children
       const idx n_rows = factor.shape(child).H;
       const idx* rel = symbolic.rel_ind.data() + symbolic.row_ptr[child];
-      const T* in = space->carry.get() + plan.carry_ptr[child] * width;
+      const T* in = space->carry.data() + plan.carry_ptr[child] * width;
       for (idx i = 0; i < n_rows; i++)
         for (idx r = 0; r < width; r++) Z[rel[i] + off(r) * R] += in[off(i) * width + r];
     }
     forward(s, shape, Z, R, Z + W, R, Z + off(width) * R);
-    T* solved = space->solution.get() + off(start) * width;
+    T* solved = space->solution.data() + off(start) * width;
     for (idx k = 0; k < W; k++)
       for (idx r = 0; r < width; r++) solved[k * width + r] = Z[k + off(r) * R];
     if (plan.carry_ptr[s] < 0) {
       for (idx i = 0; i < H; i++)
         for (idx r = 0; r < width; r++) sum[off(rows[i]) * width + r] += Z[W + i + off(r) * R];
     } else {
-      T* out = space->carry.get() + plan.carry_ptr[s] * width;
+      T* out = space->carry.data() + plan.carry_ptr[s] * width;
       for (idx i = 0; i < H; i++)
         for (idx r = 0; r < width; r++)
           out[off(i) * width + r] = std::exchange(sum[off(rows[i]) * width + r], T(0)) + Z[W + i + off(r) * R];
@@ -177,7 +169,7 @@ template <class T> struct FrontFactor<T>::Solver {
   // Rows of `halfway` are scaled as in the permuted system, except those of the interface.
   void leave(T* halfway) const {
     const idx n = symbolic.n, first = n - symbolic.n_interface;
-    const T* own = space->solution.get();
+    const T* own = space->solution.data();
     for (idx r = 0; r < width; r++)
       for (idx k = 0; k < n; k++) {
         const T v = own[off(k) * width + r];
@@ -187,7 +179,7 @@ template <class T> struct FrontFactor<T>::Solver {
 
   void resume(const T* halfway) const {
     const idx n = symbolic.n, first = n - symbolic.n_interface;
-    T* own = space->solution.get();
+    T* own = space->solution.data();
     for (idx r = 0; r < width; r++)
       for (idx k = 0; k < n; k++) {
         const T v = halfway[k + off(r) * n];
@@ -200,8 +192,8 @@ template <class T> struct FrontFactor<T>::Solver {
     if (must_stop()) return;
     Pace pace;
     for (idx s = task.last; s >= task.first && !pace.must_stop(entries(s)); s--) {
-      if (width == 1) down_front<true>(s, space->scratch[rank].get());
-      else down_front<false>(s, space->scratch[rank].get());
+      if (width == 1) down_front<true>(s, space->scratch[rank].data());
+      else down_front<false>(s, space->scratch[rank].data());
     }
   }
 
@@ -211,11 +203,11 @@ template <class T> struct FrontFactor<T>::Solver {
     const auto [W, H, R] = shape;
     const idx start = symbolic.super_ptr[s];
     const idx* rows = symbolic.row_ind.data() + symbolic.row_ptr[s];
-    T* own = space->solution.get() + off(start) * width;
+    T* own = space->solution.data() + off(start) * width;
     for (idx r = 0; r < width; r++) {
       T* z = Z + off(r) * R;
       for (idx k = 0; k < W; k++) z[k] = own[k * width + r];
-      for (idx i = 0; i < H; i++) z[W + i] = space->solution.get()[off(rows[i]) * width + r];
+      for (idx i = 0; i < H; i++) z[W + i] = space->solution.data()[off(rows[i]) * width + r];
     }
     backward(s, shape, Z, R, Z + W, R, Z + off(width) * R);
     for (idx k = 0; k < W; k++) {

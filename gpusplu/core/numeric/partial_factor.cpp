@@ -125,9 +125,7 @@ template <class T> bool PartialFactor<T>::expand(idx nrhs, const T* b, const T* 
   return !policy_.must_warn(found.error, all_finite(x, (off)size), finite);
 }
 
-template class PartialFactor<float>;
-template class PartialFactor<double>;
-template class PartialFactor<std::complex<float>>;
-template class PartialFactor<std::complex<double>>;
+#define GS_INSTANTIATE(T) template class PartialFactor<T>;
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

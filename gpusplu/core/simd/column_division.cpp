@@ -4,11 +4,8 @@
 
 namespace gs::GS_SIMD {
 
-void solve_columns_dividing(const ColumnProgram<float>& program, const ColumnSolve<float>& task, bool is_complex) {
-  solve_interleaved<float, true>(program, task, is_complex);
-}
-void solve_columns_dividing(const ColumnProgram<double>& program, const ColumnSolve<double>& task, bool is_complex) {
-  solve_interleaved<double, true>(program, task, is_complex);
-}
+#define GS_DIVIDE true
+GS_FOR_SCALARS(GS_SOLVE_COLUMNS)
+#undef GS_DIVIDE
 
 }  // namespace gs::GS_SIMD

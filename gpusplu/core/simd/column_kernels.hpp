@@ -11,8 +11,6 @@
 // holds L below its diagonal and U on and above it. A segment is the part of a source node that updates this node: its
 // columns from first_row to the source's last one.
 #pragma once
-#include <levels.hpp>
-
 #include "base/types.hpp"
 
 namespace gs {
@@ -93,16 +91,4 @@ template <class Real> struct ColumnSolve {
   bool transpose;
 };
 
-// Compiled once per instruction set.
-#define GS_COLUMN_KERNELS(number, level)                                                                        \
-  namespace level {                                                                                             \
-  void refactor_columns(const ColumnProgram<float>&, const ColumnTask<float>&, bool, ColumnMonitor<float>&);    \
-  void refactor_columns(const ColumnProgram<double>&, const ColumnTask<double>&, bool, ColumnMonitor<double>&); \
-  void solve_columns(const ColumnProgram<float>&, const ColumnSolve<float>&, bool);                             \
-  void solve_columns(const ColumnProgram<double>&, const ColumnSolve<double>&, bool);                           \
-  void solve_columns_dividing(const ColumnProgram<float>&, const ColumnSolve<float>&, bool);                    \
-  void solve_columns_dividing(const ColumnProgram<double>&, const ColumnSolve<double>&, bool);                  \
-  }
-GS_LEVELS(GS_COLUMN_KERNELS)
-#undef GS_COLUMN_KERNELS
 }  // namespace gs

@@ -8,6 +8,7 @@
 #include "base/must_stop.hpp"
 #include "simd/column_kernels.hpp"
 #include "simd/column_row.hpp"
+#include "simd/select.hpp"
 
 namespace gs::GS_SIMD {
 namespace {
@@ -43,16 +44,7 @@ template <class Real, bool Complex> class Worker {
 
   bool process(const ColumnNode* node) {
     if (node->diagonal >= 0) return leaf(node);
-    switch (node[1].first - node[0].first) {
-      case 1:
-        return process<1>(node);
-      case 2:
-        return process<2>(node);
-      case 4:
-        return process<4>(node);
-      default:
-        return process<8>(node);
-    }
+    return with_constant<1, 2, 4, 8>(node[1].first - node[0].first, [&](auto w) { return process<w.value>(node); });
   }
 
   void fail(int status, idx column) {
@@ -207,31 +199,7 @@ template <class Real, bool Complex> class Worker {
         continue;
       }
       const int count = s->width - s->skipped;
-      switch (count) {
-        case 1:
-          apply<Width, 1>(*s, upper, largest);
-          break;
-        case 2:
-          apply<Width, 2>(*s, upper, largest);
-          break;
-        case 3:
-          apply<Width, 3>(*s, upper, largest);
-          break;
-        case 4:
-          apply<Width, 4>(*s, upper, largest);
-          break;
-        case 5:
-          apply<Width, 5>(*s, upper, largest);
-          break;
-        case 6:
-          apply<Width, 6>(*s, upper, largest);
-          break;
-        case 7:
-          apply<Width, 7>(*s, upper, largest);
-          break;
-        default:
-          apply<Width, 8>(*s, upper, largest);
-      }
+      with_constant<1, 2, 3, 4, 5, 6, 7, 8>(count, [&](auto n) { apply<Width, n.value>(*s, upper, largest); });
       upper += count * R::size;
     }
     // Rows outside the diagonal block: A's entries unchanged.
@@ -335,21 +303,18 @@ template <class Real, bool Complex> class Worker {
   }
 };
 
-template <class Real> void refactor(const ColumnProgram<Real>& program, const ColumnTask<Real>& task, bool is_complex,
-                                    ColumnMonitor<Real>& monitor) {
-  if (is_complex) Worker<Real, true>(program, task, monitor).run();
-  else Worker<Real, false>(program, task, monitor).run();
-}
-
 }  // namespace
 
-void refactor_columns(const ColumnProgram<float>& program, const ColumnTask<float>& task, bool is_complex,
-                      ColumnMonitor<float>& monitor) {
-  refactor(program, task, is_complex, monitor);
+template <class T> void Kernels::refactor_columns(const ColumnProgram<real_t<T>>& program,
+                                                  const ColumnTask<real_t<T>>& task,
+                                                  ColumnMonitor<real_t<T>>& monitor) {
+  Worker<real_t<T>, is_complex<T>>(program, task, monitor).run();
 }
-void refactor_columns(const ColumnProgram<double>& program, const ColumnTask<double>& task, bool is_complex,
-                      ColumnMonitor<double>& monitor) {
-  refactor(program, task, is_complex, monitor);
-}
+
+#define GS_INSTANTIATE(T)                                                                                   \
+  template void Kernels::refactor_columns<T>(const ColumnProgram<real_t<T>>&, const ColumnTask<real_t<T>>&, \
+                                             ColumnMonitor<real_t<T>>&);
+GS_FOR_SCALARS(GS_INSTANTIATE)
+#undef GS_INSTANTIATE
 
 }  // namespace gs::GS_SIMD

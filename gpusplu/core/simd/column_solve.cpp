@@ -3,11 +3,8 @@
 
 namespace gs::GS_SIMD {
 
-void solve_columns(const ColumnProgram<float>& program, const ColumnSolve<float>& task, bool is_complex) {
-  solve_interleaved<float, false>(program, task, is_complex);
-}
-void solve_columns(const ColumnProgram<double>& program, const ColumnSolve<double>& task, bool is_complex) {
-  solve_interleaved<double, false>(program, task, is_complex);
-}
+#define GS_DIVIDE false
+GS_FOR_SCALARS(GS_SOLVE_COLUMNS)
+#undef GS_DIVIDE
 
 }  // namespace gs::GS_SIMD

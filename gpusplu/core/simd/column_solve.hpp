@@ -7,8 +7,8 @@
 // the including file is compiled without fused multiply-adds (column_division.cpp).
 #pragma once
 #include "base/quotient.hpp"
-#include "simd/column_kernels.hpp"
 #include "simd/column_row.hpp"
+#include "simd/select.hpp"
 
 namespace gs::GS_SIMD {
 namespace {
@@ -43,7 +43,6 @@ template <class Real, bool Complex, int Rhs, bool Divide> class Solver {
   using R = Row<Real, Complex, Rhs>;
   using V = typename R::Vector;
   static constexpr int numbers = Complex ? 2 : 1;
-  template <int W> struct Constant { static constexpr int value = W; };
   const ColumnProgram<Real>& P;
   Real* y_;
 
@@ -162,31 +161,18 @@ template <class Real, bool Complex, int Rhs, bool Divide> class Solver {
   }
 };
 
-template <class Real, bool Complex, int Rhs, bool Divide>
-void solve_with(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task) {
-  Solver<Real, Complex, Rhs, Divide> solver(program, task.y);
-  if (task.transpose) solver.solve_transposed();
-  else solver.solve();
-}
-
-template <class Real, bool Complex, bool Divide>
-void solve_by(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task) {
-  switch (task.n_rhs) {
-    case 1:
-      return solve_with<Real, Complex, 1, Divide>(program, task);
-    case 2:
-      return solve_with<Real, Complex, 2, Divide>(program, task);
-    case 4:
-      return solve_with<Real, Complex, 4, Divide>(program, task);
-    default:
-      return solve_with<Real, Complex, 8, Divide>(program, task);
-  }
-}
-
-template <class Real, bool Divide>
-void solve_interleaved(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex) {
-  is_complex ? solve_by<Real, true, Divide>(program, task) : solve_by<Real, false, Divide>(program, task);
-}
-
 }  // namespace
+
+template <class T, bool divide>
+void Kernels::solve_columns(const ColumnProgram<real_t<T>>& program, const ColumnSolve<real_t<T>>& task) {
+  with_constant<1, 2, 4, 8>(task.n_rhs, [&](auto n_rhs) {
+    Solver<real_t<T>, is_complex<T>, n_rhs.value, divide> solver(program, task.y);
+    if (task.transpose) solver.solve_transposed();
+    else solver.solve();
+  });
+}
+
+#define GS_SOLVE_COLUMNS(T) \
+  template void Kernels::solve_columns<T, GS_DIVIDE>(const ColumnProgram<real_t<T>>&, const ColumnSolve<real_t<T>>&);
+
 }  // namespace gs::GS_SIMD

@@ -1,3 +1,3 @@
 #include "simd/dense_table.hpp"
 
-GS_DENSE_TABLE(dense_c, std::complex<float>)
+GS_DENSE_TABLE(std::complex<float>)

@@ -1,3 +1,3 @@
 #include "simd/dense_table.hpp"
 
-GS_DENSE_TABLE(dense_d, double)
+GS_DENSE_TABLE(double)

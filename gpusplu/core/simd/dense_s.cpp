@@ -1,3 +1,3 @@
 #include "simd/dense_table.hpp"
 
-GS_DENSE_TABLE(dense_s, float)
+GS_DENSE_TABLE(float)

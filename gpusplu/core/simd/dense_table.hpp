@@ -5,6 +5,7 @@
 #include "simd/dense_kernels.hpp"
 #include "simd/ldlt_small.hpp"
 #include "simd/lu.hpp"
+#include "simd/select.hpp"
 #include "simd/solve.hpp"
 
 namespace gs::GS_SIMD {
@@ -73,8 +74,8 @@ template <class S, class T> constexpr DenseKernels<T> dense_kernels() {
 
 }  // namespace gs::GS_SIMD
 
-#define GS_DENSE_TABLE(name, T)                                           \
-  namespace gs::GS_SIMD {                                                 \
-  extern const DenseKernels<T> name;                                      \
-  constinit const DenseKernels<T> name = dense_kernels<native_t<T>, T>(); \
+#define GS_DENSE_TABLE(T)                                                           \
+  template <> const gs::DenseKernels<T>& gs::GS_SIMD::Kernels::dense<T>() {         \
+    static constinit const DenseKernels<T> table = dense_kernels<native_t<T>, T>(); \
+    return table;                                                                   \
   }

@@ -1,3 +1,3 @@
 #include "simd/dense_table.hpp"
 
-GS_DENSE_TABLE(dense_z, std::complex<double>)
+GS_DENSE_TABLE(std::complex<double>)

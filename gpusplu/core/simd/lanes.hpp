@@ -71,44 +71,27 @@ template <class R> using LaneMask = BitVec<R>;
 #if defined(GS_MASK_REGISTERS)
 GS_INLINE bool any(LaneMask<double> m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
 GS_INLINE bool any(LaneMask<float> m) { return _mm512_movepi32_mask((__m512i)m) != 0; }
-GS_INLINE Vec<double> root(Vec<double> v) { return (Vec<double>)_mm512_maskz_sqrt_pd(0xff, (__m512d)v); }
-GS_INLINE Vec<float> root(Vec<float> v) { return (Vec<float>)_mm512_maskz_sqrt_ps(0xffff, (__m512)v); }
 #elif defined(GS_MASK_VECTORS)
 GS_INLINE bool any(LaneMask<double> m) { return _mm256_movemask_pd((__m256d)m) != 0; }
 GS_INLINE bool any(LaneMask<float> m) { return _mm256_movemask_ps((__m256)m) != 0; }
-GS_INLINE Vec<double> root(Vec<double> v) { return (Vec<double>)_mm256_sqrt_pd((__m256d)v); }
-GS_INLINE Vec<float> root(Vec<float> v) { return (Vec<float>)_mm256_sqrt_ps((__m256)v); }
 #else
 template <class B> GS_INLINE bool any(B m) {
   auto all = m[0];
   for (int i = 1; i < vector_bytes / (int)sizeof m[0]; i++) all |= m[i];
   return all != 0;
 }
+#endif
+
 template <RealLanes V> GS_INLINE V root(V v) {
   for (int i = 0; i < lanes<lane_real<V>>; i++) v[i] = square_root(v[i]);
   return v;
 }
-#endif
 
 template <class R> constexpr R largest_number = sizeof(R) == 4 ? 3.40282347e38 : 1.7976931348623157e308;
 
 template <class R> GS_INLINE Vec<R> absolute(Vec<R> v) { return (Vec<R>)size_bits<R>(v); }
-// The larger one; b where either is NaN.
-#if defined(GS_MASK_REGISTERS)
-GS_INLINE Vec<double> maximum(Vec<double> a, Vec<double> b) {
-  return (Vec<double>)_mm512_maskz_max_pd(0xff, (__m512d)a, (__m512d)b);
-}
-GS_INLINE Vec<float> maximum(Vec<float> a, Vec<float> b) {
-  return (Vec<float>)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
-}
-#elif defined(GS_MASK_VECTORS)
-GS_INLINE Vec<double> maximum(Vec<double> a, Vec<double> b) {
-  return (Vec<double>)_mm256_max_pd((__m256d)a, (__m256d)b);
-}
-GS_INLINE Vec<float> maximum(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm256_max_ps((__m256)a, (__m256)b); }
-#else
+// The larger one; b where either is NaN. One instruction, as compilers recognize it.
 template <class V> GS_INLINE V maximum(V a, V b) { return a > b ? a : b; }
-#endif
 
 // |re| + |im|
 template <RealLanes V> GS_INLINE V size1(V v) { return absolute<lane_real<V>>(v); }

@@ -1,3 +1,3 @@
 #include "simd/lockstep_table.hpp"
 
-GS_LOCKSTEP_TABLE(lockstep_c, std::complex<float>)
+GS_LOCKSTEP_TABLE(std::complex<float>)

@@ -1,10 +1,8 @@
-// Factorization of one group of systems in lockstep: the fronts of the plan in order, by the arithmetic that devices
-// share (kernels/lockstep). Every entry is processed in parts (simd/lanes.hpp).
+// Factorization of one group of systems in lockstep: the fronts of the plan in order. Every entry is processed in parts
+// (simd/lanes.hpp).
 #pragma once
-#include "simd/lanes.hpp"
+#include "simd/lockstep_front.hpp"
 
-#include "lockstep/assembly.hpp"
-#include "lockstep/eliminate.hpp"
 #include "shared/values.hpp"
 
 namespace gs::GS_SIMD {
@@ -51,12 +49,6 @@ template <class V> struct Watch {
     }
     return lanes_of<V>(broadcast<R>(1) / GS_SIMD::root(size));
   }
-};
-
-// Statistics of the matrix entries only: separate, so that they stay in a register.
-template <class V> struct EntryWatch {
-  Vec<lane_real<V>> largest;
-  GS_INLINE_MEMBER void entry(V v) { largest = maximum(size1(v), largest); }
 };
 
 template <class T> struct LockstepFactorization : LockstepLanes<T> {
@@ -199,22 +191,26 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
     LockstepParts<V> front(const gpu::LockstepFront& f, int part, Entries<V> at) {
       const LockstepParts<V> front = parts_of(f, part, at);
       const Entries<V> from = entries(values, part);
-      clear_panels<cholesky>(Single(), front);
+      clear_panels<cholesky>(front);
       const auto entry = [&](int k) {
         const int ahead = k + ahead_entries < P.n_entries ? k + ahead_entries : k;
         __builtin_prefetch(from.p + (off)P.entry_source[ahead] * parts);
         const V v = from[P.entry_source[k]];
         return P.entry_scale ? scaled(v, P.entry_scale[k]) : v;
       };
-      EntryWatch<V> entries_met{watch[part].largest_entry};
-      add_entries(Single(), front, f.entry_begin, f.entry_end, P.entry_target, entry, entries_met);
-      watch[part].largest_entry = entries_met.largest;
+      Vec<R> largest = watch[part].largest_entry;  // in a register
+      for (int k = f.entry_begin; k < f.entry_end; k++) {
+        const V v = entry(k);
+        largest = maximum(size1(v), largest);
+        front.lower[(int)P.entry_target[k]] = v;
+      }
+      watch[part].largest_entry = largest;
       const off* const sums = P.sums + 2 * (&f - P.fronts);
       add_listed(sums[0], sums[1], front.lower, part);
-      each_large_child(f, part, [&](const auto& child) { add_to_panels<cholesky>(Single(), front, child); });
-      eliminate<cholesky>(Single(), front, f.first, watch[part]);
+      each_large_child(f, part, [&](const auto& child) { add_to_panels<cholesky>(front, child); });
+      eliminate<cholesky>(front, f.first, watch[part]);
       add_listed(sums[1], sums[2], front.block, part);
-      each_large_child(f, part, [&](const auto& child) { add_to_block<cholesky>(Single(), front, child); });
+      each_large_child(f, part, [&](const auto& child) { add_to_block<cholesky>(front, child); });
       return front;
     }
 

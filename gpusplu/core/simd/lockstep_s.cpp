@@ -1,3 +1,3 @@
 #include "simd/lockstep_table.hpp"
 
-GS_LOCKSTEP_TABLE(lockstep_s, float)
+GS_LOCKSTEP_TABLE(float)

@@ -2,8 +2,6 @@
 #pragma once
 #include "simd/lockstep_factor.hpp"
 
-#include "lockstep/solve.hpp"
-
 namespace gs::GS_SIMD {
 
 template <class T> struct LockstepSubstitution : LockstepLanes<T> {
@@ -59,12 +57,12 @@ template <class T> struct LockstepSubstitution : LockstepLanes<T> {
   template <class Work> static void with_modes(const LockstepProgram& P, Trans trans, int columns, R* x, Work&& work) {
     const bool conjugated = has_pairs<V> && trans == (P.cholesky ? Trans::transpose : Trans::conj_transpose);
     if (conjugated) conjugate(P, columns, x);
-    if (columns == 1) with_modes(P, trans, Count<1>(), work);
-    else with_modes(P, trans, Count<lockstep_columns>(), work);
+    if (columns == 1) with_modes(P, trans, Constant<1>(), work);
+    else with_modes(P, trans, Constant<lockstep_columns>(), work);
     if (conjugated) conjugate(P, columns, x);
   }
   template <int columns, class Work>
-  static void with_modes(const LockstepProgram& P, Trans trans, Count<columns> count, Work& work) {
+  static void with_modes(const LockstepProgram& P, Trans trans, Constant<columns> count, Work& work) {
     const std::true_type cholesky;
     const std::false_type lu;
     const LockstepMode<false, false, false> lower;

@@ -1,8 +1,7 @@
 // Operations of a measured solve in lockstep other than substitution: vectors of all systems, residuals and their
 // norms.
 #pragma once
-#include "lockstep/side.hpp"
-#include "simd/lanes.hpp"
+#include "simd/lockstep_front.hpp"
 
 namespace gs::GS_SIMD {
 
@@ -93,8 +92,8 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
       if (sums) residual_of<count.value, true>(P, values, trans, x, b, r, norms, sums, notes);
       else residual_of<count.value, false>(P, values, trans, x, b, r, norms, sums, notes);
     };
-    if (columns == 1) of(Count<1>());
-    else of(Count<lockstep_columns>());
+    if (columns == 1) of(Constant<1>());
+    else of(Constant<lockstep_columns>());
   }
 
   // x = value(x, other) in the chosen lanes.

@@ -90,8 +90,22 @@ template <RealLanes V> GS_INLINE V root(V v) {
 template <class R> constexpr R largest_number = sizeof(R) == 4 ? 3.40282347e38 : 1.7976931348623157e308;
 
 template <class R> GS_INLINE Vec<R> absolute(Vec<R> v) { return (Vec<R>)size_bits<R>(v); }
-// The larger one; b where either is NaN. One instruction, as compilers recognize it.
+// The larger one; b where either is NaN. GCC makes a comparison and a selection of `a > b ? a : b` in loops.
+#if defined(GS_MASK_REGISTERS)
+GS_INLINE Vec<double> maximum(Vec<double> a, Vec<double> b) {
+  return (Vec<double>)_mm512_maskz_max_pd(0xff, (__m512d)a, (__m512d)b);
+}
+GS_INLINE Vec<float> maximum(Vec<float> a, Vec<float> b) {
+  return (Vec<float>)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+}
+#elif defined(GS_MASK_VECTORS)
+GS_INLINE Vec<double> maximum(Vec<double> a, Vec<double> b) {
+  return (Vec<double>)_mm256_max_pd((__m256d)a, (__m256d)b);
+}
+GS_INLINE Vec<float> maximum(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm256_max_ps((__m256)a, (__m256)b); }
+#else
 template <class V> GS_INLINE V maximum(V a, V b) { return a > b ? a : b; }
+#endif
 
 // |re| + |im|
 template <RealLanes V> GS_INLINE V size1(V v) { return absolute<lane_real<V>>(v); }

@@ -1,6 +1,6 @@
 """Methods of the CPU engine: measured and predicted seconds, and constants that fit better.
 
-Column LU and fronts, and LDL^T by fronts if the matrix is symmetric. The model is core/analysis/selection.cpp with the
+Column LU and fronts, and LDL^T by fronts if the matrix is symmetric. The model is core/analysis/analyze.cpp with the
 constants of gpusplu/cost/table.py: seconds = base + rows + entries + fill + flops, each with a constant. Cases are the
 real matrices by default.
 """

@@ -7,16 +7,7 @@
 
 namespace gs {
 
-std::vector<idx> elimination_tree(PatternView graph, const idx* perm) {
-  return elimination_tree(graph, perm, inverse_permutation(perm, graph.n).data());
-}
-
 namespace {
-
-template <class F> void for_entries(PatternView graph, const idx* perm, const idx* inverse_perm, idx k, F&& visit) {
-  const idx vertex = perm[k];
-  for (off p = graph.ptr[vertex]; p < graph.ptr[vertex + 1]; p++) visit(inverse_perm[graph.ind[p]]);
-}
 
 // A run of vertices, and the tree of its own edges.
 struct Run {
@@ -29,8 +20,9 @@ struct Run {
 // Threads find the trees of the graphs of runs of vertices. The tree of a run stands for the run's own edges: both
 // connect the same vertices through lower ones. So the sequential rest has one edge per vertex and the edges between
 // runs.
-std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx* inverse_perm) {
+std::vector<idx> elimination_tree(PatternView graph, const idx* perm) {
   const idx n = graph.n;
+  const std::vector<idx> inverse = inverse_permutation(perm, n);
   const int n_runs = threads_for(4 * graph.nnz());
   GrowingTree tree(n);
   std::vector<Run> runs(n_runs);
@@ -41,10 +33,11 @@ std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx*
     run.vertices = slice(n, Team{(int)r, n_runs});
     Pace pace;
     for (idx k = run.vertices.begin; k < run.vertices.end; k++, pace.go_on(8))
-      for_entries(graph, perm, inverse_perm, k, [&](idx j) {
+      for (off p = graph.ptr[perm[k]]; p < graph.ptr[perm[k] + 1]; p++) {
+        const idx j = inverse[graph.ind[p]];
         if (j >= run.vertices.begin) tree.add_entry(k, j);
         else run.entries_before.emplace_back(k, j);
-      });
+      }
     if (run.entries_before.empty()) return;
     for (idx j = run.vertices.begin; j < run.vertices.end; j++) {
       if (const idx k = tree.parent[j]; k >= 0) next_child[j] = first_child[k], first_child[k] = j;

@@ -35,8 +35,6 @@ struct GrowingTree {
 // Source: Liu, ACM TOMS 12 (1986), algorithm 4.2, with path compression. Cost: nearly linear in the edges, shared by
 // the threads, and a pass over the vertices that is not.
 std::vector<idx> elimination_tree(PatternView graph, const idx* perm);
-// The same with a given inverse of perm.
-std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx* inverse_perm);
 
 // A postorder (gather) of a forest with parent[j] > j; children keep their order, so that a forest that is postordered
 // already gives the identity. Cost: O(n), no stack.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "analysis/graph.hpp"
 #include "analysis/lu_pattern.hpp"
 #include "base/require.hpp"
 #include "base/stopwatch.hpp"
@@ -11,12 +12,6 @@
 
 namespace gs::gpu {
 namespace {
-
-std::vector<idx> inverse(const std::vector<idx>& perm) {
-  std::vector<idx> out(perm.size());
-  for (std::size_t k = 0; k < perm.size(); k++) out[perm[k]] = (idx)k;
-  return out;
-}
 
 // U's column, diagonal included, then L's without it.
 void join_columns(const LuPattern& lu, ColumnPlan& plan) {
@@ -62,7 +57,8 @@ void list_rows(ColumnPlan& plan) {
 
 void find_pattern(PatternView A, const ColumnParameters& parameters, ColumnPlan& plan) {
   if (parameters.pattern.row) take_columns(parameters.pattern, plan);
-  else join_columns(lu_pattern(A, inverse(plan.row_perm).data(), plan.col_perm.data()), plan);
+  else
+    join_columns(lu_pattern(A, inverse_permutation(plan.row_perm.data(), plan.n).data(), plan.col_perm.data()), plan);
   list_rows(plan);
   plan.flops = 0;
   for (idx j = 0; j < plan.n; j++) {
@@ -74,7 +70,8 @@ void find_pattern(PatternView A, const ColumnParameters& parameters, ColumnPlan&
 
 void place_column_entries(PatternView A, ColumnPlan& plan) {
   const off nnz = A.nnz();
-  const std::vector<idx> position = inverse(plan.row_perm), column_position = inverse(plan.col_perm);
+  const std::vector<idx> position = inverse_permutation(plan.row_perm.data(), plan.n),
+                         column_position = inverse_permutation(plan.col_perm.data(), plan.n);
   const bool scaled = !plan.row_scale.empty();
   plan.entry_source.resize(nnz), plan.entry_place.resize(nnz), plan.entry_scale.resize(scaled ? nnz : 0);
   std::atomic<bool> missing = false;

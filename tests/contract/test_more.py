@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from contract.cases import EVERY, backward_error, canonical, on_host, only, operators, with_values
-from support.halves import KINDS
+from support.halves import KINDS, dense_schur
 from support.mixed import conditioned
 from support.symmetric_values import spoilt as spoil
 from support.symmetric_values import ways_to_spoil
@@ -57,12 +57,6 @@ def test_matrices_that_single_precision_is_not_enough_for(case):
     assert factor.stats.why_double and factor.stats.why_double in factor.explain()
     factor.refactor(case.puts(3 * A.data))
     assert backward_error(3 * A, factor.solve(case.puts(b)), b) < ENOUGH
-
-
-def dense_schur(M, indices):
-    inner = np.setdiff1d(np.arange(len(M)), indices)
-    left = M[np.ix_(indices, inner)] @ np.linalg.inv(M[np.ix_(inner, inner)])
-    return M[np.ix_(indices, indices)] - left @ M[np.ix_(inner, indices)]
 
 
 @EVERY

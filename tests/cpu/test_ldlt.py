@@ -10,7 +10,7 @@ from gpusplu import _core, gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.cost.calibration import for_core
 from support.analyses import factor_canonical
-from support.small_matrices import EPS, canonical, rhs
+from support.small_matrices import EPS, canonical, rhs, whole
 
 
 def core_factor(A, hermitian=True, **options):
@@ -36,12 +36,6 @@ def dense(n, dtype, hermitian=True, seed=0):
     if np.dtype(dtype).kind == "c":
         B = B + 1j * rng.standard_normal((n, n))
     return (B + (B.conj() if hermitian else B).T).astype(dtype)
-
-
-def whole(B):
-    """A dense matrix with all its entries stored, zeros too."""
-    n = B.shape[0]
-    return sp.csc_array((B.ravel(order="F"), np.tile(np.arange(n), n), n * np.arange(n + 1)), shape=(n, n))
 
 
 def check_product(A, factor, hermitian=True, most=100.0):

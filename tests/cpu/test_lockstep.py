@@ -9,7 +9,7 @@ from gpusplu import _core_testing, gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.cost.calibration import for_core
 from gpusplu.engines import registry
-from support.cpu_lockstep import analysed, lockstep, near
+from support.cpu_lockstep import analysed, lockstep
 from support.dense_batch import DenseBatches, systems_like
 from support.levels import LEVELS
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
@@ -56,7 +56,7 @@ def largest_error(A, values, b, x, trans):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lu_of_every_system(dtype, count):
     A = random_matrix(70, dtype)
-    values, batch = near(A, count), lockstep(A, count)
+    values, batch = systems_like(A, count), lockstep(A, count)
     batch.refactor(values)
     report = batch.report()
     assert (report["failed"] == -1).all() and not report["not_finite"].any() and not report["n_perturbed"].any()
@@ -74,7 +74,7 @@ def test_lu_of_every_system(dtype, count):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bits_are_those_of_a_system_alone(dtype):
     A = random_matrix(60, dtype, seed=3)
-    values, b = near(A, 33), np.array([rhs(60, dtype, seed=k) for k in range(33)])
+    values, b = systems_like(A, 33), np.array([rhs(60, dtype, seed=k) for k in range(33)])
     together = lockstep(A, 33)
     together.refactor(values)
     x = together.solve(b)
@@ -90,7 +90,7 @@ def test_bits_are_those_of_a_system_alone(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bad_systems_leave_the_others_as_they_are(dtype):
     A = random_matrix(40, dtype, seed=5)
-    values, b = near(A, 20), np.array([rhs(40, dtype, seed=k) for k in range(20)])
+    values, b = systems_like(A, 20), np.array([rhs(40, dtype, seed=k) for k in range(20)])
     good = lockstep(A, 20)
     good.refactor(values)
     x = good.solve(b)
@@ -160,7 +160,7 @@ def test_scales_that_single_precision_does_not_hold(exponent):
 def test_every_instruction_set_factors_and_solves_at_once(simd, dtype, cholesky):
     """With the same bits, by all that is written past the caches too."""
     A = grid(9, dtype) if cholesky else random_matrix(60, dtype)
-    few = definite(A, 18) if cholesky else near(A, 18)
+    few = definite(A, 18) if cholesky else systems_like(A, 18)
     count = 18 * (1 + (12 << 20) // few.nbytes)  # more than 8 MiB of values, which no cache is taken to hold
     ptr, ind, _, analysis = analysed(A, cholesky)
     b = np.array([rhs(A.shape[0], dtype, seed=k) for k in range(18)])
@@ -199,7 +199,7 @@ def test_systems_that_need_refinement_when_solved_at_once(dtype, trans):
 def test_values_whose_norm_is_no_number(dtype):
     """Sums of a row that leave the range: pivots and errors beside them would say nothing."""
     A, huge = random_matrix(40, dtype), np.finfo(dtype).max / 2
-    values = near(A, 9)
+    values = systems_like(A, 9)
     values[4] = np.where(values[4] == 0, 0, huge)
     batch = lockstep(A, 9)
     batch.refactor(values)
@@ -241,7 +241,7 @@ def test_entries_of_the_inverse(name, dtype, threads):
     cholesky = name == "definite"
     values = np.array([A.data * scale for scale in (1, 1.5, 2)] * 4, A.dtype)
     if not cholesky:
-        values = near(A, 12)
+        values = systems_like(A, 12)
     batch = lockstep(A, 12, cholesky)
     batch.refactor(values)
     entries, errors = batch.inverse_on_pattern()

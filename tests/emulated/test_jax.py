@@ -10,7 +10,7 @@ import pytest
 import gpusplu as gs
 from gpusplu.common.timing import backward_error
 from support.jax_on_device import programs_on_device
-from support.jaxes import System, close, gj, jax, jnp
+from support.jaxes import System, close, gj, jax, jnp, made
 from support.real_cupy import real_cupy
 from support.small_matrices import dtypes
 from support.staying import forbid
@@ -50,13 +50,6 @@ def begin(backend, monkeypatch, request):
     return lambda: forbid(monkeypatch, *places)
 
 
-def factorizations(call):
-    """The result of a call, and how many matrices were factored in it."""
-    before = gs.factorization_count()
-    result = jax.block_until_ready(call())
-    return result, gs.factorization_count() - before
-
-
 def squares(solve):
     return lambda values, b: (abs(solve(values, b)) ** 2).sum()
 
@@ -78,7 +71,7 @@ def test_steps_of_descent(begin, n, dtype):
     ours, dense = gradients_of(one)
     values = one.values
     for step in range(6):
-        found, count = factorizations(lambda values=values: ours(values, one.b))
+        found, count = made(lambda values=values: ours(values, one.b))
         assert count == 1
         assert all(array.devices() == one.b.devices() for array in found)
         assert all_close(found, dense(values, one.b))
@@ -91,7 +84,7 @@ def test_steps_of_descent(begin, n, dtype):
 def test_one_matrix_in_a_scan(n):
     one = System(n=n)
     step = lambda x, _: (gj.spsolve(one.A, x / jnp.linalg.norm(x)), None)  # noqa: E731
-    x, count = factorizations(lambda: jax.jit(lambda b: jax.lax.scan(step, b, length=20))(one.b)[0])
+    x, count = made(lambda: jax.jit(lambda b: jax.lax.scan(step, b, length=20))(one.b)[0])
     assert count == 1
     expected = np.asarray(one.b)
     for _ in range(20):
@@ -110,11 +103,11 @@ def test_matrices_in_a_scan(begin, n):
 
     ours = jax.jit(jax.grad(lambda values: loss(lambda v, b: gj.spsolve(one.matrix(v), b), values)))
     dense = jax.jit(jax.grad(lambda values: loss(lambda v, b: jnp.linalg.solve(one.full(v), b), values)))
-    found, count = factorizations(lambda: ours(one.values))
+    found, count = made(lambda: ours(one.values))
     assert count == 1 + 2 * 4
     assert close(found, dense(one.values), TOLERANCE)
     begin()
-    found, count = factorizations(lambda: ours(1.1 * one.values))
+    found, count = made(lambda: ours(1.1 * one.values))
     assert count == 5
     assert close(found, dense(1.1 * one.values), TOLERANCE)
 
@@ -218,7 +211,7 @@ def test_without_jit(backend, n, monkeypatch, caplog):
     for values, right in zip((one.values, 2 * one.values), wanted, strict=True):
         caplog.clear()
         with jax.log_compiles():
-            found, count = factorizations(lambda values=values: gradient(values, one.b))
+            found, count = made(lambda values=values: gradient(values, one.b))
         assert count == 1
         assert all_close(found, right)
         assert any("Compiling" in line for line in caplog.messages) == (values is one.values)
@@ -279,7 +272,7 @@ def test_what_is_held():
     solve, solve_others = (jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b)) for _ in range(2))
     for scale in (2.0, 3.0):
         solve_others(scale * one.values).block_until_ready()
-    _, count = factorizations(lambda: solve(one.values))
+    _, count = made(lambda: solve(one.values))
     assert count == 0
     gs.cache_clear()
     assert len(on_device.STORE.entries) == 1
@@ -333,7 +326,7 @@ def test_factorized_keeps_its_factor(begin):
     begin()
     compiled = jax.jit(lambda solve, b: solve(b))
     for scale in (1.0, 2.0):
-        x, count = factorizations(lambda scale=scale: compiled(solve, scale * one.b))
+        x, count = made(lambda scale=scale: compiled(solve, scale * one.b))
         assert count == 0
         assert x.devices() == one.b.devices()
         assert close(x, np.linalg.solve(one.dense, scale * np.asarray(one.b)), 1e-9)

@@ -20,7 +20,7 @@ from support.emulated_device import memory_at
 from support.front_plans import PHASES
 from support.indefinite import check_indefinite
 from support.processes import PYTHON, environment
-from support.small_matrices import EPS, canonical, dtypes, phased, random_matrix, rhs, small_pairs, spd_matrix
+from support.small_matrices import EPS, canonical, dtypes, phased, random_matrix, rhs, small_pairs, spd_matrix, whole
 from support.solves import check_launches, check_solves
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -33,12 +33,6 @@ TYPES = pytest.mark.parametrize("dtype", dtypes("dFD"))
 
 def matrix(make):
     return random_matrix() if make is gs.splu else spd_matrix()
-
-
-def whole(B):
-    """A dense matrix with all its entries stored, zeros too."""
-    n = B.shape[0]
-    return sp.csc_array((B.ravel(order="F"), np.tile(np.arange(n), n), n * np.arange(n + 1)), shape=(n, n))
 
 
 def arrow(n):

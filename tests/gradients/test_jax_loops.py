@@ -11,15 +11,8 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from support.jaxes import STORE, System, close, gj, jax, jnp, structure
+from support.jaxes import STORE, System, close, gj, jax, jnp, made, structure
 from support.processes import PYTHON, environment
-
-
-def made(call):
-    """The result of a call, and how many matrices were factored in it."""
-    before = gs.factorization_count()
-    result = jax.block_until_ready(call())
-    return result, gs.factorization_count() - before
 
 
 def resident():

@@ -19,9 +19,3 @@ def lockstep(A, count, cholesky=False, **options):
     """Room for systems with the pattern of `A`."""
     _, _, pattern, analysis = analysed(A, cholesky)
     return CpuBatch(_core.lockstep(analysis, pattern, count, A.data[:0], for_core(), **options))
-
-
-def near(A, count, seed=1):
-    """Values of systems like `A`."""
-    rng = np.random.default_rng(seed)
-    return (A.data * rng.uniform(0.8, 1.2, (count, A.nnz))).astype(A.dtype)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental.sparse import BCOO, BCSR
 
+import gpusplu as gs
 import gpusplu.jax as gj  # noqa: F401 (the tests have it from here, behind the skip)
 from gpusplu.jax import structure  # noqa: F401
 from gpusplu.jax.store import STORE  # noqa: F401
@@ -70,3 +71,10 @@ def close(x, expected, tolerance=1e-12):
     assert x.dtype == expected.dtype
     assert x.shape == expected.shape
     return bool((abs(x - expected) <= tolerance * abs(expected).max()).all())
+
+
+def made(call):
+    """The result of a call, and how many matrices were factored in it."""
+    before = gs.factorization_count()
+    result = jax.block_until_ready(call())
+    return result, gs.factorization_count() - before

@@ -73,3 +73,9 @@ def rhs(n, dtype="d", columns=(), seed=5):
     if np.dtype(dtype).kind == "c":
         b = b + 1j * rng.standard_normal(b.shape)
     return b.astype(dtype)
+
+
+def whole(B):
+    """A dense matrix with all its entries stored, zeros too."""
+    n = B.shape[0]
+    return sp.csc_array((B.ravel(order="F"), np.tile(np.arange(n), n), n * np.arange(n + 1)), shape=(n, n))

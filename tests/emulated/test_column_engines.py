@@ -200,7 +200,7 @@ def test_by_levels_and_ungrouped_are_the_same(device):
 @pytest.mark.parametrize("shared_memory_bytes", [232448, 6200])
 def test_a_block_works_on_a_long_column(device, shared_memory_bytes):
     device.shared_memory_bytes = shared_memory_bytes
-    A = gallery.named("rlc:14x14")
+    A = gallery.named("rlc:16x16")
     n = A.shape[0]
     border = sp.csc_array(1e-3 * np.cos(np.arange(n)[:, None]))
     A = canonical(sp.block_array([[A, border], [border.T, sp.csc_array([[1.0]])]]))

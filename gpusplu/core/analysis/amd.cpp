@@ -9,26 +9,60 @@
 // Hubs are variables with many neighbours, as supplies and clocks of circuits are. Searching the list of a hub whenever
 // a neighbour is eliminated takes quadratic time. So the list of a hub holds its elements only; its variables are
 // stored separately, not read before the hub is eliminated, and their columns are counted: a variable that leaves finds
-// the hub in its own list. Other hubs count until one of both is eliminated, also where an element connects them: the
-// degree is an upper bound anyway.
+// the hub in its own list, and bits mark the hubs that are still neighbours.
 #include "analysis/amd.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <utility>
 
-#include "analysis/low_degrees.hpp"
+#include "analysis/graph.hpp"
 #include "base/operation.hpp"
 
 namespace gs {
 namespace {
 
+// A graph by bits, and a set of its vertices.
+class BitGraph {
+ public:
+  void resize(idx n) {
+    words_ = (n + 63) / 64;
+    rows_.assign((std::size_t)n * words_, 0);
+    mask_.assign(words_, 0);
+  }
+  void add(idx i, idx j) { row(i)[j / 64] |= bit(j); }
+  bool take(idx i, idx j) {
+    const bool present = row(i)[j / 64] & bit(j);
+    row(i)[j / 64] &= ~bit(j);
+    return present;
+  }
+  void clear_mask() { std::fill(mask_.begin(), mask_.end(), 0); }
+  void mask(idx i) { mask_[i / 64] |= bit(i); }
+  // Takes the edges from i to the set, and calls taken(j) for each.
+  template <class F> void take_masked(idx i, F&& taken) {
+    for (idx w = 0; w < words_; ++w) {
+      std::uint64_t both = row(i)[w] & mask_[w];
+      row(i)[w] &= ~both;
+      for (; both; both &= both - 1) taken(64 * w + (idx)std::countr_zero(both));
+    }
+  }
+
+ private:
+  static std::uint64_t bit(idx j) { return std::uint64_t(1) << (j % 64); }
+  std::uint64_t* row(idx i) { return rows_.data() + (std::size_t)i * words_; }
+
+  idx words_ = 0;
+  std::vector<std::uint64_t> rows_, mask_;
+};
+
 // Number of neighbours from which on a vertex is a hub: so large that few vertices are hubs.
-constexpr idx many_neighbours = 64, many_hubs = 1024;
+constexpr idx many_neighbours = 24, many_hubs = 1024;
 
 struct Hubs {
   idx least;    // neighbours
@@ -91,6 +125,7 @@ template <class Offset> class MinimumDegree {
     Offset start;  // variables stored separately
     idx count;
     idx left;  // columns of those that no element connects it to
+    idx vertex;
   };
   struct Link {
     idx next, prev;  // variable: list of equal degree; in the current element, hash chain and hash
@@ -110,7 +145,8 @@ template <class Offset> class MinimumDegree {
   }
 
   bool is_hub(idx i) const { return node_[i].parent < -1; }
-  Hub& hub(idx i) { return hubs_[-2 - node_[i].parent]; }
+  idx hub_number(idx i) const { return -2 - node_[i].parent; }
+  Hub& hub(idx i) { return hubs_[hub_number(i)]; }
 
   // The lists of hubs get space for all their neighbours, as elements, and as much for the variables stored separately.
   void find_hubs(idx least_degree) {
@@ -120,9 +156,10 @@ template <class Offset> class MinimumDegree {
       if (node.degree < least_degree) continue;
       node.start = end;
       node.parent = -2 - (idx)hubs_.size();
-      hubs_.push_back({end + node.degree, 0, 0});
+      hubs_.push_back({end + node.degree, 0, 0, i});
       end += 2 * node.degree;
     }
+    adjacent_.resize((idx)hubs_.size());
   }
 
   void load(PatternView graph, idx hub_degree) {
@@ -149,6 +186,7 @@ template <class Offset> class MinimumDegree {
       if (j == i) continue;
       if (own) list_[own->start + own->count++] = j;
       else list[length++] = j;
+      if (own && is_hub(j)) adjacent_.add(hub_number(i), hub_number(j));
     }
     if (own) own->left = own->count;
     else list_end_ += length;
@@ -190,13 +228,16 @@ template <class Offset> class MinimumDegree {
       if (is_hub(list[p])) hub(list[p]).left -= pivot_size_;
   }
 
-  // The variables of a hub that is eliminated, without those that were eliminated before it.
+  // The neighbours of a hub that is eliminated, without those that were eliminated before it.
   Hub open_hub(idx pivot) {
     Hub own = hub(pivot);
-    idx* const begin = list_ + own.start;
-    own.count = (idx)(std::remove_if(begin, begin + own.count, [&](idx i) { return node_[i].n_elements < 0; }) - begin);
-    for (idx* i = begin; i < begin + own.count; ++i)
-      if (is_hub(*i)) hub(*i).left -= pivot_size_;
+    const idx number = hub_number(pivot), count = std::exchange(own.count, 0);
+    for (idx k = 0; k < count; ++k) {
+      const idx i = list_[own.start + k];
+      if (node_[i].n_elements < 0) continue;
+      list_[own.start + own.count++] = i;
+      if (is_hub(i) && adjacent_.take(hub_number(i), number)) hub(i).left -= pivot_size_;
+    }
     node_[pivot].parent = -1;
     return own;
   }
@@ -266,9 +307,19 @@ template <class Offset> class MinimumDegree {
           if (size_[list[p]] < 0 && is_hub(list[p])) hub(list[p]).left += size_[i];
         update_degree(i, pivot, 0);
       }
+      part_hubs();
       for (const idx i : hubs_of_element_) update_degree(i, pivot, hub(i).left);
     }
     node_[pivot].degree = element_degree_;
+  }
+
+  // Hubs of the new element are neighbours through it from now on.
+  void part_hubs() {
+    adjacent_.clear_mask();
+    for (const idx i : hubs_of_element_)
+      if (hub(i).left > 0) adjacent_.mask(hub_number(i));
+    for (const idx i : hubs_of_element_)
+      if (hub(i).left > 0) adjacent_.take_masked(hub_number(i), [&](idx h) { hub(i).left += size_[hubs_[h].vertex]; });
   }
 
   // Shortens the list of a variable of the new element, bounds its degree outside of the element (eq. 4.1), and files
@@ -438,6 +489,7 @@ template <class Offset> class MinimumDegree {
   RawVector<Link> link_;
   std::vector<Hub> hubs_;
   std::vector<idx> hubs_of_element_;  // in the current element
+  BitGraph adjacent_;                 // hubs
   RawVector<idx> arena_;
   idx* list_;                        // the lists; after them those of hubs, which do not move
   Offset list_size_, list_end_ = 0;  // without hubs
@@ -449,6 +501,181 @@ template <class Offset> class MinimumDegree {
   idx pivot_size_ = 0, element_degree_ = 0;  // of the current pivot
   Pace pace_;
 };
+
+// First steps of minimum degree that need no quotient graph: dense rows, and vertices with at most two neighbours,
+// which are most vertices of circuits and power grids.
+struct LowDegrees {
+  std::vector<idx> early;  // vertices that are eliminated, in that order
+  std::vector<idx> dense;  // those that are better ordered last
+  std::vector<idx> rest;   // all others: vertex k of `graph` is rest[k]
+  Pattern graph;           // of these, with the edges that eliminating the early ones leaves; in no order
+  FactorSize size;         // columns of the early ones
+};
+
+constexpr idx longest = 512;   // longest list that is searched; neighbours of longer hubs stay where they are
+constexpr double few = 0.125;  // of the vertices
+
+bool are_many(std::size_t low, idx n) { return (double)low > few * n; }
+
+// Rows with more neighbours would make every degree large and every update slow (the paper on AMD, sec. 6).
+double dense_degree(idx n) { return std::max(16.0, 10 * std::sqrt((double)n)); }
+
+// Leaves out dense rows and the diagonal and eliminates vertices where there are many of low degree: those with no
+// neighbour or one first, again and again, as they cause no fill; then those with two in rounds, in which no two have a
+// common neighbour, so that trees stay low. Each is replaced by an edge between its neighbours. Minimum degree would
+// take them in some such order too. Cost: O(nnz), and the searches for such vertices in the lists of their neighbours.
+class LowDegreeElimination {
+ public:
+  explicit LowDegreeElimination(PatternView graph) : n_(graph.n), vertex_(graph.n), list_(graph.nnz()) {
+    idx* next = list_.data();
+    for (idx i = 0; i < n_; i++) {
+      idx* const first = next;
+      for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; p++) {
+        *next = graph.ind[p];
+        next += graph.ind[p] != i;
+      }
+      vertex_[i] = {first - list_.data(), (idx)(next - first), (idx)(next - first), 0};
+    }
+  }
+
+  LowDegrees run() {
+    leave_dense_out();
+    for (idx i = 0; i < n_; i++)
+      if (is_in(i) && vertex_[i].degree <= 1) leaves_.push_back(i);
+    for (idx i = n_; i-- > 0;)
+      if (vertex_[i].degree == 2) pairs_.push_back(i);
+    if (!are_many(leaves_.size() + pairs_.size(), n_)) leaves_.clear(), pairs_.clear();
+    strip_leaves();
+    std::vector<idx> candidates;
+    for (idx round = 1; !pairs_.empty(); round++) {
+      candidates.swap(pairs_);
+      pairs_.clear();
+      eliminate_pairs(round, candidates, pairs_);
+    }
+    keep_rest();
+    return std::move(out_);
+  }
+
+ private:
+  // Its neighbours are in the first `length` entries from `start`, among others that have left the graph.
+  struct Vertex {
+    off start;
+    idx length;
+    idx degree;   // negative: it has left the graph
+    idx touched;  // round that eliminated a neighbour last
+  };
+
+  bool is_in(idx v) const { return vertex_[v].degree >= 0; }
+  idx* begin(idx v) { return list_.data() + vertex_[v].start; }
+  idx* end(idx v) { return begin(v) + vertex_[v].length; }
+
+  // A graph dense throughout keeps its rows.
+  void leave_dense_out() {
+    for (idx i = 0; i < n_; i++)
+      if (vertex_[i].degree > dense_degree(n_)) out_.dense.push_back(i);
+    if ((idx)out_.dense.size() > n_ / 4) out_.dense.clear();
+    for (const idx i : out_.dense)
+      for (const idx* j = begin(i); j < end(i); j++) vertex_[*j].degree--;
+    for (const idx i : out_.dense) vertex_[i].degree = -1;
+  }
+
+  void take(idx v) {
+    out_.early.push_back(v);
+    out_.size.add(vertex_[v].degree + 1, 1);
+    vertex_[v].degree = -1;
+  }
+
+  // A neighbour of v has left.
+  void lower(idx v) {
+    const idx degree = --vertex_[v].degree;
+    if (degree == 1) leaves_.push_back(v);
+    if (degree == 2) pairs_.push_back(v);
+  }
+
+  void strip_leaves() {
+    for (std::size_t k = 0; k < leaves_.size(); k++) {
+      const idx v = leaves_[k];
+      if (!is_in(v)) continue;
+      const idx above = vertex_[v].degree > 0 ? *std::find_if(begin(v), end(v), [&](idx u) { return is_in(u); }) : -1;
+      take(v);
+      if (above >= 0) lower(above);
+    }
+    leaves_.clear();
+  }
+
+  void eliminate_pairs(idx round, const std::vector<idx>& candidates, std::vector<idx>& next) {
+    for (const idx v : candidates) {
+      if (vertex_[v].degree != 2) continue;
+      if (vertex_[v].touched == round) {
+        next.push_back(v);
+        continue;
+      }
+      const auto is_neighbour = [&](idx u) { return is_in(u); };
+      const idx* const a = std::find_if(begin(v), end(v), is_neighbour);
+      const idx* const b = std::find_if(a + 1, const_cast<const idx*>(end(v)), is_neighbour);
+      const idx one = *a, other = *b;
+      if (!bypass(v, one, other)) continue;
+      vertex_[one].touched = vertex_[other].touched = round;
+      strip_leaves();
+    }
+  }
+
+  // Removes v, which has the neighbours a and b, and connects a with b. Returns false without a change where that would
+  // be expensive.
+  bool bypass(idx v, idx a, idx b) {
+    if (vertex_[a].length > vertex_[b].length) std::swap(a, b);
+    if (vertex_[b].length > longest) return false;
+    if (std::find(begin(a), end(a), b) != end(a)) {
+      take(v);
+      lower(a), lower(b);
+      return true;
+    }
+    idx *const v_in_a = std::find(begin(a), end(a), v), *const v_in_b = std::find(begin(b), end(b), v);
+    if (v_in_a == end(a) || v_in_b == end(b)) return false;  // the pattern is not symmetric
+    *v_in_a = b, *v_in_b = a;
+    take(v);
+    return true;
+  }
+
+  // Numbers the remaining vertices and closes the gaps that removed vertices left in their lists.
+  void keep_rest() {
+    std::vector<idx> number(n_);
+    out_.rest.reserve(n_ - out_.early.size() - out_.dense.size());
+    for (idx i = 0; i < n_; i++)
+      if (is_in(i)) number[i] = (idx)out_.rest.size(), out_.rest.push_back(i);
+    Pattern& graph = out_.graph;
+    graph.n = (idx)out_.rest.size();
+    graph.ptr.resize((std::size_t)graph.n + 1);
+    off size = 0;
+    for (idx k = 0; k < graph.n; k++) graph.ptr[k] = size, size += vertex_[out_.rest[k]].degree;
+    graph.ptr[graph.n] = size;
+    graph.ind.resize(size);
+    for (idx k = 0; k < graph.n; k++) {
+      idx* next = graph.ind.data() + graph.ptr[k];
+      for (const idx* u = begin(out_.rest[k]); u < end(out_.rest[k]); u++)
+        if (is_in(*u)) *next++ = number[*u];
+    }
+  }
+
+  const idx n_;
+  RawVector<Vertex> vertex_;
+  RawVector<idx> list_;
+  std::vector<idx> leaves_, pairs_;  // vertices that have come down to at most one neighbour, to two
+  LowDegrees out_;
+};
+
+// Whether these steps are worth a copy of the graph (many such vertices) or are required (dense rows).
+bool has_low_degrees(PatternView graph) {
+  const double dense = dense_degree(graph.n);
+  std::size_t low = 0;
+  for (idx i = 0; i < graph.n; i++) {
+    const idx* const begin = graph.ind + graph.ptr[i];
+    const off length = graph.ptr[i + 1] - graph.ptr[i];
+    if ((double)length > dense) return true;
+    low += length <= 2 || (length == 3 && std::find(begin, begin + 3, i) != begin + 3);
+  }
+  return are_many(low, graph.n);
+}
 
 std::vector<idx> by_minimum_degree(PatternView graph, FactorSize& size) {
   if (graph.n == 0) return {};
@@ -478,16 +705,19 @@ std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size) {
     std::iota(perm.begin(), perm.end(), 0);
     return perm;
   }
-  if (has_low_degrees(graph)) {
-    const auto order = [](PatternView rest, const std::vector<idx>&, FactorSize& sum) {
-      return by_minimum_degree(rest, sum);
-    };
-    return order_without_low_degrees(graph, Leaves::first, order, size);
+  if (!has_low_degrees(graph)) {
+    FactorSize all;
+    std::vector<idx> perm = by_minimum_degree(graph, all);
+    if (size) *size = all;
+    return perm;
   }
-  FactorSize all;
-  std::vector<idx> perm = by_minimum_degree(graph, all);
-  if (size) *size = all;
-  return perm;
+  LowDegrees low = LowDegreeElimination(graph).run();
+  low.early.reserve(graph.n);
+  const std::vector<idx> late = by_minimum_degree(low.graph.view(), low.size);
+  for (const idx k : late) low.early.push_back(low.rest[k]);
+  low.early.insert(low.early.end(), low.dense.begin(), low.dense.end());
+  if (size) *size = low.dense.empty() ? std::optional(low.size) : std::nullopt;
+  return std::move(low.early);
 }
 
 }  // namespace gs

@@ -1,8 +1,5 @@
 // Parts of a graph that are ordered by themselves: its connected components, and what a separator leaves.
 #pragma once
-#include <memory>
-#include <vector>
-
 #include "analysis/dissection/partition.hpp"
 
 namespace gs::nd {

@@ -1,6 +1,7 @@
 #include "analysis/dissection/graph.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "base/huge_pages.hpp"
 
@@ -18,6 +19,16 @@ std::byte* Arena::raw(std::size_t bytes) {
   std::byte* p = blocks_[block_].data() + top_;
   top_ += bytes;
   return p;
+}
+
+void Zeros::reserve(idx n) {
+  if (n <= size_) return;
+  const idx size = std::max(n, (idx)std::min<off>(2 * (off)size_, INT32_MAX));
+  size_ = 0;
+  data_.reset();
+  data_.reset(static_cast<idx*>(std::calloc((std::size_t)size, sizeof(idx))));
+  if (!data_) throw std::bad_alloc();
+  size_ = size;
 }
 
 }  // namespace gs::nd

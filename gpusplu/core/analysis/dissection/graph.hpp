@@ -1,6 +1,8 @@
 // Shared by the stages of nested dissection: memory, graphs, hierarchies, the heap of gains, random numbers.
 #pragma once
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -65,10 +67,21 @@ class ArenaScope {
   Arena::Mark mark_;
 };
 
-// At least n zeros, all zero now.
-inline void reserve_zeros(std::vector<idx>& zeros, idx n) {
-  if (zeros.size() < (std::size_t)n) zeros.resize(n);
-}
+// Zeros, of which only those in use take memory. Grows while all are zero.
+class Zeros {
+ public:
+  void reserve(idx n);
+  idx& operator[](idx i) { return data_.get()[i]; }
+  idx operator[](idx i) const { return data_.get()[i]; }
+  idx* data() { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(idx* p) const { std::free(p); }
+  };
+  std::unique_ptr<idx, Free> data_;
+  idx size_ = 0;
+};
 
 // Symmetric, without loops. Does not own its arrays.
 struct Graph {
@@ -90,7 +103,7 @@ struct Hierarchy {
 // Binary max-heap of (gain, vertex) with positions, at most one entry a vertex; equal gains: the lowest vertex first.
 class GainHeap {
  public:
-  void reserve(idx n) { reserve_zeros(place_, n); }
+  void reserve(idx n) { place_.reserve(n); }
   bool empty() const { return heap_.empty(); }
   bool contains(idx v) const { return place_[v] > 0; }
   idx top_vertex() const { return vertex_of(heap_[0]); }
@@ -145,7 +158,7 @@ class GainHeap {
   }
 
   std::vector<std::int64_t> heap_;
-  std::vector<idx> place_;  // by vertex, plus one; 0: absent
+  Zeros place_;  // by vertex, plus one; 0: absent
 };
 
 class Tasks;
@@ -156,11 +169,11 @@ struct Workspace {
   Arena arena;              // scratch
   RawVector<idx> clusters;  // of coarsening
   GainHeap heap[2];
-  std::vector<idx> slot;    // all 0 between uses
-  std::vector<idx> place;   // the same, for vertices of the whole graph
-  std::vector<idx> locked;  // locked[v] == stamp: v has been moved in this pass
+  Zeros slot;    // all 0 between uses
+  Zeros place;   // the same, for vertices of the whole graph
+  Zeros locked;  // locked[v] == stamp: v has been moved in this pass
   idx stamp = 0;
-  std::vector<idx> neighbour_weight[2];  // of separator vertices: weight of their neighbours on side 0 and on side 1
+  Zeros neighbour_weight[2];  // of separator vertices: weight of their neighbours on side 0 and on side 1
   std::vector<idx> boundary;  // of the partition being refined: a superset of the separator or of the cut's ends
   std::vector<idx> pulled;    // vertices that entered the separator, in order
   std::vector<std::pair<idx, std::size_t>> moves;  // vertices moved in this pass, in order, and pulled.size() before
@@ -170,8 +183,8 @@ struct Workspace {
 
   void reserve(idx n) {
     heap[0].reserve(n), heap[1].reserve(n);
-    for (std::vector<idx>* zeros : {&slot, &locked, &neighbour_weight[0], &neighbour_weight[1]})
-      reserve_zeros(*zeros, n);
+    slot.reserve(n), locked.reserve(n);
+    neighbour_weight[0].reserve(n), neighbour_weight[1].reserve(n);
   }
 };
 

@@ -7,20 +7,18 @@
 #include "analysis/dissection/nested_dissection.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <deque>
+#include <functional>
 #include <numeric>
-#include <utility>
+#include <optional>
 
-#include "analysis/amd.hpp"
-#include "analysis/column_counts.hpp"
+#include "analysis/compress.hpp"
 #include "analysis/dissection/coarsen.hpp"
 #include "analysis/dissection/components.hpp"
 #include "analysis/dissection/partition.hpp"
 #include "analysis/dissection/tasks.hpp"
-#include "analysis/graph.hpp"
-#include "analysis/low_degrees.hpp"
-#include "base/parallel.hpp"
 #include "base/threads.hpp"
 
 namespace gs {
@@ -29,6 +27,7 @@ namespace {
 
 constexpr idx kLeaf = 240;    // components up to this size are ordered by minimum degree
 constexpr idx kTwice = 3000;  // up to this size, both partitioning methods are tried on the whole graph
+constexpr int kProbers = 4;   // threads that take part in a probe; the others find work in the graph itself
 constexpr idx kBall = 8000, kSmallestBall = 1500;  // an eighth of the graph within these limits
 constexpr idx kFork = 1000;       // one child of a component of this size may be ordered by another thread
 constexpr idx kParallel = 4000;   // from this size on, both children are cut out at the same time
@@ -60,7 +59,7 @@ struct BitRows {
 };
 
 BitRows load(Workspace& ws, const Graph& whole, const idx* vertex, idx n) {
-  reserve_zeros(ws.place, whole.n);
+  ws.place.reserve(whole.n);
   idx* place = ws.place.data();  // columns plus one
   const idx halo_limit = std::max<idx>(64, 2 * n);
   idx columns = n;
@@ -131,9 +130,18 @@ void order_leaf(Workspace& ws, const Graph& whole, const idx* vertex, idx n, idx
 
 struct Context {
   Graph whole;
-  idx* order;     // places -> vertices of the whole graph
-  Coarse coarse;  // partition type of the coarse levels
+  idx* order;                      // places -> vertices of the whole graph
+  std::function<Coarse()> coarse;  // partition type of the coarse levels
 };
+
+void order_by_degree(const Component& component, idx* order) {
+  const Graph& g = component.hierarchy.level[0];
+  std::vector<idx> local(g.n);
+  std::iota(local.begin(), local.end(), 0);
+  std::stable_sort(local.begin(), local.end(),
+                   [&](idx a, idx b) { return g.ptr[a + 1] - g.ptr[a] < g.ptr[b + 1] - g.ptr[b]; });
+  for (idx i = 0; i < g.n; i++) order[i] = component.vertex[local[i]];
+}
 
 void order_small(const Context& context, Workspace& ws, const Component& component) {
   order_leaf(ws, context.whole, component.vertex, component.n(), context.order + component.first);
@@ -147,7 +155,7 @@ bool divide(const Context& context, Workspace& ws, Component& component, Compone
   Random random(mix(component.seed));
   Partition part{ws.arena.get<signed char>(g.n)};
   coarsen(ws, component.hierarchy, coarse_target(g.n), random);
-  find_separator(ws, component.hierarchy, context.coarse, part, random);
+  find_separator(ws, component.hierarchy, context.coarse(), part, random);
   if (part.weight[0] == 0 || part.weight[1] == 0) return false;
   split(ws, component, part, (component.depth + 1) % kGenerations != 0, g.n >= kParallel, child);
   idx* separator = context.order + child[1].first + child[1].n();
@@ -163,10 +171,7 @@ void dissect(const Context& context, Workspace& ws, Component& component) {
   if (n <= kLeaf) return order_small(context, ws, component);
   if (component.depth > kDeepest || !divide(context, ws, component, child)) {
     if (n <= kDenseLeaf) return order_small(context, ws, component);
-    const Graph& g = component.hierarchy.level[0];
-    const std::vector<idx> order = amd({n, g.ptr, g.adj});
-    for (idx i = 0; i < n; i++) context.order[component.first + i] = component.vertex[order[i]];
-    return;
+    return order_by_degree(component, context.order + component.first);
   }
   component.memory.reset();
   Fork fork(n < kFork ? nullptr : ws.tasks, ws, child[1].n(),
@@ -198,14 +203,86 @@ std::vector<idx> collect_ball(const Graph& g, idx size, std::uint64_t seed) {
   return queue;
 }
 
+// Sum of the squared column counts of the Cholesky factor in that order: order[place] is a vertex of the graph.
+// By row subtrees (Liu, SIAM J. Matrix Anal. 11 (1990)).
+double factor_flops(const Graph& g, const std::vector<idx>& order) {
+  std::vector<idx> place(g.n), parent(g.n, -1), mark(g.n, -1), count(g.n, 1);
+  for (idx k = 0; k < g.n; k++) place[order[k]] = k;
+  for (idx k = 0; k < g.n; k++) {
+    mark[k] = k;
+    for (off p = g.ptr[order[k]]; p < g.ptr[order[k] + 1]; p++) {
+      for (idx i = place[g.adj[p]]; i < k && mark[i] != k; i = parent[i]) {
+        if (parent[i] < 0) parent[i] = k;
+        mark[i] = k;
+        count[i]++;
+      }
+    }
+  }
+  double flops = 0;
+  for (idx c : count) flops += (double)c * c;
+  return flops;
+}
+
+// Chooses between separators and cuts at the coarse levels: orders a ball of some thousand vertices by both methods and
+// compares the flops of its factorization. (The size of the top separator is no guide.) The two trials and their parts
+// may run on different threads; they have a task queue of their own, so that no thread that runs a trial waits for the
+// answer.
+class Probe {
+ public:
+  Probe(const Graph& whole, std::uint64_t seed) {
+    const idx size = std::min(whole.n, std::max(kSmallestBall, std::min(kBall, whole.n / 8)));
+    std::vector<idx> local(whole.n, -1);
+    ball_ = extract(whole, collect_ball(whole, size, seed + 77).data(), size, local);
+    numbers_.resize(size);
+    std::iota(numbers_.begin(), numbers_.end(), 0);
+    ball_.vertex = numbers_.data();
+    ball_.seed = seed;
+  }
+
+  // Takes part until both trials are done.
+  void help() {
+    Workspace ws;
+    ws.tasks = &tasks_;
+    for (int which = begun_.fetch_add(1); which < 2; which = begun_.fetch_add(1)) {
+      tasks_.try_to([&](Workspace& own) { flops_[which] = trial(which == 0 ? Coarse::separators : Coarse::cuts, own); },
+                    ws);
+      if (done_.fetch_add(1) == 1) tasks_.close();
+    }
+    tasks_.serve(ws);
+  }
+
+  // The same, and returns the better method.
+  Coarse answer() {
+    help();
+    tasks_.rethrow();
+    return flops_[1] < flops_[0] ? Coarse::cuts : Coarse::separators;
+  }
+
+ private:
+  double trial(Coarse coarse, Workspace& ws) const {
+    std::vector<idx> order(ball_.n());
+    const Context context{ball_.hierarchy.level[0], order.data(), [coarse] { return coarse; }};
+    Component component(ball_);
+    dissect(context, ws, component);
+    return factor_flops(context.whole, order);
+  }
+
+  Component ball_;
+  std::vector<idx> numbers_;  // 0, 1, ...
+  double flops_[2] = {0, 0};
+  std::atomic<int> begun_{0}, done_{0};
+  Tasks tasks_;
+};
+
 // One order of a graph with known connected components.
 struct Attempt {
   std::vector<idx> order;
   std::vector<Component> components;
   Context context;
+  double flops = 0;
 
-  Attempt(const Graph& whole, const std::vector<Component>& components, Coarse coarse)
-      : order(whole.n), components(components), context{whole, order.data(), coarse} {}
+  Attempt(const Graph& whole, const std::vector<Component>& components, std::function<Coarse()> coarse)
+      : order(whole.n), components(components), context{whole, order.data(), std::move(coarse)} {}
 
   void run(Workspace& ws) {
     std::deque<Fork> forks;
@@ -217,136 +294,64 @@ struct Attempt {
     dissect(context, ws, components[0]);
     for (Fork& fork : forks) fork.join(true);
   }
-
-  // Runs and returns the flops of a Cholesky factorization in this order.
-  double flops(Workspace& ws) {
-    run(ws);
-    const Graph& g = context.whole;
-    return ordered_tree({g.n, g.ptr, g.adj}, order).cost.flops;
-  }
 };
 
-// Orders a graph with both kinds of coarse levels. The attempt with fewer flops.
-Attempt better_attempt(Workspace& ws, const Graph& whole, const std::vector<Component>& components) {
-  Attempt separators(whole, components, Coarse::separators), cuts(whole, components, Coarse::cuts);
-  double flops = 0;
-  Fork other(ws.tasks, ws, whole.n, [&](Workspace& own) { flops = cuts.flops(own); });
-  const double least = separators.flops(ws);
+// The attempts with their flops, where there are two; the calling thread's part of the team.
+void lead(Workspace& ws, std::deque<Attempt>& attempts) {
+  if (attempts.size() == 1) return attempts[0].run(ws);
+  const auto judged = [](Attempt& attempt, Workspace& own) {
+    attempt.run(own);
+    attempt.flops = factor_flops(attempt.context.whole, attempt.order);
+  };
+  Fork other(ws.tasks, ws, attempts[1].context.whole.n, [&](Workspace& own) { judged(attempts[1], own); });
+  judged(attempts[0], ws);
   other.join(true);
-  return std::move(flops < least ? cuts : separators);
-}
-
-// Chooses the kind of coarse levels of a large graph by ordering a ball of some thousand vertices with both. (The size
-// of the top separator is no guide.)
-Coarse probe(Workspace& ws, const Graph& whole, std::uint64_t seed) {
-  const idx size = std::min(whole.n, std::max(kSmallestBall, std::min(kBall, whole.n / 8)));
-  std::vector<idx> local(whole.n, -1), numbers(size);
-  Component ball = extract(whole, collect_ball(whole, size, seed + 77).data(), size, local);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  ball.vertex = numbers.data();
-  ball.seed = seed;
-  const Graph graph = ball.hierarchy.level[0];
-  return better_attempt(ws, graph, {ball}).context.coarse;
-}
-
-std::vector<idx> order_whole(Workspace& ws, const Graph& whole) {
-  constexpr std::uint64_t seed = 1;
-  std::vector<idx> all(whole.n);
-  std::iota(all.begin(), all.end(), 0);
-  const std::vector<Component> components = connected_components(whole, all.data(), kLeaf, seed);
-  const bool large =
-      std::any_of(components.begin(), components.end(), [](const Component& c) { return c.n() > kLeaf; });
-  if (large && whole.n <= kTwice) return better_attempt(ws, whole, components).order;
-  Attempt attempt(whole, components, large ? probe(ws, whole, seed) : Coarse::separators);
-  attempt.run(ws);
-  return std::move(attempt.order);
 }
 
 std::vector<idx> dissect(const Graph& whole) {
-  std::vector<idx> order;
-  if (whole.n == 0) return order;
+  constexpr std::uint64_t seed = 1;
+  std::vector<idx> all(whole.n);
+  if (whole.n == 0) return all;
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<Component> components = connected_components(whole, all.data(), kLeaf, seed);
+  const bool large =
+      std::any_of(components.begin(), components.end(), [](const Component& c) { return c.n() > kLeaf; });
+  std::optional<Probe> probe;
+  std::deque<Attempt> attempts;
+  if (large && whole.n <= kTwice) {
+    for (const Coarse coarse : {Coarse::separators, Coarse::cuts})
+      attempts.emplace_back(whole, components, [coarse] { return coarse; });
+  } else {
+    if (large) probe.emplace(whole, seed);
+    attempts.emplace_back(whole, std::move(components), [&] { return probe->answer(); });
+  }
+
   Tasks tasks;
   run_helpers(num_threads(), [&](const Team& team) {
+    if (team.rank > 0 && team.rank <= kProbers && probe) probe->help();
     Workspace ws;
     if (team.size > 1) ws.tasks = &tasks;
     if (team.rank > 0) return tasks.serve(ws);
-    tasks.try_to([&](Workspace& own) { order = order_whole(own, whole); }, ws);
+    tasks.try_to([&](Workspace& own) { lead(own, attempts); }, ws);
     tasks.close();
   });
   tasks.rethrow();
-  return order;
+  const bool second = attempts.size() > 1 && attempts[1].flops < attempts[0].flops;
+  return std::move(attempts[second].order);
 }
-
-// Classes of twins, vertices with equal closed neighbourhoods, numbered by their first members. Twins are adjacent, so
-// comparing sums of hashed neighbourhoods along the edges finds them; a collision costs quality, never correctness.
-struct Twins {
-  std::vector<idx> class_of, first_member, weight;  // of vertices; of classes
-
-  explicit Twins(PatternView g) : class_of(g.n) {
-    std::vector<std::uint64_t> key(g.n);
-    std::vector<idx> first(g.n);  // the smallest neighbour with an equal neighbourhood, or the vertex itself
-    over_range(g.n, g.nnz(), [&](idx begin, idx end) {
-      for (idx v = begin; v < end; v++) {
-        key[v] = mix((std::uint64_t)v);
-        for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) key[v] += g.ind[p] == v ? 0 : mix((std::uint64_t)g.ind[p]);
-      }
-    });
-    over_range(g.n, g.nnz(), [&](idx begin, idx end) {
-      for (idx v = begin; v < end; v++) {
-        const idx *from = g.ind + g.ptr[v], *to = g.ind + g.ptr[v + 1];
-        const idx* twin = std::find_if(from, to, [&](idx u) { return u < v && key[u] == key[v]; });
-        first[v] = twin < to ? *twin : v;
-      }
-    });
-    for (idx v = 0; v < g.n; v++) {
-      class_of[v] = first[v] == v ? (idx)first_member.size() : class_of[first[v]];
-      if (first[v] == v) first_member.push_back(v), weight.push_back(0);
-      weight[class_of[v]]++;
-    }
-  }
-
-  // The graph of the classes.
-  Pattern graph(PatternView g) const {
-    const idx n = (idx)weight.size();
-    Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
-    const auto for_neighbours = [&](auto&& visit) {
-      over_range(n, g.nnz(), [&](idx begin, idx end) {
-        for (idx c = begin; c < end; c++)
-          for (off p = g.ptr[first_member[c]]; p < g.ptr[first_member[c] + 1]; p++)
-            if (const idx u = g.ind[p]; u != first_member[c] && first_member[class_of[u]] == u) visit(c, class_of[u]);
-      });
-    };
-    for_neighbours([&](idx c, idx) { out.ptr[c + 1]++; });
-    std::partial_sum(out.ptr.begin(), out.ptr.end(), out.ptr.begin());
-    out.ind.resize(out.ptr[n]);
-    std::vector<off> next(out.ptr.begin(), out.ptr.end() - 1);
-    for_neighbours([&](idx c, idx neighbour) { out.ind[next[c]++] = neighbour; });
-    return out;
-  }
-
-  // The vertices in an order of the classes.
-  std::vector<idx> expand(const std::vector<idx>& order) const {
-    std::vector<idx> next(order.size()), perm(class_of.size());
-    idx begin = 0;
-    for (const idx c : order) next[c] = begin, begin += weight[c];
-    for (std::size_t v = 0; v < perm.size(); v++) perm[next[class_of[v]]++] = (idx)v;
-    return perm;
-  }
-};
 
 }  // namespace
 }  // namespace nd
 
-// Twins become one (Ashcraft, SIAM J. Sci. Comput. 16 (1995)): finite elements with several unknowns a node shrink by
-// that factor.
 std::vector<idx> nested_dissection(PatternView graph) {
-  const nd::Twins twins(graph);
-  const auto order = [&](PatternView rest, const std::vector<idx>& vertex, FactorSize&) {
-    const std::vector<idx> weight = gather(twins.weight, vertex);
-    const off total = std::accumulate(weight.begin(), weight.end(), off(0));
-    return nd::dissect({rest.n, rest.ptr, rest.ind, weight.data(), nullptr, total});
-  };
-  return twins.expand(order_without_low_degrees(twins.graph(graph).view(), Leaves::in_rounds, order));
+  const CompressedGraph reduced = compress(graph);
+  const nd::Graph whole{reduced.n(),
+                        reduced.ptr.data(),
+                        reduced.ind.data(),
+                        reduced.weight.data(),
+                        nullptr,
+                        std::accumulate(reduced.weight.begin(), reduced.weight.end(), off(0))};
+  return reduced.expand(nd::dissect(whole));
 }
 
 }  // namespace gs

@@ -26,6 +26,9 @@ constexpr idx kPatience = 20;  // moves without a gain that end a pass; 40 took 
 constexpr idx kSingleCycle = 2000;  // up to this size one V-cycle is enough
 constexpr idx kCycleSize = 3000;    // V-cycles begin at this size at most, or at a hundredth of a larger graph
 
+constexpr idx kProjectedRange = 50000;  // vertices that are worth a task of projection
+constexpr int kMostProjected = 16;
+
 int cycles(idx n) { return n <= kSingleCycle ? 1 : n / 100 > kCycleSize ? 5 : 2; }
 
 Partition allocate(Workspace& ws, idx n) { return {ws.arena.get<signed char>(n)}; }
@@ -353,11 +356,18 @@ void project(Workspace& ws, const Graph& fine, const idx* cluster, idx coarse_n,
     for (idx v : ws.boundary) at_cut[v] = 1;
   }
   ws.boundary.clear();
-  for (idx v = 0; v < fine.n; v++) {
-    const idx c = cluster[v];
-    to.side[v] = from.side[c];
-    if (at_cut ? at_cut[c] != 0 : from.side[c] == 2) ws.boundary.push_back(v);
-  }
+  const int n_parts = std::clamp(fine.n / kProjectedRange, 1, kMostProjected);
+  std::vector<std::vector<idx>> boundary(n_parts);
+  for_each(ws, n_parts, n_parts > 1, [&](int i, Workspace&) {
+    std::vector<idx>& own = n_parts > 1 ? boundary[i] : ws.boundary;
+    const idx end = (idx)((off)fine.n * (i + 1) / n_parts);
+    for (idx v = (idx)((off)fine.n * i / n_parts); v < end; v++) {
+      const idx c = cluster[v];
+      to.side[v] = from.side[c];
+      if (at_cut ? at_cut[c] != 0 : from.side[c] == 2) own.push_back(v);
+    }
+  });
+  for (const std::vector<idx>& part : boundary) ws.boundary.insert(ws.boundary.end(), part.begin(), part.end());
 }
 
 void partition_coarsest(Workspace& ws, const Graph& g, Coarse coarse, Partition& part, Random& random) {

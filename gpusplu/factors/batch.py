@@ -8,6 +8,7 @@ The accuracy policy is that of single factors (core/certify/accuracy_policy.hpp)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 from threading import RLock
@@ -74,7 +75,7 @@ class BatchedFactor(Generic[FactorT]):
             self._problem, self._analysis = symbolic.parts()
         self._symbolic = symbolic
         self._dtype: np.dtype[Any] = values.dtype
-        self._lock = RLock()
+        self._locks: dict[int, Any] = {}
         if self._dtype != self._problem.dtype:
             self._problem = self._problem.again(dtype=self._dtype)
         engine, count, raises = registry.named(symbolic.engine), values.shape[0], self._errors == "raise"
@@ -83,6 +84,11 @@ class BatchedFactor(Generic[FactorT]):
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
         phases.batch_factored(count, self._numeric.side_by_side, self._seconds["refactor"])
+
+    @property
+    def _lock(self) -> Any:
+        """The lock of this process; a forked child would wait for ever for the threads of its parent."""
+        return self._locks.setdefault(os.getpid(), RLock())
 
     def _without_zeros(self, dtype: np.dtype) -> np.ndarray:
         """Canonical values with a large diagonal, to analyse in place of values that zeros made singular.

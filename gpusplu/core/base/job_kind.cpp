@@ -60,17 +60,18 @@ void RateComparison::record(int threads, double work, std::int64_t elapsed, std:
     set(next_trial_, now + std::max(kHold, kTrials * elapsed));
     return compare(now);
   }
-  set(latest_, std::int64_t(0));
+  set(latest_, std::int64_t(0)), set(last_, elapsed);
   all_.add(work, double(elapsed));
   set(best_, std::max(get(best_), work / double(elapsed)));
-  if (elapsed > kLongest || all_.rate() >= suspicious(threads) * get(best_)) return;
+  const bool is_long = work > double(kLongest) * get(best_);  // by itself, not because of other processes
+  if (is_long || all_.rate() >= suspicious(threads) * get(best_)) return;
   if (get(measured_) > 0 && now - get(measured_) < kValid) compare(now);
   else if (now >= get(next_trial_)) set(trial_, true);
 }
 
 void RateComparison::compare(std::int64_t now) {
   if (one_.rate() > kFaster * all_.rate()) {
-    set(until_, now + kHold), set(latest_, now + kLatest);
+    set(until_, now + kHold), set(latest_, now + std::max(kLatest, 4 * get(last_)));
     all_.forget();
   } else {
     set(best_, std::max(0.9 * get(best_), all_.rate()));  // the best rate may come from another matrix

@@ -28,9 +28,9 @@ class BlasInterference {
 // that they do, the next one may wait for 250 ms.
 class RateComparison {
  public:
-  static constexpr std::int64_t kLongest = 20'000'000;  // longer jobs always use all threads [ns]
+  static constexpr std::int64_t kLongest = 20'000'000;  // longer jobs, by the best rate, always use all threads [ns]
   static constexpr std::int64_t kHold = 40'000'000;     // validity of a decision for one thread [ns]
-  static constexpr std::int64_t kLatest = 250'000'000;  // the same while all processors are taken [ns]
+  static constexpr std::int64_t kLatest = 250'000'000;  // the same while all processors are taken, at least [ns]
 
   // Times are wall_clock()'s; now: when the job begins or has ended.
   bool wants_one_thread(std::int64_t now, bool (*processors_are_taken)());
@@ -51,7 +51,7 @@ class RateComparison {
   std::atomic<double> best_{0};  // best rate of a job with all threads
   std::atomic<bool> trial_{false};
   std::atomic<std::int64_t> until_{0}, latest_{0};  // end of the one-thread period, and the latest it may have
-  std::atomic<std::int64_t> next_trial_{0}, measured_{0};
+  std::atomic<std::int64_t> next_trial_{0}, measured_{0}, last_{0};  // last: time of the last job with all threads
 };
 
 class JobKind {

@@ -62,7 +62,7 @@ LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const s
           .col_scale = or_null(plan.col_scale)};
 }
 
-// Calls add(in_block, from, to) for the entries of a child's block, as kernels/lockstep/assembly.hpp adds them.
+// Calls add(in_block, from, to) for the entries of a child's block, as simd/lockstep_front.hpp adds them.
 template <class Add> void each_entry(const gpu::LockstepPlan& plan, const gpu::LockstepFront& front,
                                      const gpu::LockstepFront& child, Add&& add) {
   const std::uint16_t* place = plan.place.data() + child.below;

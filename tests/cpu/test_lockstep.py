@@ -210,7 +210,7 @@ def test_values_whose_norm_is_no_number(dtype):
 @pytest.mark.parametrize("cholesky", [False, True])
 @pytest.mark.parametrize("ask", ["solve", "slogdet", "inverse_on_pattern"])
 def test_factors_that_a_solve_at_once_has_not_kept(ask, cholesky, dtype):
-    """They are made again, with the same bits, for whoever asks, and kept from then on."""
+    """They are made again, with the same bits, when they are needed, and kept from then on."""
     A = spd_matrix(60, dtype) if cholesky else random_matrix(60, dtype)
     b = np.array([rhs(60, dtype, seed=k) for k in range(19)])
     arguments = (b, "T") if ask == "solve" else ()

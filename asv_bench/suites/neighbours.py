@@ -7,9 +7,9 @@ refactorization and of a solve, alternating every tenth of the budget; the "peer
 `slowdown` the ratio to the better of the two.
 
 Large factors (`--large`): 50 successive refactorizations without other processes, with the least and the median number
-of processors that they used; and the time after the end of a busy process until all threads are used again
-(`recovery`; the "peer" is one refactorization). `others` and `steal` are processors that other processes and the
-hypervisor used meanwhile.
+of processors that they used; the same refactorization with a busy process per processor, as for small factors; and the
+time after the end of a busy process until as many processors are used as without one (`recovery`; the "peer" is one
+refactorization). `others` and `steal` are processors that other processes and the hypervisor used meanwhile.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ LARGE = ("elast:24x24x24", "elast:30x30x30", "poisson:40x40x40", "poisson:1000x1
 PEERS, BUDGET = (), 1.0
 CALLS = 50  # of large factors, one after the other
 SAMPLE = 0.05  # seconds of calls after neighbours have ended
-ALL_USED = 0.85  # part of the processors that counts as all of them
+ALL_USED = 0.85  # part of the processors used without other processes that counts as all of them
 ORDER = 300  # of the matrices that others multiply
 
 
@@ -145,12 +145,12 @@ def calls(case):
     }
 
 
-def mean_seconds(call, before, threads, budget):
+def mean_seconds(call, before, threads, budget, turns=10):
     """Of `call` with each number of threads, in turns."""
     spent, count = dict.fromkeys(threads, 0.0), dict.fromkeys(threads, 0)
-    for number in threads * 10:
+    for number in threads * turns:
         internals.set_num_threads(number)
-        until = time.perf_counter() + budget / 10
+        until = time.perf_counter() + budget / turns
         while True:
             before()
             begin = time.perf_counter()
@@ -191,10 +191,16 @@ def of_large_case(all_threads, case):
     internals.set_num_threads(all_threads)
     refactor()
     seconds, own, others, steal = zip(*(processors_used(refactor) for _ in range(CALLS)), strict=True)
-    job = statistics.median(seconds)
-    more = {"threads": all_threads, "processors_least": min(own), "processors_median": statistics.median(own)}
+    job, used = statistics.median(seconds), statistics.median(own)
+    more = {"threads": all_threads, "processors_least": min(own), "processors_median": used}
     taken = {"others": max(others), "steal": max(steal)}
     yield records.make(case, "cpu", "refactor", job, "one thread", one, variant="alone", **more, **taken)
+
+    situation = "all processors busy"
+    with SITUATIONS[situation]() as before:
+        one, all_ = mean_seconds(refactor, before, [1, all_threads], 4 * job, turns=2)
+    more = {"threads": all_threads, "slowdown": all_ / min(one, all_)}
+    yield records.make(case, "cpu", "refactor", all_, "one thread", one, variant=situation, **more)
 
     with busy(1):
         until = time.perf_counter() + 1.0
@@ -212,7 +218,7 @@ def of_large_case(all_threads, case):
     end, last = time.perf_counter(), 0.0  # when the last calls that did not use all began
     while (begin := time.perf_counter() - end) < max(1.0, 5 * job):
         _, own, others, steal = processors_used(some_calls)
-        if own + others + steal < ALL_USED * all_threads:
+        if own + others + steal < ALL_USED * used:
             last = begin
     more = {"threads": all_threads, "others": others, "steal": steal}
     yield records.make(case, "cpu", "recovery", last, "one job", job, variant="after a busy process", **more)

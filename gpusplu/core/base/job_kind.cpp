@@ -51,31 +51,34 @@ bool RateComparison::wants_one_thread(std::int64_t now, bool (*processors_are_ta
 }
 
 // Threads that run jobs of one size concurrently may overwrite each other's results, which costs one trial.
-void RateComparison::record(int threads, double work, std::int64_t elapsed, std::int64_t now) {
+void RateComparison::record(int threads, double work, std::int64_t elapsed, std::int64_t now,
+                            bool (*processors_are_taken)()) {
   if (work <= 0 || elapsed <= 0) return;
   if (threads == 1) {
     one_.add(work, double(elapsed));
     set(measured_, now);
     if (!trial_.exchange(false, std::memory_order_relaxed)) return;
     set(next_trial_, now + std::max(kHold, kTrials * elapsed));
-    return compare(now);
+    if (one_.rate() > kFaster * all_.rate()) return use_one_thread(now);
+    return set(best_, std::max(0.9 * get(best_), all_.rate()));  // the best rate may come from another matrix
   }
   set(latest_, std::int64_t(0)), set(last_, elapsed);
   all_.add(work, double(elapsed));
   set(best_, std::max(get(best_), work / double(elapsed)));
-  const bool is_long = work > double(kLongest) * get(best_);  // by itself, not because of other processes
-  if (is_long || all_.rate() >= suspicious(threads) * get(best_)) return;
-  if (get(measured_) > 0 && now - get(measured_) < kValid) compare(now);
-  else if (now >= get(next_trial_)) set(trial_, true);
+  // By itself, not because of other processes.
+  const bool is_long = work > double(kLongest) * std::max(get(best_), one_.rate());
+  if (get(measured_) > 0 && now - get(measured_) < kValid) {
+    if (!is_long && one_.rate() > kFaster * all_.rate()) use_one_thread(now);
+  } else if (now >= get(next_trial_)) {
+    const bool is_slow = !is_long && all_.rate() < suspicious(threads) * get(best_);
+    if (is_slow || (work <= 1e-9 * kLongest && now >= get(next_check_) && processors_are_taken())) set(trial_, true);
+    else if (now >= get(next_check_)) set(next_check_, now + kHold);
+  }
 }
 
-void RateComparison::compare(std::int64_t now) {
-  if (one_.rate() > kFaster * all_.rate()) {
-    set(until_, now + kHold), set(latest_, now + std::max(kLatest, 4 * get(last_)));
-    all_.forget();
-  } else {
-    set(best_, std::max(0.9 * get(best_), all_.rate()));  // the best rate may come from another matrix
-  }
+void RateComparison::use_one_thread(std::int64_t now) {
+  set(until_, now + kHold), set(latest_, now + std::max(kLatest, kTrials / 2 * get(last_)));
+  all_.forget();
 }
 
 RateComparison& JobKind::of_size(double work) {

@@ -23,18 +23,19 @@ class BlasInterference {
 // job of 0.3 ms can only wait, and takes ten times as long.
 //
 // All threads are the default. When their rate falls so far below that of their best job that one thread may be faster,
-// one job tries it. If it was faster, the jobs of the next 40 ms run on one thread; then all threads are measured
-// again. A measurement takes 10 ms and more while other processes want all processors. So as long as the system says
-// that they do, the next one may wait for 250 ms.
+// one job tries it. A process that starts beside busy ones has no better job to compare with: as long as the system
+// says that all processors are wanted, one short job a second tries one thread. If it was faster, the jobs of the next
+// 40 ms run on one thread; then all threads are measured again, and compared with the last rate of one thread. A
+// measurement takes 10 ms and more while other processes want all processors, so then the next one may wait for 250 ms.
 class RateComparison {
  public:
   static constexpr std::int64_t kLongest = 20'000'000;  // longer jobs, by the best rate, always use all threads [ns]
   static constexpr std::int64_t kHold = 40'000'000;     // validity of a decision for one thread [ns]
   static constexpr std::int64_t kLatest = 250'000'000;  // the same while all processors are taken, at least [ns]
 
-  // Times are wall_clock()'s; now: when the job begins or has ended.
+  // Times are wall_clock()'s; now: when the job begins or has ended. work: estimated time on one thread [s].
   bool wants_one_thread(std::int64_t now, bool (*processors_are_taken)());
-  void record(int threads, double work, std::int64_t elapsed, std::int64_t now);
+  void record(int threads, double work, std::int64_t elapsed, std::int64_t now, bool (*processors_are_taken)());
 
  private:
   // Mean rate of recent jobs.
@@ -45,13 +46,14 @@ class RateComparison {
     double rate() const;
   };
 
-  void compare(std::int64_t now);
+  void use_one_thread(std::int64_t now);
 
   Mean all_, one_;
   std::atomic<double> best_{0};  // best rate of a job with all threads
   std::atomic<bool> trial_{false};
   std::atomic<std::int64_t> until_{0}, latest_{0};  // end of the one-thread period, and the latest it may have
-  std::atomic<std::int64_t> next_trial_{0}, measured_{0}, last_{0};  // last: time of the last job with all threads
+  std::atomic<std::int64_t> next_trial_{0}, next_check_{0}, measured_{0};
+  std::atomic<std::int64_t> last_{0};  // time of the last job with all threads
 };
 
 class JobKind {

@@ -153,7 +153,7 @@ struct Pool {
       const bool blas_interferes = time_of_blas() - blas_before > std::min(elapsed / 4, kWorthLooking);
       if (blas_interferes && !with_blas && blas.left() == 0) return kind.blas.found_interference();
     }
-    rates.record(one_thread ? 1 : want, work, elapsed, end);
+    rates.record(one_thread ? 1 : want, work, elapsed, end, processors_are_taken);
   }
 
   static constexpr std::int64_t kWorthLooking = 3'000'000;  // of a job with waits: check for interference [ns]

@@ -38,7 +38,7 @@ void run_helpers(int want, void (*body)(void*, const Team&), void* context, JobK
 // started ones are done: it does not wait for a thread that the system has not started in time. So body must not leave
 // work to a certain rank other than 0, and must have no barrier. Runs on the caller only if another thread uses the
 // pool or the caller is in a team already, and on fewer threads if the system does not grant as many. The body must not
-// throw. `kind`, if given, is the kind of job, and `work` its size in some unit of that kind. Throws Interrupted if
+// throw. `kind`, if given, is the kind of job, and `work` the estimated time on one thread [s]. Throws Interrupted if
 // members may have left work undone after a stop request (operation.hpp).
 template <class F> void run_helpers(int want, F&& body, JobKind* kind = nullptr, double work = 0) {
   using Body = std::remove_reference_t<F>;

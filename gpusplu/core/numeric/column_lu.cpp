@@ -138,6 +138,8 @@ template <class T> void pivot_range(const RawVector<T>& pivot, FactorInfo& info)
   info.max_pivot = largest;
 }
 
+constexpr double kCyclesPerSecond = 3e9;  // of common processors, within a factor of 1.5
+
 // Runs all tasks of the schedule. A thread begins with the same subtrees each time because its caches may still hold
 // their data, continues with unclaimed ones, and then takes nodes of the pipeline by ticket: a thread that starts late
 // delays no other thread, and every dependency of a node is finished or in progress.
@@ -180,7 +182,7 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
   static constinit JobKind kind;
   begin_phase("factor", schedule.n_tasks());
   try {
-    if (n_threads > 1) run_helpers(n_threads, body, &kind, schedule.work);
+    if (n_threads > 1) run_helpers(n_threads, body, &kind, schedule.work / kCyclesPerSecond);
     else body(Team{}), go_on();
   } catch (const Interrupted&) {
     f.work.clear();

@@ -75,6 +75,10 @@ std::vector<bool> kind_beside_blas(nb::callable product) {
   return found;
 }
 
+auto answer(bool taken) {
+  return taken ? +[] { return true; } : +[] { return false; };
+}
+
 }  // namespace
 
 void bind_teams(nb::module_& m) {
@@ -84,11 +88,15 @@ void bind_teams(nb::module_& m) {
       .def(
           "wants_one_thread",
           [](RateComparison& rates, std::int64_t now, bool taken) {
-            return taken ? rates.wants_one_thread(now, [] { return true; })
-                         : rates.wants_one_thread(now, [] { return false; });
+            return rates.wants_one_thread(now, answer(taken));
           },
           "now"_a, "taken"_a)
-      .def("record", &RateComparison::record, "threads"_a, "work"_a, "elapsed"_a, "now"_a);
+      .def(
+          "record",
+          [](RateComparison& rates, int threads, double work, std::int64_t elapsed, std::int64_t now, bool taken) {
+            rates.record(threads, work, elapsed, now, answer(taken));
+          },
+          "threads"_a, "work"_a, "elapsed"_a, "now"_a, "taken"_a);
   m.def("run_loops", &run_loops, "size"_a, "counts"_a, "away"_a = 0.0);
   m.def("quota_of", &quota_of, "membership"_a, "root"_a);
   m.def("beside_blas", &beside_blas, "call"_a, "least"_a);

@@ -2,7 +2,6 @@
 
 import pickle
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -14,7 +13,7 @@ import gpusplu.linalg
 from gpusplu.common.installed import install_hint
 from gpusplu.common.timing import backward_error
 from gpusplu.cuda import presence
-from support.processes import PYTHON, environment
+from support.processes import run
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
 
@@ -104,18 +103,13 @@ SPLU = "import gpusplu, scipy.sparse as sp; gpusplu.splu(sp.eye_array(3, format=
 
 @pytest.mark.parametrize("value", ["", "0", "2x", "99999999999"])
 def test_numbers_of_threads_that_are_none(value):
-    variables = environment(GPUSPLU_NUM_THREADS=value)
-    run = subprocess.run([*PYTHON, "-c", SPLU], env=variables, capture_output=True, text=True)
     expected = f"ValueError: GPUSPLU_NUM_THREADS must be a whole number from 1 on, such as 4, got '{value}'"
-    assert run.stderr.strip().splitlines()[-1].strip() == expected.strip()
-    assert run.returncode == 1
+    with pytest.raises(AssertionError, match=rf"^exit status 1\n(.*\n)* *{re.escape(expected)}\n"):
+        run(SPLU, GPUSPLU_NUM_THREADS=value)
 
 
 def test_a_number_of_threads():
-    variables = environment(GPUSPLU_NUM_THREADS="3")
-    code = f"{SPLU}; print(gpusplu._core.num_threads())"
-    run = subprocess.run([*PYTHON, "-c", code], env=variables, capture_output=True, text=True, check=True)
-    assert run.stdout == "3\n"
+    assert run(f"{SPLU}; print(gpusplu._core.num_threads())", GPUSPLU_NUM_THREADS="3") == "3\n"
 
 
 PARENTS = {

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from math import log
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from gpusplu.cuda import layout
 from gpusplu.dispatch.report import scale_text
 from gpusplu.engines.columns.engine import predict as predict_columns
 from gpusplu.engines.problem import Request
-from support.processes import PYTHON, environment
+from support.processes import run
 from support.small_matrices import random_matrix, rhs
 
 PRIOR = {"call": 1e-5, "levels": 1e-6, "fill": 1e-9, "flops": 1e-11}
@@ -199,12 +198,11 @@ def test_explain_says_what_orderings_were_compared():
 @pytest.mark.parametrize("name", ["glu", "sflu", "crisscross"])
 def test_engines_by_columns_bring_the_constants_of_their_pivots(name):
     """They are predicted by them, also where the engine of the processor was never asked for."""
-    code = (
+    run(
         f"import gpusplu.engines.{name}.engine\n"
         "from gpusplu.cost.table import shipped\n"
         "assert {'cpu.column.factor', 'columns.analyze'} <= set(shipped())\n"
     )
-    subprocess.run([*PYTHON, "-c", code], check=True, env=environment())
 
 
 ROOT = Path(__file__).parents[2]

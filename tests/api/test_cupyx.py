@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import inspect
 import pickle
-import subprocess
 import sys
 import threading
 import time
@@ -20,7 +19,7 @@ import gpusplu as gs
 from gpusplu.common.timing import backward_error
 from gpusplu.install import cupyx_names as _cupyx
 from support.cupys import MODULE, THEIRS, Cupyx
-from support.processes import PYTHON, environment
+from support.processes import run
 from support.small_matrices import EPS, random_matrix, rhs
 
 
@@ -71,14 +70,13 @@ def test_the_module_is_as_its_own_loader_made_it(stand_in):
 
 
 def test_nothing_is_imported_and_nothing_found_without_cupy():
-    code = (
+    run(
         "import sys, gpusplu; before = len(sys.meta_path); gpusplu.install(); gpusplu.uninstall(); gpusplu.install()\n"
         "with gpusplu.enabled(): pass\n"
         "assert len(sys.meta_path) == before + 1; assert not {'cupy', 'cupyx'} & set(sys.modules)\n"
         "sys.modules['cupyx'] = None\n"
         "try:\n import cupyx.scipy.sparse.linalg\nexcept ImportError: pass\nelse: raise AssertionError"
     )
-    subprocess.run([*PYTHON, "-c", code], check=True, env=environment())
 
 
 def test_a_thread_that_is_in_the_middle_of_the_import(stand_in, monkeypatch):

@@ -4,7 +4,6 @@ tests/faults flips bits of whole pickles; here each check is seen to refuse.
 """
 
 import pickle
-import subprocess
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import pytest
 import gpusplu as gs
 from gpusplu import _core
 from support.analyses import analyze
-from support.processes import PYTHON, environment
+from support.processes import run
 from support.small_matrices import random_matrix
 
 FIELDS = (
@@ -200,12 +199,9 @@ def test_damaged_values_that_are_not_hermitian(make, dtype):
 def test_analyses_factor_in_a_new_process():
     """Nothing else has imported the classes of factors and batches there."""
     A = random_matrix()
-    program = "import pickle, sys; s = pickle.load(sys.stdin.buffer); print(s.factor({0}), s.factor_batch([{0}] * 2))"
-    values = A.data.tolist()
-    found = subprocess.run(
-        [*PYTHON, "-c", program.format(values)],
-        input=pickle.dumps(gs.analyze(A)),
-        env=environment(),
-        capture_output=True,
-    )
-    assert found.returncode == 0 and b"BatchedLUFactor" in found.stdout, found.stderr
+    program = f"""
+        import pickle, sys
+        symbolic, values = pickle.loads(bytes.fromhex(sys.argv[1])), {A.data.tolist()}
+        print(symbolic.factor(values), symbolic.factor_batch([values] * 2))
+    """
+    assert "BatchedLUFactor" in run(program, pickle.dumps(gs.analyze(A)).hex())

@@ -1,10 +1,10 @@
 """Memory that freed arrays have left is there for the next factorization, and is given back."""
 
-import os
-import subprocess
 import sys
 
 import pytest
+
+from support.processes import run
 
 FAULTS = """
 import resource
@@ -59,31 +59,24 @@ print(before - offered - (after - left), offered, left)
 NOTHING = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
-def run(program, own):
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ | own
-    )
-    return tuple(map(int, done.stdout.split()))
+def numbers(program):
+    return tuple(map(int, run(program, **NOTHING).split()))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts page faults as Linux does")
 @pytest.mark.parametrize(
-    ("function", "case", "own"),
-    [
-        ("splu", "rlc:60x60", NOTHING),
-        ("cholesky", "poisson:150x150", NOTHING),
-        ("cholesky", "poisson:20x20x20", NOTHING),
-    ],
+    ("function", "case"),
+    [("splu", "rlc:60x60"), ("cholesky", "poisson:150x150"), ("cholesky", "poisson:20x20x20")],
 )
-def test_a_second_factorization_meets_few_fresh_pages(function, case, own):
-    kept, dropped = run(FAULTS.format(function=function, case=case), own)
+def test_a_second_factorization_meets_few_fresh_pages(function, case):
+    kept, dropped = numbers(FAULTS.format(function=function, case=case))
     assert dropped > 50
     assert kept < dropped / 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what is resident as Linux says it")
 def test_what_is_kept_is_bounded():
-    kept, offered, left = run(BYTES, NOTHING)
+    kept, offered, left = numbers(BYTES)
     assert 0 < kept < 17 << 20
     assert 20 << 20 < offered <= 512 << 20  # panels of poisson:300x300 have 27 MB
     assert left == 0

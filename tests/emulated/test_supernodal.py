@@ -1,7 +1,6 @@
 """The supernodal GPU engine on an emulated device: fronts of every phase, pivots, determinants, memory, launches."""
 
 import pickle
-import subprocess
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from support.determinants import check_determinant_and_condition
 from support.emulated_device import memory_at
 from support.front_plans import PHASES
 from support.indefinite import check_indefinite
-from support.processes import PYTHON, environment
+from support.processes import run
 from support.small_matrices import EPS, canonical, dtypes, phased, random_matrix, rhs, small_pairs, spd_matrix, whole
 from support.solves import check_launches, check_solves
 
@@ -388,8 +387,7 @@ with open({str(tmp_path / "factor.pickle")!r}, "rb") as file:
     factor = pickle.load(file)
 print(factor.engine, "GPU engines need CuPy" in factor.explain())
 """
-    run = subprocess.run([*PYTHON, "-c", code], env=environment(), capture_output=True, text=True)
-    assert run.stdout == "cpu True\n", run.stderr
+    assert run(code) == "cpu True\n"
 
 
 @pytest.mark.parametrize("on_device", [False, True])

@@ -3,7 +3,7 @@
 import pytest
 
 from faults.failing import library
-from faults.program import run
+from support.processes import run
 
 SWEEP = (
     "from faults.sweep import cases, grows, sweep\n"
@@ -18,7 +18,7 @@ SWEEP = (
 
 def swept(name, dtype, most, growth, threads, patterns=0, **options):
     source = SWEEP.format(name=name, dtype=dtype, options=options, most=most, growth=growth, patterns=patterns)
-    run(source, 300, LD_PRELOAD=library(), GPUSPLU_NUM_THREADS=str(threads))
+    run(source, timeout=300, LD_PRELOAD=library(), GPUSPLU_NUM_THREADS=str(threads))
 
 
 SOME, ALL = 25, 10**6  # allocations of a call that fail, evenly spread

@@ -2,7 +2,7 @@
 
 import pytest
 
-from faults.program import run
+from support.processes import run
 
 THREADS = {"GPUSPLU_NUM_THREADS": "4"}
 BEGIN = "import numpy as np, gpusplu as gs\nfrom faults.forking import *\n"

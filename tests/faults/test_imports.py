@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from faults.program import run
+from support.processes import run
 
 # Forks a child for each of the moments of an import in which a handler shall raise, as the profiler of Python counts
 # them, and prints how many moments there are. What is imported again must work.

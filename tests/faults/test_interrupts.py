@@ -7,8 +7,6 @@ raises, and only while a call that is to be interrupted lasts: a signal that com
 import gc
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -26,6 +24,7 @@ from gpusplu.engines.supernodal.plan import Limits, make_plan
 from support.analyses import factor_canonical
 from support.dense_batch import OneByOne
 from support.front_plans import Pattern
+from support.processes import run
 
 SOON = 1.0  # seconds of the main thread's processor time, which others on the machine do not add to
 LATE = 20.0  # seconds: whoever waits meanwhile does not wait for the end
@@ -145,8 +144,7 @@ try:
 except KeyboardInterrupt:
     print("interrupted", gs.cholesky(small).solve(b).shape)
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
-    assert run.stdout == "interrupted (400,)\n"
+    assert run(code) == "interrupted (400,)\n"
 
 
 def analysis(phase):

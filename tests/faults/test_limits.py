@@ -1,6 +1,6 @@
 """A limit on the address space (RLIMIT_AS), as containers set one: a MemoryError or the right answer."""
 
-from faults.program import run
+from support.processes import run
 
 SWEEP = """
 import os, resource
@@ -46,5 +46,6 @@ print(*counts)
 def test_rooms_of_all_sizes():
     """Threads of the child are its first, and their stacks count too: where they find no room the work goes on."""
     for name, most in (("elast:8x8x8", 80), ("poisson:90x90", 40)):
-        done, refused = map(int, run(SWEEP.format(name=name, most=most), 300, GPUSPLU_NUM_THREADS="4").split())
+        counts = run(SWEEP.format(name=name, most=most), timeout=300, GPUSPLU_NUM_THREADS="4")
+        done, refused = map(int, counts.split())
         assert done and refused, (done, refused)

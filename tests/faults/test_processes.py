@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from faults.program import run
+from support.processes import run
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from faults.failing import library
-from faults.program import run
+from support.processes import run
 
 WORK = """
 import hashlib, numpy as np

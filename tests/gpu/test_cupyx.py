@@ -2,7 +2,6 @@
 
 import inspect
 import pickle
-import subprocess
 import warnings
 from functools import partial
 
@@ -19,7 +18,7 @@ from gpusplu.dispatch import device_patterns as device_patterns_cache
 from gpusplu.dispatch.selection import read_request
 from gpusplu.factors import solving
 from support.cupys import NAMES
-from support.processes import PYTHON, environment
+from support.processes import run
 from support.small_matrices import EPS, random_matrix, rhs
 from support.staying import staying
 
@@ -351,7 +350,7 @@ def test_cupys_interpolation_goes_through_us(cupy, theirs, monkeypatch):
 
 
 def test_cupy_is_imported_by_others_only(cupy):
-    code = (
+    run(
         "import sys, warnings; import gpusplu as gs; gs.install()\n"
         "assert not {'cupy', 'cupyx'} & set(sys.modules)\n"
         "warnings.simplefilter('ignore')\n"
@@ -362,4 +361,3 @@ def test_cupy_is_imported_by_others_only(cupy):
         "cupy.testing.assert_array_equal(lu.solve(cupy.ones(3)), 0.5 * cupy.ones(3))\n"
         "gs.uninstall(); assert type(theirs.splu(sparse.csr_matrix(cupy.eye(3)))) is theirs.SuperLU"
     )
-    subprocess.run([*PYTHON, "-c", code], check=True, env=environment())

@@ -1,13 +1,11 @@
 """Arrays of torch and JAX in gpusplu's own functions: the same kind out, and errors that say what to do."""
 
-import subprocess
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from support.processes import PYTHON, environment
+from support.processes import run
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|CSR tensor|invariant checks)")
 
@@ -126,12 +124,11 @@ def test_libraries_are_not_mixed(arrays):
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_libraries_are_not_imported(framework):
     FRAMEWORKS[framework]()
-    program = (
+    run(
         "import sys, numpy as np, scipy.sparse as sp, gpusplu as gs\n"
         "gs.splu(sp.eye_array(3, format='csc')).solve(np.ones(3))\n"
         f"assert {framework!r} not in sys.modules"
     )
-    subprocess.run([*PYTHON, "-c", program], env=environment(), check=True)
 
 
 def test_padding_of_jax_is_no_entry():

@@ -2,17 +2,15 @@
 
 import gc
 import os
-import subprocess
 import threading
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gpusplu as gs
 from support.jaxes import STORE, System, close, gj, jax, jnp, made, structure
-from support.processes import PYTHON, environment
+from support.processes import run
 
 
 def resident():
@@ -239,11 +237,7 @@ print((gs.cache_info().bytes - counted) / (resident() - before))
 @pytest.mark.parametrize(("side", "count"), [(20, 200), (100, 60)])
 def test_what_is_kept_is_counted(side, count):
     """As much as a new process grows by."""
-    tests = Path(__file__).parents[1]
-    program = [*PYTHON, "-c", RESIDENT, str(side), str(count)]
-    ran = subprocess.run(program, env=environment(tests), capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert 0.8 < float(ran.stdout) < 1.2
+    assert 0.8 < float(run(RESIDENT, side, count)) < 1.2
 
 
 def test_factors_of_the_caller_are_not_counted():

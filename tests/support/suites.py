@@ -2,12 +2,9 @@
 
 import os
 import subprocess
-from pathlib import Path
 from xml.etree import ElementTree
 
-from support.processes import PYTHON, environment
-
-TESTS = Path(__file__).parents[1]
+from support.processes import PYTHON, TESTS, environment
 
 
 def run_suite(tmp_path, plugin, *arguments, **variables):

@@ -9,6 +9,7 @@ import pickle
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -40,10 +41,8 @@ def test_imported_inside_enabled(stand_in):
     with gs.enabled():
         cupyx = Cupyx()
         assert cupyx.calls() == []
-        seen = []
-        thread = threading.Thread(target=lambda: seen.extend(cupyx.calls()))
-        thread.start()
-        thread.join()
+        with ThreadPoolExecutor(1) as other:
+            seen = other.submit(cupyx.calls).result()
         assert seen == ([] if getattr(sys.flags, "thread_inherit_context", False) else THEIRS)
     assert cupyx.calls() == THEIRS
 

@@ -56,11 +56,8 @@ def test_every_known_site_is_ours(originals, asked):
 
 def in_thread(call, *arguments):
     """What `call` returns in another thread."""
-    results = []
-    thread = threading.Thread(target=lambda: results.append(call(*arguments)))
-    thread.start()
-    thread.join()
-    return results[0]
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(call, *arguments).result()
 
 
 def test_threads():

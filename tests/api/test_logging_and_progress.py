@@ -5,6 +5,7 @@ import logging
 import sys
 import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -311,9 +312,8 @@ def test_a_function_is_told_of_later_calls_of_the_factor_too(make):
     b = np.ones((LONG.shape[0], 30), order="F")
 
     def in_thread(*arguments):
-        thread = threading.Thread(target=lu.refactor, args=arguments)
-        thread.start()
-        thread.join()
+        with ThreadPoolExecutor(1) as other:
+            other.submit(lu.refactor, *arguments).result()
 
     for call in (lambda: lu.refactor(2 * LONG), lambda: in_thread(LONG.data)):
         assert "factor" in told.of(call)

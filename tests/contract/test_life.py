@@ -3,7 +3,7 @@
 import copy
 import gc
 import pickle
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -57,11 +57,8 @@ def test_threads_share_a_factor(case):
             if k == 0:
                 factor.refactor(case.puts((1 + repeat % 2) * case.A.data))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
     assert not wrong
     case.accurate(factor, case.doubled())
 

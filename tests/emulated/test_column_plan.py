@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusplu import _core
 from gpusplu.engines.columns.plan import LuPattern, make_column_plan
 from support import column_reference as reference
 from support.column_reference import pattern_of, planned
@@ -56,14 +55,10 @@ def test_long_columns_have_no_maps():
     assert short.has_maps
 
 
-def test_threads_do_not_matter():
+def test_threads_do_not_matter(threads):
     A, expected = reference.random_columns(300, 0.02)
-    one = _core.num_threads()
-    try:
-        _core.set_num_threads(3)
-        check_equal(planned(A, expected), expected)
-    finally:
-        _core.set_num_threads(one)
+    threads(3)
+    check_equal(planned(A, expected), expected)
 
 
 def hazards(plan, level):

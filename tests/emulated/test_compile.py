@@ -3,8 +3,7 @@
 import importlib.util
 import os
 import re
-import threading
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
@@ -123,13 +122,8 @@ def test_cache_compiles_once(folder, monkeypatch):
 
 
 def test_cache_may_be_filled_from_many_threads(folder):
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(cache.kernels("file.cu", "d", 0, 80))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 4
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: cache.kernels("file.cu", "d", 0, 80), range(4)))
     assert len(set(found)) == 1
     assert len(os.listdir(folder / "cache")) == 1
 

@@ -1,7 +1,7 @@
 """CuPy's sparse matrices with a factor on an emulated device: values, right-hand sides and solutions stay there."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Thread
 
 import numpy as np
 import pytest
@@ -302,9 +302,8 @@ def test_a_factor_that_another_thread_has(cupyx, solve, monkeypatch):
         if not inside:
             inside.append(True)
             other = cupyx.matrix(A.host * 3)
-            thread = Thread(target=lambda: inside.append(solved(solve, other, b)))
-            thread.start()
-            thread.join()
+            with ThreadPoolExecutor(1) as thread:
+                inside.append(thread.submit(solved, solve, other, b).result())
         return refactor(self, values, *arguments, **options)
 
     monkeypatch.setattr(DeviceFactor, "refactor", refactor_late)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from gpusplu import _core
 from gpusplu.common.matrix import canonicalize, read_matrix
 from gpusplu.cost.calibration import for_core
 from gpusplu.cuda.layout import struct
@@ -142,16 +141,10 @@ def test_model_cuts_the_tree():
     assert s.predicted_seconds > 0
 
 
-def test_threads_do_not_matter():
-    before = _core.num_threads()
+def test_threads_do_not_matter(threads):
     found = []
-    try:
-        for threads in (1, 3):
-            _core.set_num_threads(threads)
-            s = Schedule(400, 0.01, seed=4)
-            found.append(
-                [array.tobytes() for array in (s.tasks, s.chunks, s.chains, s.steps, s.flat, s.places, s.runs)]
-            )
-    finally:
-        _core.set_num_threads(before)
+    for count in (1, 3):
+        threads(count)
+        s = Schedule(400, 0.01, seed=4)
+        found.append([array.tobytes() for array in (s.tasks, s.chunks, s.chains, s.steps, s.flat, s.places, s.runs)])
     assert found[0] == found[1]

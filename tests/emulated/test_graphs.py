@@ -3,7 +3,7 @@
 import ctypes
 import gc
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -330,11 +330,8 @@ def test_background_work_is_in_relaxed_mode(monkeypatch, driver):
         with pytest.raises(KeyError), background.background_work():
             raise KeyError
         assert background.in_background() and driver.noted[-1] == ("mode", background.RELAXED)
-        found = []
-        thread = threading.Thread(target=lambda: found.append(background.in_background()))
-        thread.start()
-        thread.join()
-        assert found == [False]
+        with ThreadPoolExecutor(1) as other:
+            assert not other.submit(background.in_background).result()
     assert not background.in_background() and driver.noted[-1] == ("mode", 0)
 
 

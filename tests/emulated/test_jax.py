@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -128,19 +128,14 @@ def test_threads(n):
     """Several run one program, each with values of its own."""
     one = System(n=n)
     solve = jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b))
-    values, right = one.several(4), []
+    values = one.several(4)
     expected = [np.asarray(jnp.linalg.solve(one.full(each), one.b)) for each in values]
 
-    def work(k):
-        right.extend(close(solve(values[k]), expected[k], TOLERANCE) for _ in range(30))
+    def is_right(k):
+        return all(close(solve(values[k]), expected[k], TOLERANCE) for _ in range(30))
 
-    workers = [Thread(target=work, args=(k,)) for k in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert len(right) == 120
-    assert all(right)
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(is_right, range(4)))
     assert all(entry.users == 0 for entry in on_device.STORE.entries.values())
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpusplu import _core, gallery
+from gpusplu import gallery
 from gpusplu.cuda.layout import struct
 from support.front_plans import plan_of
 
@@ -84,13 +84,9 @@ def test_every_tile_once_and_in_order(case, cholesky):
         assert parent < 0 or last[f] < min(k for (g, _, _), k in place.items() if g == parent)
 
 
-def test_threads_do_not_matter():
-    before = _core.num_threads()
-    try:
-        found = []
-        for threads in (1, 3):
-            _core.set_num_threads(threads)
-            found.append(plan_with_large("poisson", True)[0].large_tasks.tobytes())
-    finally:
-        _core.set_num_threads(before)
+def test_threads_do_not_matter(threads):
+    found = []
+    for count in (1, 3):
+        threads(count)
+        found.append(plan_with_large("poisson", True)[0].large_tasks.tobytes())
     assert found[0] == found[1]

@@ -249,16 +249,11 @@ def test_full_device_merges_siblings():
 
 
 @pytest.mark.parametrize("case", ["poisson:300x250", "circuit:16x16"])
-def test_threads_do_not_matter(case):
-    A = gallery.named(case)
-    before = _core.num_threads()
-    try:
-        plans = []
-        for threads in (1, 2, 5):
-            _core.set_num_threads(threads)
-            plans.append(plan_of(A))
-    finally:
-        _core.set_num_threads(before)
+def test_threads_do_not_matter(case, threads):
+    A, plans = gallery.named(case), []
+    for count in (1, 2, 5):
+        threads(count)
+        plans.append(plan_of(A))
     for other in plans[1:]:
         for name in dir(_core.Plan):
             if isinstance(array := getattr(plans[0], name), np.ndarray):

@@ -1,6 +1,7 @@
 """One analysis, factored from several threads at once: what it lacks is made once, and bits are those of one thread."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -17,18 +18,9 @@ THREADS = 4
 
 def together(work):
     """Results of `work(k)`, all of which begin at once."""
-    barrier, results = threading.Barrier(THREADS, timeout=60), [None] * THREADS
-
-    def run(k):
-        barrier.wait()
-        results[k] = work(k)
-
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    barrier = threading.Barrier(THREADS, timeout=60)
+    with ThreadPoolExecutor(THREADS) as threads:
+        return list(threads.map(lambda k: (barrier.wait(), work(k))[1], range(THREADS)))
 
 
 @pytest.mark.parametrize("engine", ["cpu", "supernodal", "sflu", "crisscross"])  # glu adds in any order

@@ -2,8 +2,8 @@
 
 import gc
 import os
-import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -145,19 +145,12 @@ def test_threads():
     solve = jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b))
     values = one.several(4)
     expected = [np.asarray(solve(each)) for each in values]
-    wrong = []
 
-    def work(k):
-        for _ in range(100):
-            if not close(solve(values[k]), expected[k]):
-                wrong.append(k)
+    def is_right(k):
+        return all(close(solve(values[k]), expected[k]) for _ in range(100))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(is_right, range(4)))
     assert all(entry.users == 0 for entry in STORE.entries.values())
 
 

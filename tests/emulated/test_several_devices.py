@@ -178,36 +178,6 @@ def test_other_engines_have_one(monkeypatch):
     assert gs.splu(POISSON, device=[1, 0]).engine == "supernodal"
 
 
-@pytest.mark.parametrize("broken", ["broken", "gone"])
-def test_a_failure_leaves_the_factor_before(hosts, broken):
-    host = hosts(2, seed=6)
-    b = np.ones(POISSON.shape[0])
-    factor = gs.cholesky(POISSON, engine="supernodal", device=[0, 1])
-    x = factor.solve(b)
-    getattr(host, broken).add(1)
-    with pytest.raises(gs.DeviceFailedError, match="devices 0, 1 failed: cudaError"):
-        factor.refactor(POISSON.data * 2)
-    np.testing.assert_allclose(factor.solve(b), x, atol=1e-13)  # by the CPU engine
-    getattr(host, broken).clear()
-    factor.refactor(POISSON.data * 4)
-    np.testing.assert_array_equal(factor.solve(b) * 4, x)
-
-
-def test_a_solve_that_fails_leaves_the_factor(hosts):
-    host = hosts(2, seed=6)
-    b = np.ones(POISSON.shape[0])
-    factor = gs.cholesky(POISSON, engine="supernodal", device=[0, 1])
-    x = factor.solve(b)
-    host.gone.add(1)
-    with pytest.raises(gs.DeviceFailedError, match="devices 0, 1 failed: cudaError"):
-        factor.solve(b)
-    np.testing.assert_allclose(factor.solve(b), x, atol=1e-13)  # by the CPU engine
-    assert factor.stats.n_refactor == 0
-    host.gone.clear()
-    factor.refactor(POISSON.data)
-    np.testing.assert_array_equal(factor.solve(b), x)
-
-
 def test_nothing_is_captured(hosts, cupy):
     host = hosts(2)
     factor = made(gs.cholesky, POISSON, 2)
@@ -277,20 +247,27 @@ def test_same_bits_of_shared_fronts(hosts, make, dtype, count, shared, chunks, p
     check_solves(A * 2, factor)
 
 
-def test_a_failure_of_shared_fronts_leaves_the_factor_before(hosts):
-    host, A = hosts(2, seed=2, cuts=30, shared=1.0), tree_matrix("d")
-    b = np.ones(A.shape[0])
-    factor = gs.cholesky(A, engine="supernodal", ordering="natural", device=[0, 1])
+@pytest.mark.parametrize(
+    ("shared", "how", "by_solve"),
+    [(0.0, "broken", False), (0.0, "gone", False), (0.0, "gone", True), (1.0, "broken", False)],
+)
+def test_a_failure_leaves_the_factor_before(hosts, shared, how, by_solve):
+    host, A = hosts(2, seed=2 if shared else 6, cuts=30 if shared else 9, shared=shared), POISSON
+    options = {"engine": "supernodal", "device": [0, 1]}
+    if shared:
+        A, options["ordering"] = tree_matrix("d"), "natural"
+    factor, b = gs.cholesky(A, **options), np.ones(A.shape[0])
     x = factor.solve(b)
-    host.broken.add(1)
+    getattr(host, how).add(1)
     with pytest.raises(gs.DeviceFailedError, match="devices 0, 1 failed: cudaError"):
-        factor.refactor(A.data * 2)
+        factor.solve(b) if by_solve else factor.refactor(A.data * 2)
     np.testing.assert_allclose(factor.solve(b), x, atol=1e-13)  # by the CPU engine
-    host.broken.clear()
+    assert factor.stats.n_refactor == 0
+    getattr(host, how).clear()
     factor.refactor(A.data * 4)
     np.testing.assert_array_equal(factor.solve(b) * 4, x)
-    assert factor.stats.shared_fronts == len(hosts.plans[-1].tiles)
-    assert f"{len(hosts.plans[-1].tiles)} large fronts by tiles on several devices" in factor.explain()
+    assert factor.stats.shared_fronts == len(hosts.plans[-1].tiles) and (factor.stats.shared_fronts > 0) == (shared > 0)
+    assert not shared or f"{factor.stats.shared_fronts} large fronts by tiles on several devices" in factor.explain()
 
 
 def test_sharing_that_does_not_fit_is_left(hosts):

@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import gallery
 from gpusplu.common.timing import backward_error
 from support import fake_cupy
 from support.emulated_device import memory_at
 from support.lockstep import CHOLESKY, LU, right_hand_sides, systems, transposed
-from support.small_matrices import EPS, canonical, random_matrix, rhs
+from support.newton import Newton
+from support.small_matrices import EPS, canonical, random_matrix
 from support.solves import on_host
 
 KINDS = pytest.mark.parametrize("make", [gs.splu_batch, gs.cholesky_batch])
@@ -22,70 +22,25 @@ def device(device, cupy):
     return device
 
 
-class Newton:
-    """Steps (A_s + 3 diag(x_s)^2) x_s' = x_s + sin(t) b_s, s < count, A_s = (1 + s / 10) A, as in support/newton.py."""
-
-    def __init__(self, put, count=3, make=gs.splu_batch):
-        self.A, self.count = canonical(gallery.poisson(3, 3) + 0.1 * sp.eye_array(9)), count
-        columns = np.repeat(np.arange(9), np.diff(self.A.indptr))
-        given = np.multiply.outer(1 + np.arange(count) / 10, self.A.data)
-        self.b = np.array([rhs(9, seed=s) for s in range(count)])
-        self.arrays = tuple(map(put, (given, columns, 3.0 * (self.A.indices == columns), self.b)))
-        self.values, self.x, self.residual = put(given), put(np.zeros((count, 9))), put(np.zeros((count, 9)))
-        self.time, self.sine, self.spoilt = put(np.zeros(1)), put(np.zeros(1)), put(np.ones((count, 1)))
-        self.batch = make(self.A, self.values, engine="supernodal")
-
-    def assemble(self):
-        given, columns, three, b = self.arrays
-        np.take(self.x, columns, axis=1, out=self.values)
-        np.multiply(self.values, self.values, out=self.values)
-        np.multiply(self.values, three, out=self.values)
-        np.add(self.values, given, out=self.values)
-        np.multiply(self.values, self.spoilt, out=self.values)
-        np.add(self.time, 0.02, out=self.time)
-        np.sin(self.time, out=self.sine)
-        np.multiply(b, self.sine, out=self.residual)
-        np.add(self.residual, self.x, out=self.residual)
-
-    def solve(self):
-        self.batch.refactor_solve(self.values, self.residual, check="later", out=self.x)
-
-    def capture(self, captured):
-        """Replays of a step, after one that was not captured."""
-        self.assemble()
-        self.solve()
-        self.x[...], self.time[...] = 0, 0
-        self.batch.check()
-
-        def body(call):
-            call(self.assemble)
-            self.solve()
-
-        return captured(body)
-
-    def waited_for(self, steps):
-        """The solutions after so many steps by calls that wait."""
-        for _ in range(steps):
-            self.assemble()
-            self.x[...] = self.batch.refactor_solve(self.values, self.residual)
-        return on_host(self.x)
+def newton_steps(put, count=3, make=gs.splu_batch):
+    return Newton(put, "supernodal", make, count=count)
 
 
 @KINDS
 def test_newton_with_no_host_in_it(backend, captured, make):
-    newton, expected = Newton(backend.asarray, 40, make), Newton(backend.asarray, 40, make).waited_for(100)
+    newton, expected = newton_steps(backend.asarray, 40, make), newton_steps(backend.asarray, 40, make).run(50)[-1]
     launch, before = newton.capture(captured), gs.factorization_count()
-    launch(100)
+    launch(50)
     assert on_host(newton.x).tobytes() == expected.tobytes()
-    error = newton.batch.check()
+    error = newton.factor.check()
     assert error.shape == (40,) and (error > 0).all() and (error < 100 * EPS["d"]).all()
-    assert not newton.batch.status.any() and gs.factorization_count() == before
-    assert np.isnan(newton.batch.check()).all()
+    assert not newton.factor.status.any() and gs.factorization_count() == before
+    assert np.isnan(newton.factor.check()).all()
 
 
 def test_nothing_is_copied_or_waited_for(device, cupy, captured):
     """Captured or not."""
-    newton = Newton(cupy.asarray)
+    newton = newton_steps(cupy.asarray)
     launch = newton.capture(captured)
     for ask in (newton.solve, lambda: captured(lambda call: newton.solve())):
         device.counts.clear()
@@ -99,7 +54,7 @@ def test_nothing_is_copied_or_waited_for(device, cupy, captured):
 
 def test_systems_that_were_spoilt_in_between(backend, captured):
     """Programs that continue with the results get a status."""
-    newton, expected, others = Newton(backend.asarray), Newton(backend.asarray).waited_for(8), [0, 2]
+    newton, expected, others = newton_steps(backend.asarray), newton_steps(backend.asarray).run(8)[-1], [0, 2]
     launch = newton.capture(captured)
     launch(4)
     newton.spoilt[1] = np.nan
@@ -109,36 +64,36 @@ def test_systems_that_were_spoilt_in_between(backend, captured):
     newton.spoilt[1], newton.x[1] = 1, 0
     launch(3)
     assert on_host(newton.x)[others].tobytes() == expected[others].tobytes()
-    error, status = newton.batch.check(), newton.batch.status
+    error, status = newton.factor.check(), newton.factor.status
     assert np.isinf(error[1]) and (error[others] < 100 * EPS["d"]).all()
     assert status.tolist() == [0, STATUS.UNTRUSTED, 0]
     launch()
-    assert (newton.batch.check() < 100 * EPS["d"]).all() and not newton.batch.status.any()
+    assert (newton.factor.check() < 100 * EPS["d"]).all() and not newton.factor.status.any()
 
 
 def test_calls_that_wait_are_refused_and_the_capture_goes_on(backend, captured):
-    newton = Newton(backend.asarray)
+    newton = newton_steps(backend.asarray)
     newton.solve()
-    before = newton.batch.status, gs.factorization_count()
+    before = newton.factor.status, gs.factorization_count()
 
     def body(kernels):
         for call in (
-            lambda: newton.batch.solve(newton.residual),
-            lambda: newton.batch.refactor(newton.values),
-            lambda: newton.batch.refactor_solve(newton.values, newton.residual),
-            newton.batch.check,
-            newton.batch.slogdet,
-            lambda: newton.batch.status,
+            lambda: newton.factor.solve(newton.residual),
+            lambda: newton.factor.refactor(newton.values),
+            lambda: newton.factor.refactor_solve(newton.values, newton.residual),
+            newton.factor.check,
+            newton.factor.slogdet,
+            lambda: newton.factor.status,
         ):
             with pytest.raises(RuntimeError, match="the current stream is captured"):
                 call()
         newton.solve()
 
     launch = captured(body)
-    assert gs.factorization_count() == before[1] + newton.count  # of the call that was captured
+    assert gs.factorization_count() == before[1] + 3  # of the call that was captured
     launch(2)
-    assert (newton.batch.check() < 100 * EPS["d"]).all()
-    assert np.array_equal(newton.batch.status, before[0])
+    assert (newton.factor.check() < 100 * EPS["d"]).all()
+    assert np.array_equal(newton.factor.status, before[0])
 
 
 @pytest.mark.parametrize(
@@ -254,21 +209,21 @@ def test_systems_that_need_other_pivots(device):
 
 
 def test_an_inaccurate_solution_in_between_is_found(device, captured):
-    newton = Newton(fake_cupy.asarray)
-    launch, held = newton.capture(captured), newton.batch._numeric._batch._memory["values"]
-    x = fake_cupy.asarray(newton.b)
-    newton.batch.solve(fake_cupy.asarray(newton.b), check="later", out=x)
-    newton.batch.check()
-    b = fake_cupy.asarray(newton.b)
-    solve = captured(lambda call: newton.batch.solve(b, check="later", out=x))
+    newton = newton_steps(fake_cupy.asarray)
+    launch, held = newton.capture(captured), newton.factor._numeric._batch._memory["values"]
+    x = fake_cupy.asarray(newton.arrays[3])
+    newton.factor.solve(fake_cupy.asarray(newton.arrays[3]), check="later", out=x)
+    newton.factor.check()
+    b = fake_cupy.asarray(newton.arrays[3])
+    solve = captured(lambda call: newton.factor.solve(b, check="later", out=x))
     launch(3)
     memory_at(held.pointer, held.nbytes).view("d")[1::32] *= 1 + 1e-2 * np.sin(np.arange(held.nbytes // 256))
-    memory_at(newton.batch._numeric._batch._memory["factor"].pointer, 256).view("d")[1] *= 3
+    memory_at(newton.factor._numeric._batch._memory["factor"].pointer, 256).view("d")[1] *= 3
     solve()
     launch(3)
-    error = newton.batch.check()
+    error = newton.factor.check()
     assert error[1] > 1e-6 and (error[[0, 2]] < 10 * EPS["d"]).all()
-    assert newton.batch.status.tolist() == [0, STATUS.UNTRUSTED, 0]
+    assert newton.factor.status.tolist() == [0, STATUS.UNTRUSTED, 0]
 
 
 # ---- what is refused
@@ -276,19 +231,19 @@ def test_an_inaccurate_solution_in_between_is_found(device, captured):
 
 @pytest.mark.parametrize("kind", ["refactor", "solve", "refactor_solve"])
 def test_a_first_call_cannot_be_captured(device, captured, kind):
-    newton, step = Newton(fake_cupy.asarray), fake_cupy.asarray(np.zeros((3, 9)))
+    newton, step = newton_steps(fake_cupy.asarray), fake_cupy.asarray(np.zeros((3, 16)))
     call = {
-        "refactor": lambda: newton.batch.refactor(newton.values, check="later"),
-        "solve": lambda: newton.batch.solve(newton.residual, check="later", out=step),
+        "refactor": lambda: newton.factor.refactor(newton.values, check="later"),
+        "solve": lambda: newton.factor.solve(newton.residual, check="later", out=step),
         "refactor_solve": newton.solve,
     }[kind]
     with device.capture(), pytest.raises(RuntimeError, match="make the same call once before"):
         call()
-    assert not newton.batch.status.any()
+    assert not newton.factor.status.any()
     call()
     captured(lambda kernels: call())()
-    newton.batch.check()
-    assert not newton.batch.status.any()
+    newton.factor.check()
+    assert not newton.factor.status.any()
 
 
 def test_batches_that_take_no_such_calls(device):

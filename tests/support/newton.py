@@ -12,23 +12,29 @@ from support.solves import on_host
 class Newton:
     """A time step: (A + 3 s diag(x)^2) x' = x + sin(t) b. NumPy's functions act on arrays of the host and of CuPy.
 
-    They write to arrays that exist, so that they can be captured. `scale`, s, may be set between two steps.
+    They write to arrays that exist, so that they can be captured. `scale`, s, may be set between two steps. With
+    `count` it is a step of that many systems with matrices (1 + k / 10) A, and `factor` is a batch.
     """
 
-    def __init__(self, put, engine, make=gs.splu, A=None):
+    def __init__(self, put, engine, make=gs.splu, A=None, count=None):
         self.A = canonical(gallery.poisson(4, 4) + 0.1 * sp.eye_array(16)) if A is None else A
-        n = self.A.shape[0]
+        n, data = self.A.shape[0], self.A.data
         columns = np.repeat(np.arange(n), np.diff(self.A.indptr))
-        self.factor, self.diagonal = make(self.A, engine=engine), (self.A.indices == columns)
-        self.arrays = tuple(map(put, (self.A.data, columns, 3.0 * self.diagonal, rhs(n))))
-        self.values, self.x, self.residual = put(self.A.data), put(np.zeros(n)), put(np.zeros(n))
+        b = rhs(n)
+        if count is not None:
+            data = np.multiply.outer(1 + np.arange(count) / 10, data)
+            b = np.array([rhs(n, seed=k) for k in range(count)])
+        self.values, self.x, self.residual = put(data), put(np.zeros(b.shape)), put(np.zeros(b.shape))
+        given = () if count is None else (self.values,)
+        self.factor, self.diagonal = make(self.A, *given, engine=engine), (self.A.indices == columns)
+        self.arrays = tuple(map(put, (data, columns, 3.0 * self.diagonal, b)))
         self.time, self.sine, self.scale = (put(np.full(1, value)) for value in (0.0, 0.0, 1.0))
-        self.spoilt = put(np.ones(1))
+        self.spoilt = put(np.ones(1 if count is None else (count, 1)))
 
     def assemble(self):
         data, columns, three, b = self.arrays
         values, residual = self.values, self.residual
-        np.take(self.x, columns, out=values)
+        np.take(self.x, columns, axis=-1, out=values)
         np.multiply(values, values, out=values)
         np.multiply(values, three, out=values)
         np.multiply(values, self.scale, out=values)

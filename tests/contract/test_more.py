@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from contract.cases import EVERY, backward_error, canonical, on_host, only, operators, with_values
 from support.halves import KINDS, dense_schur
-from support.mixed import conditioned
+from support.small_matrices import conditioned
 from support.symmetric_values import spoilt as spoil
 from support.symmetric_values import ways_to_spoil
 

@@ -67,6 +67,18 @@ def unlike(dtype, what, spread, seed, n=20):
     return canonical(sp.csc_array((sizes * dense).astype(dtype)))
 
 
+def with_singular_values(values, dtype="d"):
+    """A dense matrix with these singular values."""
+    rng = np.random.default_rng(0)
+    left, right = (np.linalg.qr(rhs(len(values), dtype, (len(values),), rng))[0] for _ in range(2))
+    return canonical(sp.csc_array((left * values) @ right))
+
+
+def conditioned(size, dtype="d", n=60):
+    """A dense matrix with that condition number, whose singular values are spread evenly."""
+    return with_singular_values(np.geomspace(1, 1 / size, n), dtype)
+
+
 def rhs(n, dtype="d", columns=(), seed=5):
     rng = np.random.default_rng(seed)
     b = rng.standard_normal((n, *columns))

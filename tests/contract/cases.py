@@ -161,27 +161,23 @@ def backward_error(A: Any, x: Any, b: Any) -> float:
     return float((residual / np.maximum(terms, np.finfo(float).tiny)).max(initial=0))
 
 
-def configurations(kinds: tuple[str, ...] = ("lu", "cholesky", "ldlt"), device_only: bool = False) -> list[Any]:
-    """Parameters of the fixture `case`, marked: emulated in double precision by default."""
+def only(*kinds: str, dtypes: str = "dfFD", of: Callable[[Engine, str], bool] | None = None) -> pytest.MarkDecorator:
+    """A test of these kinds, all by default, of engines of which `of` holds.
+
+    Emulated and in double precision unless other marks are selected.
+    """
     found = []
     for engine in ENGINES.values():
         for kind in engine.kinds:
-            if kind not in kinds or (device_only and not engine.on_device):
+            if (kinds and kind not in kinds) or (of and not of(engine, kind)):
                 continue
-            for dtype in "dfFD":
+            for dtype in dtypes:
                 for backend in ("emulated", "gpu") if engine.on_device else ("emulated",):
                     marks = [pytest.mark.thorough] if dtype != "d" else []
                     marks += [pytest.mark.gpu] if backend == "gpu" else []
                     name = f"{engine.name}-{kind}-{dtype}" + ("-gpu" if backend == "gpu" else "")
                     found.append(pytest.param((engine, kind, dtype, backend), id=name, marks=marks))
-    return found
-
-
-def only(*kinds: str, device_only: bool = False) -> pytest.MarkDecorator:
-    """A test of these kinds."""
-    return pytest.mark.parametrize(
-        "case", configurations(kinds or ("lu", "cholesky", "ldlt"), device_only), indirect=True
-    )
+    return pytest.mark.parametrize("case", found, indirect=True)
 
 
 EVERY = only()

@@ -124,10 +124,8 @@ def test_systems_that_want_other_pivots_get_them(case):
     assert batch.status[2] in (STATUS.REFINED, STATUS.REPIVOTED, STATUS.RIGHT)
 
 
-@BATCHES
+@only("lu", "cholesky", of=lambda engine, kind: engine.repeatable)
 def test_results_do_not_depend_on_the_other_systems(case):
-    if not case.engine.repeatable:
-        return
     values, b = systems(case), sides(case)
     whole = on_host(case.batch(case.A, values).solve(b))
     order = [3, 0, 4]
@@ -214,10 +212,8 @@ def test_calls_that_are_not_waited_for(case):
     assert (batch.status <= STATUS.REPIVOTED).all()
 
 
-@BATCHES
+@only(of=lambda engine, kind: kind in engine.lockstep)
 def test_arrays_of_deferred_calls_are_taken_as_they_are(case):
-    if case.kind not in case.engine.lockstep:
-        return
     put, values = case.cupy.asarray, systems(case)
     batch, b, other = case.batch(case.A, values), put(sides(case)), {"f": "d", "d": "f", "F": "D", "D": "F"}[case.dtype]
     wide, on_device = put(sides(case, COUNT, 3)), put(values)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from contract.cases import EVERY, INCOMPATIBLE, backward_error, on_host, only, operators
+from contract.cases import INCOMPATIBLE, backward_error, on_host, only, operators
 
-DEVICES = only(device_only=True)
+DEVICES = only(of=lambda engine, kind: engine.on_device)
 
 
 @DEVICES
@@ -98,10 +98,8 @@ def test_arrays_are_taken_as_they_are_or_not_at_all(case):
     case.accurate(factor)
 
 
-@only()
+@only(of=lambda engine, kind: not engine.on_device)
 def test_on_the_processor_all_is_checked_at_once(case):
-    if case.engine.on_device:
-        return
     factor, out = case.make(), np.empty(case.n, case.dtype)
     factor.refactor(2 * case.A.data, check="later")
     assert factor.solve(case.b(), check="later", out=out) is out
@@ -120,10 +118,8 @@ def test_on_the_processor_all_is_checked_at_once(case):
             call()
 
 
-@EVERY
+@only(dtypes="dD", of=lambda engine, kind: engine.on_device)
 def test_mixed_precision_is_waited_for(case):
-    if not case.engine.on_device or case.dtype in "fF":
-        return
     factor = case.make(precision="mixed")
     for call in (
         lambda: factor.solve(case.puts(case.b()), check="later"),

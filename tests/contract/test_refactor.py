@@ -167,12 +167,9 @@ def test_refinement(case):
     assert 0 <= always.backward_error < 10 * case.eps
 
 
-@EVERY
+@only(of=lambda engine, kind: engine.repeatable)
 def test_bits_repeat(case):
     """Those of a factor after other values, and those of another factor."""
-    if not case.engine.repeatable:
-        case.accurate(case.make())
-        return
     b, found = case.puts(case.b(3)), []
     for between in ((), (3, -2)):
         factor = case.make(deterministic=True)

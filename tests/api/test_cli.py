@@ -20,8 +20,16 @@ from gpusplu.cli.report import Progress, plain
 from gpusplu.common.bars import WIDTH
 from gpusplu.cost import calibration
 from gpusplu.cost.table import shipped
-from support.command_line import failure
 from support.processes import PYTHON, environment
+
+
+def failure(capsys, *arguments):
+    """Run a command that must fail, and return its one-line message."""
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import _core_testing, gallery
+from gpusplu import _core, _core_testing, gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.cost.calibration import for_core
 from gpusplu.engines import registry
-from support.cpu_lockstep import analysed, lockstep
+from gpusplu.engines.cpu.engine import CpuBatch
 from support.dense_batch import DenseBatches, systems_like
 from support.levels import LEVELS
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
@@ -29,6 +29,20 @@ def simd(request):
     assert _core_testing.simd_level() == request.param
     yield
     _core_testing.set_simd_level(0)
+
+
+def analysed(A, cholesky=False):
+    """Pointers, rows, canonical pattern, and the first analysis for fronts."""
+    ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+    pattern = _core.canonical("csc", A.shape[0], ptr, ind.astype(np.int64))
+    analysis = _core.analyze_candidates(ptr, ind, A.data, for_core(), method="front", cholesky=cholesky)[0]
+    return ptr, ind, pattern, analysis.with_scales_of(A.dtype.char)
+
+
+def lockstep(A, count, cholesky=False, **options):
+    """Room for systems with the pattern of `A`."""
+    _, _, pattern, analysis = analysed(A, cholesky)
+    return CpuBatch(_core.lockstep(analysis, pattern, count, A.data[:0], for_core(), **options))
 
 
 def definite(A, count):

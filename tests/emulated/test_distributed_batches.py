@@ -7,7 +7,7 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.dispatch.patterns import STORE
 from gpusplu.engines.supernodal.batch import shares
-from support.emulated_host import EmulatedHost
+from support.emulated_device import EmulatedHost
 
 A = gallery.poisson(5, 4)
 COUNT = 7

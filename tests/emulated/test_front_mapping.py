@@ -9,8 +9,7 @@ from gpusplu import gallery
 from gpusplu.engines.supernodal.front_mapping import Fronts, Link, map_fronts, segments_of
 from gpusplu.engines.supernodal.shared_plan import share_plan
 from gpusplu.engines.supernodal.tiles import Tiles
-from support.front_mappings import random_deal
-from support.front_plans import plan_of
+from support.front_plans import plan_of, random_deal
 
 CASES = {
     "poisson": (gallery.poisson(60, 60), True),

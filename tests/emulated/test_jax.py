@@ -3,35 +3,64 @@
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
 
 import gpusplu as gs
 from gpusplu.common.timing import backward_error
-from support.jax_on_device import programs_on_device
+from support import fake_cupy
 from support.jaxes import System, close, gj, jax, jnp, made
 from support.real_cupy import real_cupy
 from support.small_matrices import dtypes
 from support.staying import forbid
 
 on_device = gj.device
+register_lowering = jax.interpreters.mlir.register_lowering
 TOLERANCE = 1e-9
 EMULATED = pytest.mark.parametrize("backend", ["emulated"], indirect=True)
 GPU = pytest.mark.parametrize("backend", [pytest.param("gpu", marks=pytest.mark.gpu)], indirect=True)
 
+#: How programs are lowered for a device.
+LOWERED = {
+    gj.primitives.solve_p: on_device.lower_solve,
+    gj.primitives.product_p: gj.primitives.by_xla(gj.primitives.product),
+    gj.primitives.pairs_p: gj.primitives.by_xla(gj.primitives.pairs),
+    gj.primitives.slogdet_p: on_device.lower_by_host(gj.host.slogdet),
+    gj.primitives.selected_p: on_device.lower_by_host(gj.host.selected),
+    gj.primitives.turned_p: on_device.lower_by_host(gj.host.turned),
+}
+
+
+def emulated_place(work, context, results, *operands):
+    """Finds the memory of a device where the processor has its own."""
+    made = work(*map(array_of, operands))
+    for result, array in zip(results, made, strict=True):
+        array_of(result)[...] = array
+
+
+def array_of(buffer):
+    return np.asarray(buffer).view(fake_cupy.ndarray)
+
 
 @pytest.fixture(autouse=True, params=["emulated", pytest.param("gpu", marks=pytest.mark.gpu)])
 def backend(request, monkeypatch):
-    if request.param == "emulated":
+    """What is compiled goes the way of a GPU."""
+    if request.param == "gpu":
+        real_cupy()
+        if jax.default_backend() != "gpu":
+            pytest.skip("JAX has no device")
+    else:
         request.getfixturevalue("device"), request.getfixturevalue("cupy")
-        with programs_on_device(monkeypatch):
-            yield request.param
-        return
-    real_cupy()
-    if jax.default_backend() != "gpu":
-        pytest.skip("JAX has no device")
+        monkeypatch.setattr(gj.foreign, "on_device", emulated_place)
+        jax.clear_caches()
+        for primitive, rule in LOWERED.items():
+            register_lowering(primitive, rule, platform="cpu")
     yield request.param
+    for primitive in LOWERED if request.param == "emulated" else ():
+        callback = getattr(gj.host, primitive.name.removeprefix("gpusplu_"))
+        register_lowering(primitive, partial(gj.foreign.lower, gj.foreign.on_host, callback), platform="cpu")
     jax.clear_caches()
     on_device.STORE.clear()
 

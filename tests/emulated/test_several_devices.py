@@ -12,9 +12,8 @@ from gpusplu.common.matrix import canonicalize
 from gpusplu.dispatch.patterns import STORE
 from gpusplu.engines.supernodal import shared_plan as sharing
 from gpusplu.engines.supernodal import shared_program
-from support.emulated_host import EmulatedHost
-from support.front_mappings import random_deal
-from support.front_plans import PHASES
+from support.emulated_device import EmulatedHost
+from support.front_plans import PHASES, random_deal
 from support.small_matrices import canonical, phased
 from support.solves import check_solves
 from support.symmetric_values import spoilt

@@ -18,9 +18,9 @@ from gpusplu.engines.supernodal import memory as front_memory
 from gpusplu.engines.supernodal.engine import predict
 from support import fake_cupy
 from support.emulated_device import EmulatedDevice, memory_at
+from support.front_plans import limit_between
 from support.small_matrices import EPS, phased, rhs
 from support.solves import check_launches, check_same_answers
-from support.streaming import limit_between
 from support.symmetric_values import spoilt
 
 ORDERS = ["last", *(pytest.param(order, marks=pytest.mark.thorough) for order in ("first", 1))]

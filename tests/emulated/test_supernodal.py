@@ -14,7 +14,6 @@ from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
 from gpusplu.engines.supernodal.program import dependent_launches, diagonal_blocks
 from support import fake_cupy
-from support.determinants import check_determinant_and_condition
 from support.emulated_device import memory_at
 from support.front_plans import PHASES
 from support.indefinite import check_indefinite
@@ -287,11 +286,23 @@ def test_an_inertia_that_the_device_is_not_certain_of_is_the_cpu_engines(device)
 @pytest.mark.parametrize("n", [33, 180])
 @MAKE
 def test_determinants_of_one_front(device, make, n):
+    """Those of the processor, and condition numbers, by the device alone."""
     A = np.random.default_rng(0).standard_normal((n, n))
     A = canonical(A if make is gs.splu else A @ A.T + np.eye(n))
-    plan = check_determinant_and_condition(A, make, "supernodal")._core.commands.program.plan
+    known, factor = (make(A, engine=engine) for engine in ("cpu", "supernodal"))
+    plan = factor._core.commands.program.plan
     assert (plan.phase.tolist() == [3]) == (n == 180)
     assert diagonal_blocks(plan)["order"].sum() == n
+    for scale in (1, 3):
+        for one in (known, factor):
+            one.refactor(scale * A.data)
+        factor.solve(rhs(n))
+        had_cpu, error = factor._core._cpu, factor.backward_error
+        assert factor.slogdet().sign == known.slogdet().sign
+        np.testing.assert_allclose(factor.slogdet().logabsdet, known.slogdet().logabsdet, rtol=1e3 * EPS["d"])
+        np.testing.assert_allclose(factor.rcond(), known.rcond(), rtol=1e-6)
+        assert factor._core._cpu is had_cpu and factor.backward_error == error
+        assert factor._core._host.name != "CURRENT" or scale == 1
 
 
 def test_determinants_with_perturbed_pivots_are_left_to_the_processor(device):

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.arrays import StreamOfOthers
+from support.front_plans import limit_between
 from support.newton import Newton
 from support.small_matrices import EPS, canonical, rhs
-from support.streaming import limit_between
 
 pytestmark = pytest.mark.gpu
 STEPS = 1000

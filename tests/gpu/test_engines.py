@@ -24,9 +24,9 @@ from support.column_engines import (
     on_device,
     sflu,
 )
+from support.front_plans import limit_between
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs
 from support.solves import check_against_cpu, check_same_answers
-from support.streaming import limit_between
 
 pytestmark = pytest.mark.gpu
 

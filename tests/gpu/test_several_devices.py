@@ -11,7 +11,7 @@ from gpusplu import gallery
 from gpusplu.cuda import devices, several
 from gpusplu.dispatch.patterns import STORE
 from gpusplu.engines.supernodal import shared_plan
-from support.front_mappings import random_deal
+from support.front_plans import random_deal
 from support.small_matrices import phased
 
 pytestmark = pytest.mark.gpu

@@ -1,34 +1,37 @@
 """A device of `gpusplu.cuda.devices` whose memory is NumPy's and whose kernels run in the emulator.
 
 Memory starts as NaN and is checked for writes past its end when a stream is synchronized. What runs is counted, so that
-tests can say what a step may cost. Several devices of one host (emulated_host.py) have memories of their own.
+tests can say what a step may cost. Several devices of one host have memories of their own: an address in the memory of
+another one is an error where they cannot reach each other, and so is a command of a device that is not the current one.
 """
 
 from __future__ import annotations
 
 import ctypes
+import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpusplu import _core, _core_testing
+from gpusplu.cuda import devices
 from gpusplu.cuda.background import in_background
 from gpusplu.cuda.chunked_copies import HostCopies
 from gpusplu.cuda.driver import use_cuda
-from gpusplu.cuda.graphs import GraphStream
+from gpusplu.cuda.graphs import GraphStream, Nodes
 from gpusplu.cuda.layout import arguments
 from gpusplu.cuda.nvrtc import kind_of
 from gpusplu.cuda.stream import Buffer
 from gpusplu.cuda.waiting import NOT_READY, wait_interruptibly
-from gpusplu.errors import DeviceMemoryError
+from gpusplu.errors import DeviceMemoryError, EngineUnavailableError
 
 from . import emulated, fake_cupy
-from .recordings import FIRST, CapturedStream, EmulatedGraph, Recording, joined
 
 GUARD = 64  # bytes behind every buffer
 
@@ -125,6 +128,107 @@ class Stream:
     __hash__ = None
 
 
+# ---- graphs
+
+#: Which of several commands whose dependencies are done runs next: the one added first, or last, or a random one.
+FIRST, LAST = "first", "last"
+Order = str | int
+
+
+@dataclass(eq=False)
+class Command:
+    """A node of a graph and its dependencies."""
+
+    run: Callable[[], None]
+    after: tuple[Command, ...]
+    programmatic: bool = False  # depends on its predecessor by a programmatic edge
+
+
+class Recording(list[Command]):
+    """Commands of a graph, with the interface of `GraphBuilder` (gpusplu/cuda/graphs.py)."""
+
+    def launch(
+        self, device: Any, kernel: Any, shape: tuple[int, int, int], args: np.ndarray, after: Nodes, programmatic: bool
+    ) -> Command:
+        made = self.add(device, device.kernel_command(kernel, *shape, args), after)
+        if programmatic:
+            device.count("dependent")
+            made.programmatic = True
+        return made
+
+    def copy(
+        self, device: Any, to: tuple[int, int], source: tuple[int, int], shape: tuple[int, int], after: Nodes
+    ) -> Command:
+        return self.add(device, device.copy_command(to, source, shape), after)
+
+    def clear(self, device: Any, to: int, nbytes: int, after: Nodes) -> Command:
+        return self.add(device, device.clear_command(to, nbytes), after)
+
+    def add(self, device: Any, run: Callable[[], None], after: Nodes) -> Command:
+        device.must_be_current()
+        assert len(set(after)) == len(after), "duplicate dependencies"
+        self.append(Command(run, after))
+        return self[-1]
+
+
+class CapturedStream(GraphStream):
+    """The caller's stream while he captures it."""
+
+    __slots__ = ()
+    captured = True
+
+    def call(self, run: Callable[[], None]) -> None:
+        """Add work of a kernel of the caller."""
+        self._append(self._builder.add(self._device, run, self._last))
+
+    def replay(self, graph: Any) -> None:
+        raise AssertionError("a graph cannot be captured into another")
+
+    def read(self, to: np.ndarray, source: int, nbytes: int) -> None:
+        self.synchronize()
+
+    def synchronize(self) -> None:
+        raise AssertionError("the host cannot wait for what is only captured")
+
+
+@dataclass(eq=False)
+class EmulatedGraph:
+    """An executable graph."""
+
+    commands: Sequence[Command]
+
+    def run(self, order: Order) -> None:
+        if order == FIRST:  # dependencies are added before their dependents
+            for command in self.commands:
+                command.run()
+            return
+        left = {command: len(command.after) for command in self.commands}
+        behind: dict[Command, list[Command]] = {command: [] for command in self.commands}
+        for command in self.commands:
+            for before in command.after:
+                behind[before].append(command)
+        ready, chance = [command for command, count in left.items() if not count], random.Random(order)
+        while ready:
+            command = ready.pop(-1 if order == LAST else chance.randrange(len(ready)))
+            command.run()
+            for other in behind[command]:
+                left[other] -= 1
+                if not left[other]:
+                    ready.append(other)
+        assert not any(left.values())
+
+
+def joined(commands: Sequence[Command], end: Sequence[Command]) -> bool:
+    """Whether `end` depends on all other commands."""
+    found, ahead = set(end), list(end)
+    while ahead:
+        for command in ahead.pop().after:
+            if command not in found:
+                found.add(command)
+                ahead.append(command)
+    return len(found) == len(commands)
+
+
 class CapturedGraph:
     """A graph of the caller's: what is asked of the device while he captures his stream, and kernels of his own."""
 
@@ -147,7 +251,7 @@ class CapturedGraph:
 class EmulatedDevice(HostCopies):
     """Looks like an H200 with `memory_bytes` of memory.
 
-    `order`: of independent commands in graphs (recordings.py). `host`: of several devices.
+    `order`: of independent commands in graphs. `host`: of several devices.
     """
 
     def __init__(
@@ -366,6 +470,93 @@ class EmulatedDevice(HostCopies):
         commands(stream)
         assert joined(building, stream.record()), "another stream was not joined"
         return EmulatedGraph(building)
+
+
+# ---- several devices
+
+
+class Current(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[EmulatedDevice] = []
+
+
+class EmulatedHost:
+    """Parameters: multiprocessors of each device, memory of each, and whether they reach each other.
+
+    Attributes
+    ----------
+    broken : set of int
+        Devices to and from which no copy succeeds.
+    gone : set of int
+        Devices that cannot be used any more.
+    """
+
+    def __init__(self, multiprocessors: Sequence[int], memory_bytes: int | Sequence[int] = 1 << 30, peers: bool = True):
+        sizes = [memory_bytes] * len(multiprocessors) if isinstance(memory_bytes, int) else memory_bytes
+        self.devices = [
+            EmulatedDevice(size, multiprocessors=count, index=k, host=self)
+            for k, (size, count) in enumerate(zip(sizes, multiprocessors, strict=True))
+        ]
+        self.peers, self.broken, self.gone = peers, set(), set()
+        self._connected: set[tuple[int, int]] = set()
+        self._current = Current()
+
+    def open_device(self, which: Any = None) -> EmulatedDevice:
+        index = 0 if which is None else which
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise TypeError(f"device must be a number, a cupy.cuda.Device or None, not {which!r}")
+        if not 0 <= index < len(self.devices) or index in self.gone:
+            raise EngineUnavailableError(f"device={index} does not exist: {len(self.devices)} CUDA devices are visible")
+        return self.devices[index]
+
+    def install(self, monkeypatch: Any) -> EmulatedHost:
+        """Be what `gpusplu.cuda.devices` finds."""
+        monkeypatch.setattr(devices, "open_device", self.open_device)
+        monkeypatch.setattr(devices, "count_devices", lambda: len(self.devices))
+        return self
+
+    # ---- what devices ask
+
+    def enter(self, device: EmulatedDevice) -> None:
+        self._current.stack.append(device)
+
+    def leave(self) -> None:
+        self._current.stack.pop()
+
+    def is_current(self, device: EmulatedDevice) -> bool:
+        return bool(self._current.stack) and self._current.stack[-1] is device
+
+    def connect(self, device: EmulatedDevice, other: EmulatedDevice) -> bool:
+        if self.peers:
+            self._connected.add((device.index, other.index))
+        return self.peers
+
+    def _owner(self, address: int) -> EmulatedDevice | None:
+        return next((device for device in self.devices if device.owns(address)), None)
+
+    def check_reach(self, device: EmulatedDevice, addresses: Iterable[int], what: str) -> None:
+        """Of kernels: memory of the device, of the host, or of one that it was connected to."""
+        self.check_there([device])
+        for owner in filter(None, map(self._owner, addresses)):
+            connected = owner is device or (device.index, owner.index) in self._connected
+            assert connected, f"{what} on device {device.index} was given memory of device {owner.index}"
+
+    def check_copy(self, device: EmulatedDevice, to: int, source: int) -> None:
+        ends = [owner for owner in map(self._owner, (to, source)) if owner is not None]
+        self.check_there([device, *ends])
+        if len(ends) == 2 and ends[0] is not ends[1]:
+            reached = {tuple(end.index for end in ends), tuple(end.index for end in reversed(ends))}
+            assert reached & self._connected, f"device {ends[1].index} does not reach device {ends[0].index}"
+            if self.broken & {end.index for end in ends}:
+                raise RuntimeError("cudaErrorPeerAccessUnsupported: peer access is not supported between these devices")
+
+    def check_there(self, used: Iterable[EmulatedDevice]) -> None:
+        for device in used:
+            if device.index in self.gone:
+                raise RuntimeError("cudaErrorDeviceUnavailable: CUDA-capable device(s) is/are busy or unavailable")
+
+
+# ---- memory
 
 
 def addresses_in(record: np.ndarray) -> list[int]:

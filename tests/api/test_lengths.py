@@ -6,13 +6,12 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as scipy_linalg
 
 import gpusplu as gs
-from gpusplu import _core, _core_testing
+from gpusplu import _core
 from gpusplu.cost.calibration import for_core
 from support.analyses import (
     analyze,
     analyze_columns,
     analyze_fronts,
-    supernodal_structure,
 )
 
 N = 10
@@ -77,23 +76,7 @@ CORE_CALLS = {
     "analyze, no pointers": lambda: analyze(PTR[:0], IND, SHORT),
     "analyze, ind": lambda: analyze(PTR, IND[:1], np.ones(2)),
     "symmetry_traits": lambda: _core.symmetry_traits(PTR, IND, SHORT),
-    "norm_inf": lambda: _core_testing.norm_inf(PTR, IND, SHORT, "N"),
-    "multiply": lambda: _core_testing.multiply(PTR, IND, np.ones(2), "N", np.ones(3)),
-    "residual": lambda: _core_testing.residual(PTR, IND, SHORT, "N", np.ones(2), np.ones(2)),
     "rowwise_error": lambda: _core.rowwise_error(PTR, IND, SHORT, "N", np.ones(2), np.ones(2), np.ones(2)),
-    "max_product_matching": lambda: _core_testing.max_product_matching(PTR, IND[:1], SHORT),
-    "amd": lambda: _core_testing.amd(PTR, IND[:1]),
-    "nested_dissection": lambda: _core_testing.nested_dissection(PTR, IND[:1]),
-    "block_triangular": lambda: _core_testing.block_triangular(PTR, IND, PERM[:1]),
-    "symmetrize": lambda: _core_testing.symmetrize(PTR, IND, PERM[:1]),
-    "symmetrize_blocks": lambda: _core_testing.symmetrize_blocks(PTR, IND, PERM[:1], PERM, PERM),
-    "symmetrize_blocks, block": lambda: _core_testing.symmetrize_blocks(PTR, IND, PERM, PERM, PERM[:1]),
-    "elimination_tree": lambda: _core_testing.elimination_tree(PTR, IND, PERM[:1]),
-    "postorder": lambda: _core_testing.postorder(np.array([5, -1], np.int32)),
-    "column_counts": lambda: _core_testing.column_counts(PTR, IND, PERM, PERM[:1]),
-    "ordering_cost": lambda: _core_testing.ordering_cost(PTR, IND, PERM[:1]),
-    "supernodal_structure": lambda: supernodal_structure(PTR, IND, PERM[:1]),
-    "lu_pattern": lambda: _core_testing.lu_pattern(PTR, IND, PERM[:1], PERM),
     "make_column_plan": lambda: _core.make_column_plan(PTR, IND, PERM, PERM, SHORT, SHORT),
     "make_column_plan, rows": lambda: _core.make_column_plan(PTR, IND, PERM, PERM, columns=(PTR, IND[:1], DIAG)),
     "groups": lambda: column_plan().groups(3, 1, 1, 1),
@@ -101,17 +84,6 @@ CORE_CALLS = {
     "longest_trailing_column": lambda: column_plan().longest_trailing_column(DIAG[:1], 0, 1, 1),
     "count_trailing_terms": lambda: column_plan().count_trailing_terms(3),
     "trailing_terms": lambda: column_plan().trailing_terms(-1, 100, 1, 1, 8),
-    "dense front": lambda: _core_testing.lu_front(*(np.ones((2, 2), order="F") for _ in range(3)), PERM[:1]),
-    "dense solve": lambda: _core_testing.solve_front("lu_forward", *(np.ones((2, k), order="F") for k in (2, 0, 1, 0))),
-    "ColumnLU": lambda: _core_testing.ColumnLU_d(
-        PTR, IND, PERM[:1], PERM, np.array([0, 2], np.int32), *2 * [np.ones(0)]
-    ),
-    "ColumnLU, values": lambda: _core_testing.ColumnLU_d(
-        PTR, IND, PERM, PERM, np.array([0, 2], np.int32), *2 * [np.ones(0)]
-    ).factor(SHORT),
-    "FrontFactor": lambda: _core_testing.FrontFactor_d.make(
-        supernodal_structure(PTR, IND, PERM)[1], PERM, PERM[:1], np.ones(0), np.ones(0), PTR, IND
-    ),
     "factor_matrix": lambda: _core.factor_matrix(
         None, _core.FactorSpec("lu", "csc", None), 2, PTR[:2], IND.astype(np.int64), np.ones(3), for_core(), False
     ),

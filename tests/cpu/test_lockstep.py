@@ -179,11 +179,11 @@ def test_every_instruction_set_factors_and_solves_at_once(simd, dtype, cholesky)
     ptr, ind, _, analysis = analysed(A, cholesky)
     b = np.array([rhs(A.shape[0], dtype, seed=k) for k in range(18)])
     for trans in range(3):
-        apart = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), few.ravel(), b.ravel(), trans)[0]
+        apart = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), few.ravel(), b.ravel(), trans)
         assert largest_error(A, few, b, apart.reshape(b.shape), trans) < 20 * EPS[dtype]
         for repeats in (1, count // 18):
             many = np.tile(few, (repeats, 1)).ravel(), np.tile(b, (repeats, 1)).ravel()
-            x, _ = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), *many, trans, at_once=True)
+            x = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), *many, trans, at_once=True)
             assert (x.reshape(repeats, -1) == apart).all()
 
 

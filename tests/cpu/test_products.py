@@ -65,8 +65,3 @@ def test_backward_error_of_special_values(trans):
             x[place] = bad
             assert check(_core_testing.residual(*arrays, trans, x, np.ones(2))[1][0])
             assert check(_core_testing.residual(*arrays, trans, np.ones(2), x)[1][0])
-
-
-def test_bad_trans():
-    with pytest.raises(ValueError, match="trans must be N, T, or H"):
-        _core_testing.multiply(*arrays_of(sp.csc_array(np.eye(1))), "X", np.ones(1))

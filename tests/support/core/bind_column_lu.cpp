@@ -3,57 +3,41 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
-
 #include "numeric/column_lu.hpp"
 #include "testing.hpp"
 
 namespace gs {
 namespace {
 
-// And the entries of A, which the class itself does not have to know.
-template <class T> struct BoundColumnLU : ColumnLU<T> {
-  off nnz;
-  BoundColumnLU(ColumnLU<T>&& lu, off nnz) : ColumnLU<T>(std::move(lu)), nnz(nnz) {}
-};
-
-template <class T> BoundColumnLU<T> make(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm,
-                                         In<idx> block_ptr, In<double> row_scale, In<double> col_scale) {
+template <class T> ColumnLU<T> make(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, In<idx> block_ptr,
+                                    In<double> row_scale, In<double> col_scale) {
   Symbolic symbolic;
   const PatternView A = pattern_view(ptr, ind);
   symbolic.n = A.n;
   set_permutations(symbolic, row_perm, col_perm, row_scale, col_scale);
-  require(block_ptr.shape(0) == 0 || (block_ptr.data()[0] == 0 && block_ptr.data()[block_ptr.shape(0) - 1] == A.n),
-          "block_ptr must go from 0 to n");
   symbolic.block_ptr = to_vector(block_ptr);
-  return {ColumnLU<T>(symbolic, A), A.nnz()};
+  return ColumnLU<T>(symbolic, A);
 }
 
-template <class T> nb::dict factor_columns(BoundColumnLU<T>& lu, In<T> values, double pivot_threshold) {
-  require_entries(values, lu.nnz, "values");
+template <class T> nb::dict factor_columns(ColumnLU<T>& lu, In<T> values, double pivot_threshold) {
   return to_dict(without_gil([&] { return lu.factor(values.data(), {pivot_threshold}); }));
 }
 
-template <class T> nb::dict refactor(BoundColumnLU<T>& lu, In<T> values) {
-  require_entries(values, lu.nnz, "values");
-  if (!lu.factored()) throw std::runtime_error("refactor: factor() has not succeeded yet");
+template <class T> nb::dict refactor(ColumnLU<T>& lu, In<T> values) {
   return to_dict(without_gil([&] { return lu.refactor(values.data()); }));
 }
 
 // b: (nrhs, n), one right-hand side a row.
 template <class T>
-void solve_columns(const BoundColumnLU<T>& lu, nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> b,
+void solve_columns(const ColumnLU<T>& lu, nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> b,
                    nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, const std::string& trans) {
-  if (!lu.factored()) throw std::runtime_error("solve: factor() has not succeeded yet");
-  require(b.shape(0) == x.shape(0) && b.shape(1) == x.shape(1) && (idx)b.shape(1) == lu.n(),
-          "b and x must have a row of n entries for each right-hand side");
   const Trans op = trans_of(trans);
   nb::gil_scoped_release release;
   lu.solve(op, (idx)b.shape(0), b.data(), x.data());
 }
 
 template <class T> void bind_column_lu_of(nb::module_& m, const char* name) {
-  using LU = BoundColumnLU<T>;
+  using LU = ColumnLU<T>;
   nb::class_<LU>(m, name)
       .def(
           "__init__",

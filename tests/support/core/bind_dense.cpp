@@ -16,32 +16,12 @@
 namespace gs {
 namespace {
 
-// Runs body(Loops&) on the caller; up to want - 1 helpers share its loops.
-template <class F> void run_with_loops(int want, F&& body) {
-  Loops loops;
-  const auto member = [&](const Team& team) {
-    if (team.rank > 0) return loops.help(team, [] { return false; });
-    loops.begin(team);
-    body(loops);
-    loops.end();
-  };
-  run_helpers(want, member);
-}
-
 template <class T> using Block = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;  // column-major: strides (1, ld)
 
 template <class T> off leading(const Block<T>& block, const char* name) {
   if (block.shape(0) > 1 && block.stride(0) != 1)
     throw nb::value_error((std::string(name) + " is not column-major; pass order='F'").c_str());
   return block.shape(1) > 1 ? block.stride(1) : std::max<off>(1, block.shape(0));
-}
-
-// Blocks of a front: W columns of the diagonal block and of H rows below it.
-template <class T> void require_front(const Block<T>& L, const Block<T>* Ut, const Block<T>* C) {
-  require(L.shape(0) >= L.shape(1), "L must have at least as many rows as columns");
-  const std::size_t W = L.shape(1), H = L.shape(0) - W;
-  require(!Ut || (Ut->shape(0) >= H && (H == 0 || Ut->shape(1) >= W)), "Ut must be H x W");
-  require(!C || (C->shape(0) >= H && C->shape(1) >= H), "C must be H x H");
 }
 
 nb::dict as_dict(const PivotStats& s) {
@@ -51,15 +31,11 @@ nb::dict as_dict(const PivotStats& s) {
   return d;
 }
 
-// Runs body(Loops&) on up to `size` threads; helpers come late by so many seconds, and again between loops.
-template <class Body> void in_loops(int size, double late, Body&& body) {
-  const auto pause = [&] {
-    if (late > 0) std::this_thread::sleep_for(std::chrono::duration<double>(late));
-    return false;
-  };
+// Runs body(Loops&) on up to `size` threads.
+template <class Body> void in_loops(int size, Body&& body) {
   Loops loops;
   run_helpers(size, [&](const Team& team) {
-    if (team.rank > 0) return pause(), loops.help(team, pause);
+    if (team.rank > 0) return loops.help(team, [] { return false; });
     loops.begin(team);
     body(loops);
     loops.end();
@@ -73,16 +49,14 @@ template <class T> std::vector<T*> pointers(std::vector<T>& all) {
 }
 
 template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<idx> pivots, double perturb_below,
-                                    double tiny_below, int team_size, double late) {
-  require_front(L, &Ut, &C);
-  require_entries(pivots, (off)L.shape(1), "pivots");
+                                    double tiny_below, int team_size) {
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
   std::vector<PivotStats> stats(std::max(team_size, 1));
   const PivotRule rule{perturb_below, tiny_below};
   const std::vector<PivotStats*> each = pointers(stats);
   without_gil([&] {
-    in_loops(team_size, late, [&](Loops& loops) {
+    in_loops(team_size, [&](Loops& loops) {
       lu_front<T>(loops, W, H, L.data(), ldl, Ut.data(), ldu, C.data(), ldc, pivots.data(), rule, each.data());
     });
   });
@@ -114,24 +88,19 @@ template <class T> class InStrips {
   std::vector<T> entries_;
 };
 
-template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size, double late) {
-  require_front<T>(L, nullptr, &C);
+template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size) {
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldc = leading(C, "C");
   idx failed = -1;
   nb::gil_scoped_release release;
   InStrips<T> strips(C.data(), ldc, H, true);
-  in_loops(team_size, late,
-           [&](Loops& loops) { failed = cholesky_front<T>(loops, W, H, L.data(), ldl, strips.get()); });
+  in_loops(team_size, [&](Loops& loops) { failed = cholesky_front<T>(loops, W, H, L.data(), ldl, strips.get()); });
   return failed;
 }
 
 // kind: the name of the member of DenseKernels.
 template <class T>
 void bind_solve(const std::string& kind, Block<T> L, Block<T> Ut, Block<T> x, Block<T> y, bool conj) {
-  require_front<T>(L, &Ut, nullptr);
-  require(x.shape(0) >= L.shape(1) && y.shape(0) + L.shape(1) >= L.shape(0) && y.shape(1) >= x.shape(1),
-          "x must have W rows, y H rows and as many columns");
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W, nrhs = (idx)x.shape(1);
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldx = leading(x, "x"), ldy = leading(y, "y");
   const DenseKernels<T>& k = kernels<T>();
@@ -151,10 +120,8 @@ void bind_solve(const std::string& kind, Block<T> L, Block<T> Ut, Block<T> x, Bl
 
 // Least seconds of one factorization, copying the blocks before each; for asv_bench/experiments/dense.py.
 template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Block<T> C, int repeats, int team_size) {
-  require_front(L, &Ut, &C);
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W, R = W + H;
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
-  if (ldl != R || (H > 0 && (ldu != H || ldc != H))) throw nb::value_error("time_front: blocks without padding only");
   std::vector<T> l((size_t)R * W), ut((size_t)H * W), c((size_t)H * H);
   std::vector<idx> pivots(W);
   const PivotRule rule{1e-8, 1e-12};
@@ -171,7 +138,7 @@ template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Blo
       else lu_front<T>(loops, W, H, l.data(), R, ut.data(), H, c.data(), H, pivots.data(), rule, each.data());
     };
     const Stopwatch watch;
-    run_with_loops(team_size, body);
+    in_loops(team_size, body);
     least = std::min(least, watch.seconds());
   }
   return least;
@@ -180,11 +147,7 @@ template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Blo
 // A child's block, whose row i is row rel[i] of the front, and columns begin .. end - 1 of the front. Without padding.
 template <class T> void bind_add_child(Block<T> L, Block<T> Ut, Block<T> C, In<idx> rel, Block<const T> from, idx begin,
                                        idx end, bool one_triangle, bool assign) {
-  require_front<T>(L, &Ut, &C);
   const idx R = (idx)L.shape(0), W = (idx)L.shape(1), n_rows = (idx)rel.shape(0);
-  require((idx)from.shape(0) == n_rows && (idx)from.shape(1) == n_rows, "the block has a row for each of rel");
-  require(n_rows == 0 || (rel.data()[0] >= 0 && rel.data()[n_rows - 1] < R), "rel must be rows of the front");
-  require(0 <= begin && begin <= end && end <= R, "columns must be those of the front");
   Symbolic symbolic;
   symbolic.super_ptr = {0, W}, symbolic.row_ptr = {0, R - W};
   InStrips<T> strips(C.data(), R - W, R - W, one_triangle);
@@ -198,8 +161,8 @@ template <class T> void bind_dense_of(nb::module_& m) {
   m.def("add_child", &bind_add_child<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "rel"_a.noconvert(),
         "block"_a.noconvert(), "begin"_a, "end"_a, "one_triangle"_a, "assign"_a);
   m.def("lu_front", &bind_lu<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "pivots"_a.noconvert(),
-        "perturb_below"_a = 0.0, "tiny_below"_a = 0.0, "team_size"_a = 1, "late"_a = 0.0);
-  m.def("cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1, "late"_a = 0.0);
+        "perturb_below"_a = 0.0, "tiny_below"_a = 0.0, "team_size"_a = 1);
+  m.def("cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1);
   m.def("time_front", &time_front<T>, "cholesky"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(),
         "repeats"_a, "team_size"_a = 1);
   m.def("solve_front", &bind_solve<T>, "kind"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "x"_a.noconvert(),
@@ -210,7 +173,6 @@ template <class T> void bind_dense_of(nb::module_& m) {
 
 void bind_dense(nb::module_& m) {
   for_scalars([&]<class T>(const char*) { bind_dense_of<T>(m); });
-  m.def("simd_best_level", &simd_best_level);
   m.def("set_simd_level", &set_simd_level, "level"_a, "For tests; 0 restores the best.");
 }
 

@@ -2,7 +2,6 @@
 #include <nanobind/stl/tuple.h>
 
 #include <memory>
-#include <stdexcept>
 
 #include "numeric/front_factor.hpp"
 #include "testing.hpp"
@@ -10,33 +9,21 @@
 namespace gs {
 namespace {
 
-// The engine as the tests see it; users get it through Factor.
-template <class T> struct BoundFrontFactor : FrontFactor<T> {
-  off nnz_of_A;  // the class itself does not have to know
-  BoundFrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A)
-      : FrontFactor<T>(std::move(symbolic), A), nnz_of_A(A.nnz()) {}
-};
-
-template <class T> BoundFrontFactor<T>* make_factor(const Symbolic& structure, In<idx> row_perm, In<idx> col_perm,
-                                                    In<double> row_scale, In<double> col_scale, In<off> ptr,
-                                                    In<idx> ind) {
-  const PatternView A = pattern_view(ptr, ind);
-  require(structure.n == A.n, "the structure is of a matrix of another order");
+template <class T> FrontFactor<T>* make_factor(const Symbolic& structure, In<idx> row_perm, In<idx> col_perm,
+                                               In<double> row_scale, In<double> col_scale, In<off> ptr, In<idx> ind) {
   auto symbolic = std::make_shared<Symbolic>(structure);
   set_permutations(*symbolic, row_perm, col_perm, row_scale, col_scale);
   nb::gil_scoped_release release;
-  return new BoundFrontFactor<T>(std::move(symbolic), A);
+  return new FrontFactor<T>(std::move(symbolic), pattern_view(ptr, ind));
 }
 
-template <class T>
-nb::dict factor_fronts(BoundFrontFactor<T>& self, In<T> values, double perturb_below, double tiny_below) {
-  require_entries(values, self.nnz_of_A, "values");
+template <class T> nb::dict factor_fronts(FrontFactor<T>& self, In<T> values, double perturb_below, double tiny_below) {
   const PivotRule rule{perturb_below, tiny_below};
   return to_dict(without_gil([&] { return self.factor(values.data(), rule); }));
 }
 
 // b is Fortran-ordered n x nrhs, flat.
-template <class T> NumPy<T> solve_fronts(const BoundFrontFactor<T>& self, In<T> b, const std::string& trans) {
+template <class T> NumPy<T> solve_fronts(const FrontFactor<T>& self, In<T> b, const std::string& trans) {
   const idx n = self.symbolic().n, nrhs = columns_of(b, n, "b");
   const Trans op = trans_of(trans);
   std::vector<T> x(b.shape(0));
@@ -45,7 +32,7 @@ template <class T> NumPy<T> solve_fronts(const BoundFrontFactor<T>& self, In<T> 
 }
 
 template <class T> void bind_front_factor(nb::module_& m, const char* name) {
-  using F = BoundFrontFactor<T>;
+  using F = FrontFactor<T>;
   nb::class_<F>(m, name, "Multifrontal LU or Cholesky (internal).")
       .def_static("make", &make_factor<T>, "symbolic"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a, "col_scale"_a,
                   "ptr"_a, "ind"_a, nb::rv_policy::take_ownership)
@@ -54,9 +41,7 @@ template <class T> void bind_front_factor(nb::module_& m, const char* name) {
       .def("lower", [](const F& f) { return matrix_tuple(without_gil([&] { return f.lower(); })); })
       .def("upper", [](const F& f) { return matrix_tuple(without_gil([&] { return f.upper(); })); })
       .def("row_perm", [](const F& f) { return to_numpy(f.row_perm()); })
-      .def("diagonal", [](const F& f) { return to_numpy(f.diagonal()); })
-      .def("nnz", [](const F& f) { return f.nnz_lower(); })
-      .def("bytes", [](const F& f) { return f.bytes(); });
+      .def("diagonal", [](const F& f) { return to_numpy(f.diagonal()); });
 }
 
 }  // namespace

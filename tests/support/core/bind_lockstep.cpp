@@ -6,15 +6,12 @@ namespace {
 
 // Systems factored and solved in lockstep by the instruction set that was set here, one after the other or `at_once`:
 // rows of `values` and of `b`.
-template <class T> Tuple<NumPy<T>, NumPy<idx>> lockstep_solve(const Symbolic& symbolic, In<off> ptr, In<idx> ind,
-                                                              const Costs& costs, In<T> values, In<T> b, int trans,
-                                                              bool at_once) {
+template <class T> NumPy<T> lockstep_solve(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const Costs& costs,
+                                           In<T> values, In<T> b, int trans, bool at_once) {
   const PatternView A = pattern_view(ptr, ind);
   const idx count = columns_of(b, A.n, "b");
-  require_length(values, A.nnz() * count, "values");
   const AccuracyPolicy policy(eps<T>, Pivoting::automatic, Refine::automatic, 0);
   std::vector<T> x(b.shape(0));
-  std::vector<LockstepReport> reports;
   without_gil([&] {
     LockstepFactor<T> factor(symbolic, A, count, costs.lockstep.merging, policy);
     if (at_once) {
@@ -23,11 +20,8 @@ template <class T> Tuple<NumPy<T>, NumPy<idx>> lockstep_solve(const Symbolic& sy
       factor.refactor(values.data(), A.nnz(), nullptr);
       factor.solve((Trans)trans, 1, b.data(), x.data());
     }
-    reports = factor.report();
   });
-  std::vector<idx> not_finite;
-  for (const LockstepReport& report : reports) not_finite.push_back(report.not_finite);
-  return nb::make_tuple(to_numpy(std::move(x)), to_numpy(std::move(not_finite)));
+  return to_numpy(std::move(x));
 }
 
 }  // namespace

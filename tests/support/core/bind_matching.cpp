@@ -3,7 +3,6 @@
 #include <nanobind/stl/optional.h>
 
 #include <optional>
-#include <stdexcept>
 
 #include "analysis/block_triangular.hpp"
 #include "analysis/matching.hpp"
@@ -13,8 +12,7 @@ namespace gs {
 namespace {
 
 template <class T> nb::tuple matching(In<off> ptr, In<idx> ind, In<T> values) {
-  require(values.shape(0) == ind.shape(0), "max_product_matching: ind and values differ in length");
-  const PatternView A = matrix_view(ptr, ind, values);
+  const PatternView A = pattern_view(ptr, ind);
   Matching m = without_gil([&] { return max_product_matching(A, values.data()); });
   return nb::make_tuple(m.structural_rank, to_numpy(std::move(m.row_of_col)), to_numpy(std::move(m.row_scale)),
                         to_numpy(std::move(m.col_scale)));
@@ -22,7 +20,6 @@ template <class T> nb::tuple matching(In<off> ptr, In<idx> ind, In<T> values) {
 
 nb::tuple blocks(In<off> ptr, In<idx> ind, std::optional<In<idx>> row_of_col) {
   const PatternView A = pattern_view(ptr, ind);
-  if (row_of_col) require_permutation(*row_of_col, A.n, "block_triangular: row_of_col");
   const idx* rows = row_of_col ? row_of_col->data() : nullptr;
   BlockTriangular form = without_gil([&] { return block_triangular(A, rows); });
   return nb::make_tuple(to_numpy(std::move(form.perm)), to_numpy(std::move(form.block_ptr)));

@@ -23,40 +23,25 @@ PatternArrays to_arrays(Pattern&& pattern) {
   return {to_numpy(std::move(pattern.ptr)), to_numpy(std::move(pattern.ind))};
 }
 
-void require_forest(const In<idx>& parent, idx n) {
-  require_length(parent, n, "parent");
-  for (idx j = 0; j < n; j++) {
-    const idx above = parent.data()[j];
-    require(above == -1 || (above > j && above < n), "parent must be -1 or a later column");
-  }
-}
-
 PatternArrays symmetrize_arrays(In<off> ptr, In<idx> ind, std::optional<In<idx>> row_of_col) {
   const PatternView A = pattern_view(ptr, ind);
-  if (row_of_col) require_length(*row_of_col, A.n, "row_of_col");
   return to_arrays(without_gil([&] { return symmetrize(A, row_of_col ? row_of_col->data() : nullptr); }));
 }
 
 PatternArrays symmetrize_blocks_arrays(In<off> ptr, In<idx> ind, In<idx> inverse_row_perm, In<idx> col_perm,
                                        In<idx> block) {
   const PatternView A = pattern_view(ptr, ind);
-  require_permutation(inverse_row_perm, A.n, "inverse_row_perm");
-  require_permutation(col_perm, A.n, "col_perm");
-  require_length(block, A.n, "block");
   return to_arrays(symmetrize_blocks(A, A.n, inverse_row_perm.data(), col_perm.data(), block.data()));
 }
 
 NumPy<idx> column_counts_array(In<off> ptr, In<idx> ind, In<idx> perm, In<idx> parent) {
   const PatternView graph = pattern_view(ptr, ind);
-  require_permutation(perm, graph.n, "perm");
-  require_forest(parent, graph.n);
   const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n);
   return to_numpy(column_counts(graph, perm.data(), inverse.data(), to_vector(parent)));
 }
 
 std::tuple<off, double, idx> ordering_cost_tuple(In<off> ptr, In<idx> ind, In<idx> perm) {
   const PatternView graph = pattern_view(ptr, ind);
-  require_permutation(perm, graph.n, "perm");
   const OrderingCost cost = ordered_tree(graph, to_vector(perm)).cost;
   return {cost.lnz, cost.flops, cost.levels};
 }
@@ -64,7 +49,6 @@ std::tuple<off, double, idx> ordering_cost_tuple(In<off> ptr, In<idx> ind, In<id
 std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> perm, const Costs& costs, bool cholesky,
                                              bool relax) {
   const PatternView graph = pattern_view(ptr, ind);
-  require_permutation(perm, graph.n, "perm");
   Symbolic symbolic;
   symbolic.n = graph.n;
   symbolic.cholesky = cholesky;
@@ -79,8 +63,6 @@ std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> p
 std::tuple<PatternArrays, PatternArrays, double> lu_pattern_arrays(In<off> ptr, In<idx> ind, In<idx> row_perm,
                                                                    In<idx> col_perm) {
   const PatternView A = pattern_view(ptr, ind);
-  require_permutation(row_perm, A.n, "row_perm");
-  require_permutation(col_perm, A.n, "col_perm");
   const std::vector<idx> inverse = inverse_permutation(row_perm.data(), A.n);
   LuPattern factors = without_gil([&] { return lu_pattern(A, inverse.data(), col_perm.data()); });
   return {to_arrays(std::move(factors.L)), to_arrays(std::move(factors.U)), factors.flops};
@@ -97,17 +79,12 @@ void bind_structure(nb::module_& m) {
       "elimination_tree",
       [](In<off> ptr, In<idx> ind, In<idx> perm) {
         const PatternView graph = pattern_view(ptr, ind);
-        require_permutation(perm, graph.n, "perm");
         return to_numpy(elimination_tree(graph, perm.data()));
       },
       "ptr"_a, "ind"_a, "perm"_a, "Elimination tree of graph[perm][:, perm].");
   m.def(
-      "postorder",
-      [](In<idx> parent) {
-        require_forest(parent, (idx)parent.shape(0));
-        return to_numpy(postorder(to_vector(parent)));
-      },
-      "parent"_a, "Postorder (gather) of a forest with parent[j] > j.");
+      "postorder", [](In<idx> parent) { return to_numpy(postorder(to_vector(parent))); }, "parent"_a,
+      "Postorder (gather) of a forest with parent[j] > j.");
   m.def("column_counts", &column_counts_array, "ptr"_a, "ind"_a, "perm"_a, "parent"_a,
         "Entries of the columns of L of graph[perm][:, perm]; perm is a postorder of parent.");
   m.def("ordering_cost", &ordering_cost_tuple, "ptr"_a, "ind"_a, "perm"_a, "(lnz, flops, levels) of an ordering.");

@@ -11,7 +11,7 @@ inline nb::dict to_dict(const FactorInfo& info) {
   nb::dict d;
   d["status"] = status[info.status], d["column"] = info.column;
   d["min_pivot"] = info.min_pivot, d["max_pivot"] = info.max_pivot;
-  d["pivot_growth"] = info.pivot_growth, d["max_multiplier"] = info.max_multiplier;
+  d["max_multiplier"] = info.max_multiplier;
   d["n_perturbed"] = info.n_perturbed, d["n_off_diagonal"] = info.n_off_diagonal;
   d["flops"] = info.flops;
   return d;
@@ -19,10 +19,6 @@ inline nb::dict to_dict(const FactorInfo& info) {
 
 inline void set_permutations(Symbolic& symbolic, const In<idx>& row_perm, const In<idx>& col_perm,
                              const In<double>& row_scale, const In<double>& col_scale) {
-  require_permutation(row_perm, symbolic.n, "row_perm");
-  require_permutation(col_perm, symbolic.n, "col_perm");
-  for (const auto& [scale, name] : {std::pair(&row_scale, "row_scale"), std::pair(&col_scale, "col_scale")})
-    if (scale->shape(0)) require_length(*scale, symbolic.n, name);
   symbolic.row_perm = to_vector(row_perm), symbolic.col_perm = to_vector(col_perm);
   symbolic.row_scale = to_vector(row_scale), symbolic.col_scale = to_vector(col_scale);
 }

@@ -8,33 +8,15 @@
 using Word = unsigned long long;
 constexpr int WORDS = sizeof(Scalar) / 4;  // of a value
 
-DEVICE void split(float v, unsigned* w) { w[0] = __float_as_uint(v); }
-DEVICE void split(double v, unsigned* w) {
-  const Word bits = (Word)__double_as_longlong(v);
-  w[0] = (unsigned)bits, w[1] = (unsigned)(bits >> 32);
-}
-template <class R> DEVICE void split(Complex<R> v, unsigned* w) { split(v.re, w), split(v.im, w + sizeof(R) / 4); }
-DEVICE void join(const unsigned* w, float& v) { v = __uint_as_float(w[0]); }
-DEVICE void join(const unsigned* w, double& v) { v = __longlong_as_double((long long)((Word)w[1] << 32 | w[0])); }
-template <class R> DEVICE void join(const unsigned* w, Complex<R>& v) { join(w, v.re), join(w + sizeof(R) / 4, v.im); }
-
-DEVICE void send_value(Word* to, Scalar v, unsigned tag) {
-  unsigned parts[WORDS];
-  split(v, parts);
-  const Word high = (Word)tag << 32;
-  if constexpr (WORDS == 1) store_word(to, high | parts[0]);
-  else
-#pragma unroll
-    for (int k = 0; k < WORDS; k += 2) store_words(to + k, high | parts[k], high | parts[k + 1]);
-}
-
+// The words of a value.
 struct Packet {
   Word word[WORDS];
-  DEVICE void load(const Word* from) {
-    if constexpr (WORDS == 1) word[0] = load_word(from);
-    else
-#pragma unroll
-      for (int k = 0; k < WORDS; k += 2) load_words(from + k, word[k], word[k + 1]);
+
+  Packet() = default;
+  DEVICE Packet(Scalar v, unsigned tag) {
+    unsigned parts[WORDS];
+    memcpy(parts, &v, sizeof(Scalar));
+    for_all<WORDS>([&](int k) { word[k] = (Word)tag << 32 | parts[k]; });
   }
   DEVICE bool has(unsigned tag) const {
     bool all = true;
@@ -45,10 +27,21 @@ struct Packet {
     unsigned parts[WORDS];
     Scalar v;
     for_all<WORDS>([&](int k) { parts[k] = (unsigned)word[k]; });
-    join(parts, v);
+    memcpy(&v, parts, sizeof(Scalar));
     return v;
   }
+  // SHARED: in shared memory, else in global memory, two words at a time.
+  template <bool SHARED = false> DEVICE void load(const Word* from) {
+    if constexpr (SHARED || WORDS == 1) for_all<WORDS>([&](int k) { word[k] = load_word(from + k); });
+    else for_all<WORDS / 2>([&](int k) { load_words(from + 2 * k, word[2 * k], word[2 * k + 1]); });
+  }
+  template <bool SHARED = false> DEVICE void store(Word* to) const {
+    if constexpr (SHARED || WORDS == 1) for_all<WORDS>([&](int k) { store_word(to + k, word[k]); });
+    else for_all<WORDS / 2>([&](int k) { store_words(to + 2 * k, word[2 * k], word[2 * k + 1]); });
+  }
 };
+DEVICE void send_value(Word* to, Scalar v, unsigned tag) { Packet(v, tag).store(to); }
+
 // This thread's values at from[0], from[1], ..: waits until all have arrived, polling only for those that have not. A
 // pause between polls leaves the cache to working blocks (10 to 25% of a solve); the block that continues next uses
 // none.

@@ -48,43 +48,96 @@ struct SolveArgs {
       packets;  // n values by plan position, then `places`; several right-hand sides: groups x n x NV; WORDS words each
 };
 
-// A front and the tag of its packets.
-struct SolveTask : SolveFront {
-  unsigned tag;
+// The NV values of a row, here in registers and there in shared memory.
+template <int NV> DEVICE void clear(Scalar (&v)[NV]) {
+  for_all<NV>([&](int j) { v[j] = Scalar(0); });
+}
+template <int NV> DEVICE void share(Scalar* to, const Scalar (&v)[NV], bool some = true) {  // zeros if there is none
+  for_all<NV>([&](int j) { to[j] = some ? v[j] : Scalar(0); });
+}
+template <int NV> DEVICE void take(Scalar (&v)[NV], const Scalar* from) {
+  for_all<NV>([&](int j) { v[j] = from[j]; });
+}
+template <int NV> DEVICE void load_values(const Scalar* from, Scalar (&v)[NV]) {  // of global memory
+  for_all<NV>([&](int j) { v[j] = load_l2(from + j); });
+}
+template <int NV> DEVICE void store_values(Scalar* to, const Scalar (&v)[NV]) {
+  for_all<NV>([&](int j) { store_l2(to + j, v[j]); });
+}
+template <int NV> DEVICE void accumulate(Scalar (&sum)[NV], const Scalar* v) {
+  for_all<NV>([&](int j) { sum[j] += v[j]; });
+}
+template <int NV> DEVICE void subtract(Scalar* from, const Scalar* v) {
+  for_all<NV>([&](int j) { from[j] -= v[j]; });
+}
+
+// NV right-hand sides in one direction of a solve: their values at plan position `at`, and at a place of the arena.
+template <int NV> struct Group {
+  const SolveArgs& args;
+  int number;
+  unsigned tag;  // of the packets
+
+  DEVICE unsigned* arrivals(int front) const {
+    return args.counters + SOLVE_CONTROL + (long long)number * args.front_count + front;
+  }
+  DEVICE unsigned* solved(int front) const {
+    return args.counters + SOLVE_CONTROL + (long long)(args.group_capacity + number) * args.front_count + front;
+  }
+  DEVICE const Scalar* factor(const SolveFront& f) const { return args.factor + f.factor; }
+  DEVICE Scalar* work(int at) const { return args.work + (long long)number * args.n * NV + (long long)at * NV; }
+  DEVICE Scalar* vectors(int place) const {
+    return args.vectors + (long long)number * args.places * NV + (long long)place * NV;
+  }
+  DEVICE Word* packet(int at, int side = 0) const {  // one right-hand side is one group
+    return args.packets + (NV == 1 ? at : ((long long)number * args.n + at) * NV + side) * WORDS;
+  }
+  DEVICE Word* place_packet(int place) const { return args.packets + ((long long)args.n + place) * WORDS; }
+
+  // b and x of the pivot at `at`, in the caller's numbering.
+  DEVICE void load_b(int at, Scalar (&y)[NV]) const {
+    const int row = __ldg(args.perm_in + at);
+    const Real scale = args.scale_in ? (Real)__ldg(args.scale_in + row) : (Real)1;
+    for_all<NV>([&](int j) {
+      const Scalar b = args.b[min(number * NV + j, args.nrhs - 1) * args.ld + row];
+      y[j] = scale * (args.conjugate ? conj(b) : b);
+    });
+  }
+  DEVICE void store_one_x(int at, int side, Scalar x) const {
+    const int row = __ldg(args.perm_out + at), column = number * NV + side;
+    const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
+    if (column < args.nrhs) args.x[column * args.ld + row] = scale * (args.conjugate ? conj(x) : x);
+  }
+  DEVICE void store_x(int at, const Scalar (&x)[NV]) const {
+    for_all<NV>([&](int j) { store_one_x(at, j, x[j]); });
+  }
+
+  // x, given to the fronts below and taken by them.
+  DEVICE void give_x(int at, const Scalar (&x)[NV]) const {
+    if constexpr (NV == 1) send_value(packet(at), x[0], tag);
+    else store_values<NV>(work(at), x);
+  }
+  DEVICE void take_x(int at, Scalar (&x)[NV]) const {
+    if constexpr (NV == 1) x[0] = wait_value(packet(at), tag);
+    else load_values<NV>(work(at), x);
+  }
+  // Local row `row` after forward: a pivot, to the work vector, or a contribution to a row of the parent.
+  DEVICE void give_row(const SolveFront& f, int row, const Scalar (&y)[NV]) const {
+    const int place = f.below + row - f.width;
+    if (row < f.width) store_values<NV>(work(f.first + row), y);
+    else if (row >= f.rows) return;
+    else if constexpr (NV == 1) send_value(place_packet(place), y[0], tag);
+    else store_values<NV>(vectors(place), y);
+  }
 };
 
-DEVICE unsigned* arrivals(const SolveArgs& args, int group) {
-  return args.counters + SOLVE_CONTROL + (long long)group * args.front_count;
-}
-DEVICE unsigned* solved(const SolveArgs& args, int group) {
-  return args.counters + SOLVE_CONTROL + (long long)(args.group_capacity + group) * args.front_count;
-}
-DEVICE SolveTask load_front(const SolveFront* from, unsigned tag) { return {load_record(from), tag}; }
-DEVICE long long first_row(const SolveFront& f) { return (long long)f.first + f.below; }
-template <int NV> DEVICE Scalar* work_of(const SolveArgs& args, int group) {
-  return args.work + (long long)group * args.n * NV;
-}
-template <int NV> DEVICE Scalar* vectors_of(const SolveArgs& args, int group) {
-  return args.vectors + (long long)group * args.places * NV;
-}
-
-DEVICE Word* position_packet(const SolveArgs& args, long long at) { return args.packets + at * WORDS; }
-DEVICE Word* place_packet(const SolveArgs& args, int place) {
-  return args.packets + ((long long)args.n + place) * WORDS;
-}
-// Of forward or backward, before the first ticket is taken.
-DEVICE unsigned tag_of(const SolveArgs& args, bool forward) {
-  return 2 * *(const volatile unsigned*)(args.counters + SOLVES) + (forward ? 1 : 2);
-}
-
-// Calls solve(position, group, tag) for `count` tickets of every group, forward or backward. The words of both
-// directions are neighbours; each clears the other's. The backward launch that ends the solve counts it, by the block
-// that takes the first ticket past the end: blocks that still work have read the number, later ones do nothing.
-template <bool FORWARD, class Solve>
+// Calls solve(position, group) for `count` tickets of every group, forward or backward. The words of both directions
+// are neighbours; each clears the other's. The backward launch that ends the solve counts it, by the block that takes
+// the first ticket past the end: blocks that still work have read the number, later ones do nothing.
+template <bool FORWARD, int NV, class Solve>
 DEVICE void for_tickets(const SolveArgs& args, int forward_ticket, int count, Solve&& solve) {
   allow_next_kernel(), wait_for_previous_kernel();
   unsigned* const control = args.control + forward_ticket;
-  const unsigned tag = tag_of(args, FORWARD);
+  const unsigned tag = 2 * *(const volatile unsigned*)(args.counters + SOLVES) + (FORWARD ? 1 : 2);
   for (;;) {
     const int ticket = block_ticket(control + (FORWARD ? 0 : 1));
     if (!FORWARD && ticket == count * args.groups && args.ends_solve && threadIdx.x == 0)
@@ -92,7 +145,7 @@ DEVICE void for_tickets(const SolveArgs& args, int forward_ticket, int count, So
     if (ticket >= count * args.groups) return;
     if (ticket == 0 && threadIdx.x == 0) control[FORWARD ? 1 : 0] = 0;
     const int position = ticket / args.groups;
-    solve(position, ticket - position * args.groups, tag);
+    solve(position, Group<NV>{args, ticket - position * args.groups, tag});
   }
 }
 
@@ -110,107 +163,25 @@ template <int TEAM> DEVICE void wait_until(const unsigned* flag, unsigned value)
   team_barrier<TEAM>();
 }
 
-// Several right-hand sides, forward: until all children of the front have arrived. Also makes it unsolved for the
-// backward solve.
-template <int TEAM, int NV> DEVICE void wait_for_children(const SolveArgs& args, const SolveTask& f, int group) {
-  if constexpr (NV > 1) {
-    unsigned* count = arrivals(args, group) + f.front;
-    if (f.children) wait_until<TEAM>(count, (unsigned)f.children);
-    if (team_rank<TEAM>() == 0) {
-      *count = 0;
-      solved(args, group)[f.front] = 0;
-    }
+// Several right-hand sides: until all children of the front have arrived, which makes it unsolved for the backward
+// solve, or backward until its parent is solved.
+template <bool FORWARD, int TEAM, int NV> DEVICE void wait_for(const Group<NV>& group, const SolveFront& f) {
+  if constexpr (NV == 1) return;
+  if (!FORWARD) {
+    if (f.parent >= 0) wait_until<TEAM>(group.solved(f.parent), 1u);
+    return;
   }
+  unsigned* count = group.arrivals(f.front);
+  if (f.children) wait_until<TEAM>(count, (unsigned)f.children);
+  if (team_rank<TEAM>() == 0) *count = 0, *group.solved(f.front) = 0;
 }
-// The writes of the front are complete: the parent may continue.
-template <int TEAM, int NV> DEVICE void arrive(const SolveArgs& args, const SolveTask& f, int group) {
-  if constexpr (NV > 1) {
-    team_barrier<TEAM>();
-    if (team_rank<TEAM>() == 0 && f.parent >= 0) add_acquire_release(arrivals(args, group) + f.parent, 1u);
-  }
-}
-// The same backward.
-template <int TEAM, int NV> DEVICE void wait_for_parent(const SolveArgs& args, const SolveTask& f, int group) {
-  if constexpr (NV > 1)
-    if (f.parent >= 0) wait_until<TEAM>(solved(args, group) + f.parent, 1u);
-}
-template <int TEAM, int NV> DEVICE void release(const SolveArgs& args, const SolveTask& f, int group) {
-  if constexpr (NV > 1) {
-    team_barrier<TEAM>();
-    if (team_rank<TEAM>() == 0) store_release(solved(args, group) + f.front, 1u);
-  }
-}
-
-// b and x of the pivot at plan position `at`, in the caller's numbering.
-template <int NV> DEVICE void load_b(const SolveArgs& args, int group, int at, Scalar (&y)[NV]) {
-  const int row = __ldg(args.perm_in + at);
-  const Real scale = args.scale_in ? (Real)__ldg(args.scale_in + row) : (Real)1;
-  for_all<NV>([&](int j) {
-    const Scalar b = args.b[min(group * NV + j, args.nrhs - 1) * args.ld + row];
-    y[j] = scale * (args.conjugate ? conj(b) : b);
-  });
-}
-DEVICE void store_one_x(const SolveArgs& args, int column, int at, Scalar x) {
-  const int row = __ldg(args.perm_out + at);
-  const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
-  if (column < args.nrhs) args.x[column * args.ld + row] = scale * (args.conjugate ? conj(x) : x);
-}
-template <int NV> DEVICE void store_x(const SolveArgs& args, int group, int at, const Scalar (&x)[NV]) {
-  for_all<NV>([&](int j) { store_one_x(args, group * NV + j, at, x[j]); });
-}
-template <int NV> DEVICE void load_values(const Scalar* from, Scalar (&v)[NV]) {
-  for_all<NV>([&](int j) { v[j] = load_l2(from + j); });
-}
-template <int NV> DEVICE void store_values(Scalar* to, const Scalar (&v)[NV]) {
-  for_all<NV>([&](int j) { store_l2(to + j, v[j]); });
-}
-
-// The NV values of a row, here in registers and there in shared memory.
-template <int NV> DEVICE void clear(Scalar (&v)[NV]) {
-  for_all<NV>([&](int j) { v[j] = Scalar(0); });
-}
-template <int NV> DEVICE void share(Scalar* to, const Scalar (&v)[NV], bool some = true) {  // zeros if there is none
-  for_all<NV>([&](int j) { to[j] = some ? v[j] : Scalar(0); });
-}
-template <int NV> DEVICE void take(Scalar (&v)[NV], const Scalar* from) {
-  for_all<NV>([&](int j) { v[j] = from[j]; });
-}
-template <int NV> DEVICE void accumulate(Scalar (&sum)[NV], const Scalar* v) {
-  for_all<NV>([&](int j) { sum[j] += v[j]; });
-}
-template <int NV> DEVICE void subtract(Scalar* from, const Scalar* v) {
-  for_all<NV>([&](int j) { from[j] -= v[j]; });
-}
-
-// Forward: the value of local row `row` before anything is subtracted, b of a pivot or zero.
-template <int NV>
-DEVICE void load_start(const SolveArgs& args, const SolveTask& f, int group, int row, Scalar (&y)[NV]) {
-  load_b<NV>(args, group, f.first + min(row, f.width - 1), y);
-  for_all<NV>([&](int j) {
-    if (row >= f.width) y[j] = Scalar(0);
-  });
-}
-
-// x at plan position `at`, given to the fronts below and taken by them.
-template <int NV> DEVICE void give_x(const SolveArgs& args, unsigned tag, int group, int at, const Scalar (&x)[NV]) {
-  if constexpr (NV == 1) send_value(position_packet(args, at), x[0], tag);
-  else store_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
-}
-template <int NV> DEVICE void take_x(const SolveArgs& args, unsigned tag, int group, int at, Scalar (&x)[NV]) {
-  if constexpr (NV == 1) x[0] = wait_value(position_packet(args, at), tag);
-  else load_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
-}
-// Forward: the contribution of a front to a row of its parent.
-template <int NV>
-DEVICE void give_place(const SolveArgs& args, unsigned tag, int group, int place, const Scalar (&y)[NV]) {
-  if constexpr (NV == 1) send_value(place_packet(args, place), y[0], tag);
-  else store_values<NV>(vectors_of<NV>(args, group) + (long long)place * NV, y);
-}
-// Local row `row` after forward: a pivot, to the work vector, or below.
-template <int NV>
-DEVICE void give_row(const SolveArgs& args, const SolveTask& f, int group, int row, const Scalar (&y)[NV]) {
-  if (row < f.width) store_values<NV>(work_of<NV>(args, group) + (long long)(f.first + row) * NV, y);
-  else if (row < f.rows) give_place<NV>(args, f.tag, group, f.below + row - f.width, y);
+// The writes of the front are complete: the parent may continue, or backward the children.
+template <bool FORWARD, int TEAM, int NV> DEVICE void signal(const Group<NV>& group, const SolveFront& f) {
+  if constexpr (NV == 1) return;
+  team_barrier<TEAM>();
+  if (team_rank<TEAM>() > 0) return;
+  if (!FORWARD) store_release(group.solved(f.front), 1u);
+  else if (f.parent >= 0) add_acquire_release(group.arrivals(f.parent), 1u);
 }
 
 // Sums every v[k] over the warp; lane l ends with that of k = l / (32 / COUNT) in v[0].
@@ -229,62 +200,65 @@ template <int COUNT, int NV, int HALF = COUNT / 2> DEVICE void fold_columns(Scal
 // chunk, then the row's thread, or its warp where they are many, sums the chunks. The plan fixes the order of all
 // additions. A thread has ROWS rows, TEAM apart.
 template <int TEAM, int NV, int ROWS = 1> struct Gather {
-  static constexpr int WINDOW = TEAM, SCALARS = WINDOW * NV, MANY = 8;
-  int begin[ROWS], end[ROWS];  // chunks of this thread's rows
-  int4 ahead;                  // this thread's chunk of the next window
+  static constexpr int SCALARS = TEAM * NV, MANY = 8;
+  const Group<NV>& group;
+  int first, count;            // chunks
+  int begin[ROWS], end[ROWS];  // those of this thread's rows, after the first one
+  int4 ahead;                  // this thread's chunk of the next window of TEAM chunks
 
-  DEVICE void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
-    ahead = __ldg((const int4*)args.chunks + gather_begin + min(window + team_rank<TEAM>(), count - 1));
-  }
-  // `count` chunks from `gather_begin`; this thread's first row is `row` of chunk_ptr and the front's last one is
-  // row + rows - 1
-  DEVICE void start(const SolveArgs& args, int gather_begin, int count, long long row, int rows) {
+  // This thread's first row is `row` of chunk_ptr, and the front's last one row + rows - 1.
+  DEVICE Gather(const Group<NV>& group_, int first_, int count_, long long row, int rows)
+      : group(group_), first(first_), count(count_) {
     for_all<ROWS>([&](int q) { begin[q] = end[q] = 0; });
     if (count == 0) return;
-    load_window(args, gather_begin, count, 0);
+    load_window(0);
+    const int* chunk_ptr = group.args.chunk_ptr + row;
     for_all<ROWS>([&](int q) {
-      if (q * TEAM < rows) {
-        begin[q] = __ldg(args.chunk_ptr + row + q * TEAM) - gather_begin;
-        end[q] = __ldg(args.chunk_ptr + row + q * TEAM + 1) - gather_begin;
-      }
+      if (q * TEAM >= rows) return;
+      begin[q] = __ldg(chunk_ptr + q * TEAM) - first;
+      end[q] = __ldg(chunk_ptr + q * TEAM + 1) - first;
     });
   }
-  DEVICE void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group, Scalar* partial,
-                  Scalar (&y)[NV]) {
+  // `row`: the first local one of this thread.
+  DEVICE Gather(const Group<NV>& group_, const SolveFront& f, int row)
+      : Gather(group_, f.gather_begin, f.gather_count, (long long)f.first + f.below + row, f.rows - row) {}
+
+  DEVICE void load_window(int window) {
+    ahead = __ldg((const int4*)group.args.chunks + first + min(window + team_rank<TEAM>(), count - 1));
+  }
+  DEVICE void add(Scalar* partial, Scalar (&y)[NV]) {
     Scalar row[1][NV];
     take<NV>(row[0], y);
-    add(args, gather_begin, count, tag, group, partial, row);
+    add(partial, row);
     take<NV>(y, row[0]);
   }
   // The values at the places of `ahead`, zero for empty ones.
-  DEVICE void load_places(const SolveArgs& args, unsigned tag, int group, Scalar (&v)[4][NV]) {
+  DEVICE void load_places(Scalar (&v)[4][NV]) {
     const int places[4] = {ahead.x, ahead.y, ahead.z, ahead.w};  // the first always is one
     if constexpr (NV == 1) {
       const Word* from[4];
       Scalar one[4];
-      for_all<4>([&](int k) { from[k] = place_packet(args, places[k] < 0 ? places[0] : places[k]); });
-      wait_values<4>(from, tag, one);
+      for_all<4>([&](int k) { from[k] = group.place_packet(places[k] < 0 ? places[0] : places[k]); });
+      wait_values<4>(from, group.tag, one);
       for_all<4>([&](int k) { v[k][0] = one[k]; });
     } else {
-      const Scalar* vectors = vectors_of<NV>(args, group);
-      for_all<4>([&](int k) { load_values<NV>(vectors + (long long)max(places[k], 0) * NV, v[k]); });
+      for_all<4>([&](int k) { load_values<NV>(group.vectors(max(places[k], 0)), v[k]); });
     }
     for_all<4>([&](int k) {
       if (places[k] < 0) clear<NV>(v[k]);
     });
   }
   // y += the sums of this thread's rows; `partial`: SCALARS
-  DEVICE void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group, Scalar* partial,
-                  Scalar (&y)[ROWS][NV]) {
+  DEVICE void add(Scalar* partial, Scalar (&y)[ROWS][NV]) {
     const int rank = team_rank<TEAM>(), lane = rank & 31;
-    for (int window = 0; window < count; window += WINDOW) {
+    for (int window = 0; window < count; window += TEAM) {
       Scalar v[4][NV];
-      load_places(args, tag, group, v);
-      if (window + WINDOW < count) load_window(args, gather_begin, count, window + WINDOW);
+      load_places(v);
+      if (window + TEAM < count) load_window(window + TEAM);
       for_all<NV>([&](int j) { partial[rank * NV + j] = (v[0][j] + v[1][j]) + (v[2][j] + v[3][j]); });
       team_barrier<TEAM>();
       for_all<ROWS>([&](int i) {
-        const int from = min(max(begin[i] - window, 0), WINDOW), to = min(max(end[i] - window, 0), WINDOW);
+        const int from = min(max(begin[i] - window, 0), TEAM), to = min(max(end[i] - window, 0), TEAM);
         const bool many = to - from > MANY;
         if (!many)
           for (int c = from; c < to; c++) accumulate<NV>(y[i], partial + c * NV);
@@ -294,8 +268,7 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
           clear<NV>(s);
           for (int c = shuffle(from, owner) + lane; c < last; c += 32) accumulate<NV>(s, partial + c * NV);
           for_all<NV>([&](int j) {
-#pragma unroll
-            for (int mask = 16; mask; mask >>= 1) s[j] += shuffle_xor(s[j], mask);
+            s[j] = warp_sum(s[j]);
             if (lane == owner) y[i][j] += s[j];
           });
         }
@@ -304,3 +277,15 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
     }
   }
 };
+
+// Forward until the children's contributions to local row `row` have been added to b, or to zero below the pivots;
+// load() requests what the caller needs next.
+template <int TEAM, int NV, class Load> DEVICE void start_forward(const Group<NV>& group, const SolveFront& f, int row,
+                                                                  Scalar* partial, Scalar (&y)[NV], Load&& load) {
+  Gather<TEAM, NV> gather(group, f, row);
+  group.load_b(f.first + min(row, f.width - 1), y);
+  if (row >= f.width) clear<NV>(y);
+  load();
+  wait_for<true, TEAM>(group, f);
+  gather.add(partial, y);
+}

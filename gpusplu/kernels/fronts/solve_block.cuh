@@ -14,12 +14,9 @@ constexpr int DEEP_ROWS = 8;  // rows of a lane in work by columns
 static_assert(DEEP_ROWS * 32 >= BYTE_ROWS && SOLVE_THREADS >= BYTE_ROWS);
 
 template <int NV> struct BlockScratch {
-  static_assert(Gather<SOLVE_THREADS, NV>::SCALARS + 2 * (SOLVE_THREADS + PANEL) * NV == solve_scalars(NV));
-  Scalar *partial, *v, *w;  // w, v: one entry per local row, and a panel after them
-  __device__ explicit BlockScratch(Scalar* memory)
-      : partial(memory),
-        v(memory + Gather<SOLVE_THREADS, NV>::SCALARS),
-        w(memory + Gather<SOLVE_THREADS, NV>::SCALARS + (SOLVE_THREADS + PANEL) * NV) {}
+  static constexpr int PARTIAL = Gather<SOLVE_THREADS, NV>::SCALARS, VECTOR = (SOLVE_THREADS + PANEL) * NV;
+  static_assert(PARTIAL + 2 * VECTOR == solve_scalars(NV));
+  Scalar *partial, *v = partial + PARTIAL, *w = v + VECTOR;  // v, w: one entry per local row, and a panel after them
 };
 
 // Row `row` (pointer) of columns k0 .. k0 + 15, those after W - 1 replaced by it.
@@ -70,24 +67,19 @@ struct ColumnPair {
   }
 };
 
-template <int NV> DEVICE void take_x_to(const SolveArgs& args, const SolveTask& f, int group, int at, Scalar* to) {
+template <int NV> DEVICE void take_x_to(const Group<NV>& group, int at, Scalar* to) {
   Scalar x[NV];
-  take_x<NV>(args, f.tag, group, at, x);
+  group.take_x(at, x);
   share<NV>(to, x);
 }
 
 // y_below -= X y, panel by panel
-template <int NV> DEVICE void forward_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
-  const BlockScratch<NV> scratch(memory);
+template <int NV> DEVICE void forward_rows(const Group<NV>& group, const SolveFront& f, Scalar* memory) {
+  const BlockScratch<NV> scratch{memory};
   const int row = threadIdx.x, W = f.width, R = f.rows;
-  const Scalar* lower = args.factor + f.factor + min(row, R - 1);
+  const Scalar* lower = group.factor(f) + min(row, R - 1);
   Scalar y[NV], now[PANEL], next[PANEL];
-  Gather<SOLVE_THREADS, NV> gather;
-  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, R - row);
-  load_start<NV>(args, f, group, row, y);
-  load_row(now, lower, R, 0, W);
-  wait_for_children<SOLVE_THREADS, NV>(args, f, group);
-  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch.partial, y);
+  start_forward<SOLVE_THREADS>(group, f, row, scratch.partial, y, [&] { load_row(now, lower, R, 0, W); });
   const auto panel = [&](int k0, Scalar(&m)[PANEL], Scalar(&m_next)[PANEL]) {
     if (!AHEAD<NV> && k0) load_row(m, lower, R, k0, W);
     if (AHEAD<NV> && k0 + PANEL < W) load_row(m_next, lower, R, k0 + PANEL, W);
@@ -102,27 +94,26 @@ template <int NV> DEVICE void forward_rows(const SolveArgs& args, const SolveTas
     panel(k0, now, next);
     if (k0 + PANEL < W) panel(k0 + PANEL, AHEAD<NV> ? next : now, now);
   }
-  give_row<NV>(args, f, group, row, y);
-  arrive<SOLVE_THREADS, NV>(args, f, group);
+  group.give_row(f, row, y);
+  signal<true, SOLVE_THREADS>(group, f);
 }
 
 // x = D (y - A12 x_rest), panel by panel from the last
-template <int NV> DEVICE void backward_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
-  const BlockScratch<NV> scratch(memory);
+template <int NV> DEVICE void backward_rows(const Group<NV>& group, const SolveFront& f, Scalar* memory) {
+  const BlockScratch<NV> scratch{memory};
   const int row = threadIdx.x, W = f.width, R = f.rows, H = R - W;
-  const Scalar* lower = args.factor + f.factor + min(row, W - 1);
+  const Scalar* lower = group.factor(f) + min(row, W - 1);
   const int parts = min(16, SOLVE_THREADS / W), part = row / W;  // of the rows below: columns of `upper`
-  const Scalar* upper = args.factor + f.factor + R * W + (row - part * W);
-  Scalar* work = work_of<NV>(args, group);
+  const Scalar* upper = group.factor(f) + R * W + (row - part * W);
   Scalar y[NV], now[PANEL], next[PANEL];
-  const int below = H ? __ldg(args.below + f.below + min(row, H - 1)) : 0;
-  load_values<NV>(work + (long long)(f.first + min(row, W - 1)) * NV, y);
+  const int below = H ? __ldg(group.args.below + f.below + min(row, H - 1)) : 0;
+  load_values<NV>(group.work(f.first + min(row, W - 1)), y);
   const int last = (W - 1) / PANEL * PANEL;
   if (AHEAD<NV>) load_row(now, lower, R, last, W);
   if (H) load_row(next, upper + min(part, H - 1) * W, parts * W, 0, max((H - 1 - part) / parts, 0) + 1);
-  wait_for_parent<SOLVE_THREADS, NV>(args, f, group);
+  wait_for<false, SOLVE_THREADS>(group, f);
   if (H) {
-    if (row < H) take_x_to<NV>(args, f, group, below, scratch.w + row * NV);
+    if (row < H) take_x_to(group, below, scratch.w + row * NV);
     __syncthreads();
     if (part < parts) {
       Scalar sum[NV];
@@ -157,30 +148,26 @@ template <int NV> DEVICE void backward_rows(const SolveArgs& args, const SolveTa
     panel(k0, now, next);
     if (k0) panel(k0 - PANEL, AHEAD<NV> ? next : now, now);
   }
-  if (row < W) give_x<NV>(args, f.tag, group, f.first + row, y);
-  release<SOLVE_THREADS, NV>(args, f, group);
-  if (row < W) store_x<NV>(args, group, f.first + row, y);
+  if (row < W) group.give_x(f.first + row, y);
+  signal<false, SOLVE_THREADS>(group, f);
+  if (row < W) group.store_x(f.first + row, y);
 }
 
 // z = D^T (y - A12^T z_before), panel by panel; y_below -= A12^T z
-template <int NV> DEVICE void forward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
-  const BlockScratch<NV> scratch(memory);
+template <int NV> DEVICE void forward_columns(const Group<NV>& group, const SolveFront& f, Scalar* memory) {
+  const BlockScratch<NV> scratch{memory};
   const int row = threadIdx.x, lane = row & 31, pair = 2 * (row >> 5), side = lane >> 4, W = f.width, R = f.rows,
             H = R - W;
-  const Scalar* lower = args.factor + f.factor;
+  const Scalar* lower = group.factor(f);
   const Scalar* upper = lower + R * W;
   Scalar y[NV];
-  Gather<SOLVE_THREADS, NV> gather;
-  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, R - row);
-  load_start<NV>(args, f, group, row, y);
   // entry of D that this lane multiplies in the panel at k0: row lane & 15, column pair + side
   const auto load_inverse = [&](int k0) {
     return load_constant(lower + min(k0 + (lane & 15), W - 1) + min(k0 + pair + side, W - 1) * R);
   };
   ColumnPair m;
-  Scalar inverse = load_inverse(0);
-  wait_for_children<SOLVE_THREADS, NV>(args, f, group);
-  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch.partial, y);
+  Scalar inverse;
+  start_forward<SOLVE_THREADS>(group, f, row, scratch.partial, y, [&] { inverse = load_inverse(0); });
   for_all<NV>([&](int j) {
     scratch.v[row * NV + j] = row < R ? y[j] : Scalar(0);
     if (row < PANEL) scratch.v[(SOLVE_THREADS + row) * NV + j] = Scalar(0);
@@ -211,20 +198,19 @@ template <int NV> DEVICE void forward_columns(const SolveArgs& args, const Solve
   }
   __syncthreads();
   for_all<NV>([&](int j) { y[j] = row < W ? scratch.w[row * NV + j] : scratch.v[row * NV + j]; });
-  give_row<NV>(args, f, group, row, y);
-  arrive<SOLVE_THREADS, NV>(args, f, group);
+  group.give_row(f, row, y);
+  signal<true, SOLVE_THREADS>(group, f);
 }
 
 // x = z - X^H x_rest (LU: X^T), panel by panel from the last; Cholesky and LDL^T: z = D y first
-template <int NV> DEVICE void backward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
-  const BlockScratch<NV> scratch(memory);
+template <int NV> DEVICE void backward_columns(const Group<NV>& group, const SolveFront& f, Scalar* memory) {
+  const BlockScratch<NV> scratch{memory};
   const int row = threadIdx.x, lane = row & 31, pair = 2 * (row >> 5), side = lane >> 4, W = f.width, R = f.rows,
             H = R - W;
-  const Scalar* lower = args.factor + f.factor;
-  Scalar* work = work_of<NV>(args, group);
+  const Scalar* lower = group.factor(f);
   Scalar y[NV];
-  const int below = H ? __ldg(args.below + f.below + min(row, H - 1)) : 0;
-  load_values<NV>(work + (long long)(f.first + min(row, W - 1)) * NV, y);
+  const int below = H ? __ldg(group.args.below + f.below + min(row, H - 1)) : 0;
+  load_values<NV>(group.work(f.first + min(row, W - 1)), y);
   const int last = (W - 1) / PANEL * PANEL;
   if (ONE_TRIANGLE) {
     Scalar d[PANEL];
@@ -238,8 +224,8 @@ template <int NV> DEVICE void backward_columns(const SolveArgs& args, const Solv
   if (row < W) share<NV>(scratch.v + row * NV, y);
   ColumnPair now, next;
   if (AHEAD<NV>) now.load(lower, R, last + pair, W, W, R);
-  wait_for_parent<SOLVE_THREADS, NV>(args, f, group);
-  if (row < H) take_x_to<NV>(args, f, group, below, scratch.w + (W + row) * NV);
+  wait_for<false, SOLVE_THREADS>(group, f);
+  if (row < H) take_x_to(group, below, scratch.w + (W + row) * NV);
   __syncthreads();
   const auto panel = [&](int k0, ColumnPair& m, ColumnPair& m_next) {
     const int column = k0 + pair + side;
@@ -257,8 +243,8 @@ template <int NV> DEVICE void backward_columns(const SolveArgs& args, const Solv
   }
   if (row < W) {
     take<NV>(y, scratch.w + row * NV);
-    give_x<NV>(args, f.tag, group, f.first + row, y);
+    group.give_x(f.first + row, y);
   }
-  release<SOLVE_THREADS, NV>(args, f, group);
-  if (row < W) store_x<NV>(args, group, f.first + row, y);
+  signal<false, SOLVE_THREADS>(group, f);
+  if (row < W) group.store_x(f.first + row, y);
 }

@@ -40,70 +40,52 @@ enum Loads {
 template <int NV, Loads LOADS> struct LargeScratch {
   static constexpr int SCALARS = (NV == 1 ? 2 : 1) * PARTIAL<NV> + TILE * NV + (LOADS == OVERLAPPED ? TILE * TILE : 0);
   static_assert(Gather<SOLVE_THREADS, NV>::SCALARS <= PARTIAL<NV> && SCALARS <= large_solve_scalars(TILE, NV));
-  Scalar *partial, *y;  // sums over warps; the values from which they are subtracted
-  Rows* inverse;
-  Scalar* second;  // sums over warps of the product with the inverse
-  __device__ explicit LargeScratch(Scalar* memory)
-      : partial(memory),
-        y(memory + PARTIAL<NV>),
-        inverse((Rows*)(memory + PARTIAL<NV> + TILE * NV) + threadIdx.x),
-        second(NV == 1 ? memory + SCALARS - PARTIAL<NV> : memory) {}
+  // Sums over warps; the values from which they are subtracted; sums over warps of the product with the inverse.
+  Scalar *partial, *y = partial + PARTIAL<NV>, *second = NV == 1 ? partial + SCALARS - PARTIAL<NV> : partial;
+  Rows* inverse = (Rows*)(y + TILE * NV) + threadIdx.x;
 
-  // BESIDE: every thread copies the entries that it uses.
-  template <Layout LAYOUT> __device__ void copy_inverse(const Scalar* from) const {
+  // OVERLAPPED: every thread copies the entries that it uses.
+  template <Layout LAYOUT> DEVICE void copy_inverse(const Scalar* from) const {
     for_rows<NV, LAYOUT>(from, TILE, 0, 0, TILE - 1, [&](int k, const Scalar* rows) {
       if constexpr (sizeof(Rows) == 8) copy_async<8>(inverse + k * SOLVE_THREADS, rows, 8);
       else copy_async<16>(inverse + k * SOLVE_THREADS, rows, 16);
     });
     copy_commit();
   }
-  __device__ void take_inverse(Rows (&tile)[COLUMNS]) const {
+  DEVICE void take_inverse(Rows (&tile)[COLUMNS]) const {
     copy_wait<0>();
     for_all<COLUMNS>([&](int k) { tile[k] = inverse[k * SOLVE_THREADS]; });
   }
 };
 
-// Data of a task's front.
+// A task, with data of its front.
 template <int NV> struct TileTask {
   const LargeSolveArgs& args;
-  const SolveArgs& solve;
+  const Group<NV>& group;
   LargeSolveFront f;
-  int large, tile, group, tiles, tall, below_ld;
-  unsigned tag;        // of this direction of this solve
-  unsigned* progress;  // arrivals of this front
-  Scalar* work;
+  int tile, tiles, tall, below_ld;
+  unsigned *progress, *of_parent;  // arrivals of this front, and of its parent
 
-  __device__ TileTask(const LargeSolveArgs& args_, LargeSolveTask task, int group_, unsigned tag_)
-      : args(args_),
-        solve(args_.solve),
-        f(args_.fronts[task.front]),
-        large(task.front),
-        tile(task.tile),
-        group(group_),
-        tag(tag_) {
+  DEVICE TileTask(const LargeSolveArgs& args_, const LargeSolveTask& task, const Group<NV>& group_)
+      : args(args_), group(group_), f(args_.fronts[task.front]), tile(task.tile) {
     tiles = (f.width + TILE - 1) / TILE;
     tall = f.width + (f.width & 1);
     below_ld = f.rows - f.width + ((f.rows - f.width) & 1);
-    progress = args.progress + (long long)group * args.front_count + large;
-    work = work_of<NV>(solve, group);
-  }
-  __device__ unsigned* of_parent() const { return progress + f.parent - large; }
-  // Of plan position `at`.
-  __device__ Word* packet(int at, int side) const {
-    return position_packet(solve, ((long long)group * solve.n + at) * NV + side);
+    unsigned* all = args.progress + (long long)group.number * args.front_count;
+    progress = all + task.front, of_parent = all + f.parent;
   }
   // Panels of pivot rows; the rows below follow.
-  __device__ const Scalar* panel(bool upper) const {
-    return solve.factor + f.factor + (upper ? (long long)(tall + below_ld) * f.width : 0);
+  DEVICE const Scalar* panel(bool upper) const {
+    return args.solve.factor + f.factor + (upper ? (long long)(tall + below_ld) * f.width : 0);
   }
-  __device__ const Scalar* inverse() const {
+  DEVICE const Scalar* inverse() const {
     const long long panels = (long long)(tall + below_ld) * f.width * (CHOLESKY ? 1 : 2);
-    return solve.factor + f.factor + panels + (long long)tile * TILE * TILE;
+    return args.solve.factor + f.factor + panels + (long long)tile * TILE * TILE;
   }
 };
 
 // Tiles 0 .. count of a task one after another: load(k, tile) for all but the first, which the caller has loaded, and
-// step(k, tile) for k < count. Leaves tile `count`, the inverse, unless that is BESIDE.
+// step(k, tile) for k < count. Leaves tile `count`, the inverse, unless that is OVERLAPPED.
 template <Loads LOADS, class Load, class Step>
 DEVICE void for_tiles(int count, Rows (&tile)[COLUMNS], Load load, Step step) {
 #pragma unroll 1
@@ -153,14 +135,13 @@ DEVICE void gather_row(const TileTask<NV>& task, bool pivots, int row0, int rows
   const LargeSolveFront& f = task.f;
   const int thread = threadIdx.x;
   const long long first_row = (long long)f.first + f.below + (pivots ? 0 : f.width) + row0;
-  const int begin = __ldg(task.solve.chunk_ptr + first_row);
-  const int count = __ldg(task.solve.chunk_ptr + first_row + rows) - begin;
-  Gather<SOLVE_THREADS, NV> gather;
-  gather.start(task.solve, begin, count, first_row + thread, rows - thread);
+  const int* chunk_ptr = task.args.solve.chunk_ptr + first_row;
+  const int begin = __ldg(chunk_ptr), count = __ldg(chunk_ptr + rows) - begin;
+  Gather<SOLVE_THREADS, NV> gather(task.group, begin, count, first_row + thread, rows - thread);
   clear<NV>(y);
-  if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
+  if (pivots) task.group.load_b(f.first + row0 + min(thread, rows - 1), y);
   if (NV > 1 && f.arrivals) wait_until<SOLVE_THREADS>(task.progress, (unsigned)f.arrivals);
-  gather.add(task.solve, begin, count, task.tag, task.group, partial, y);
+  gather.add(partial, y);
 }
 
 // Forward: the lane's values of the pivots in the tile of columns from `column` on, of which `left` are still to come.
@@ -169,14 +150,14 @@ DEVICE void wait_pivots(const TileTask<NV>& task, int column, int left, Scalar (
   constexpr int N = VALUES<NV, BY_COLUMNS>;
   const bool pause = left > TILE;
   if constexpr (NV == 1) {
-    const Word* from = task.packet(task.f.first + column + first_of_warp(), 0);
-    wait_shared_values<N>(from, min(N, left - first_of_warp()), task.tag, v, pause);
+    const Word* from = task.group.packet(task.f.first + column + first_of_warp(), 0);
+    wait_shared_values<N>(from, min(N, left - first_of_warp()), task.group.tag, v, pause);
   } else {
     const Word* from[N];
     for_all<N>([&](int i) {
-      from[i] = task.packet(task.f.first + column + min(place_of<NV, BY_COLUMNS>(i), left - 1), side_of<NV>());
+      from[i] = task.group.packet(task.f.first + column + min(place_of<NV, BY_COLUMNS>(i), left - 1), side_of<NV>());
     });
-    wait_values<N>(from, task.tag, v, pause);
+    wait_values<N>(from, task.group.tag, v, pause);
   }
   for_all<N>([&](int i) {
     if (place_of<NV, BY_COLUMNS>(i) >= left) v[i] = Scalar(0);
@@ -186,18 +167,14 @@ DEVICE void wait_pivots(const TileTask<NV>& task, int column, int left, Scalar (
 // Forward: row `row` of the front, a pivot or below.
 template <int NV> DEVICE void give_one(const TileTask<NV>& task, bool pivot, int row, int side, Scalar y) {
   const int at = task.f.first + row, place = task.f.below + row - task.f.width;
-  if (pivot) {
-    send_value(task.packet(at, side), y, task.tag);
-    store_l2(task.work + (long long)at * NV + side, y);
-  } else if constexpr (NV == 1) {
-    send_value(place_packet(task.solve, place), y, task.tag);
-  } else {
-    store_l2(vectors_of<NV>(task.solve, task.group) + (long long)place * NV + side, y);
-  }
+  const Group<NV>& group = task.group;
+  if (pivot || NV == 1) send_value(pivot ? group.packet(at, side) : group.place_packet(place), y, group.tag);
+  if (pivot) store_l2(group.work(at) + side, y);
+  else if (NV > 1) store_l2(group.vectors(place) + side, y);
 }
 
 template <int NV, Loads LOADS> DEVICE void forward_tile(const TileTask<NV>& task, Scalar* memory) {
-  const LargeScratch<NV, LOADS> scratch(memory);
+  const LargeScratch<NV, LOADS> scratch{memory};
   const LargeSolveFront& f = task.f;
   const bool transposed = task.args.transposed, pivots = task.tile < task.tiles;
   const int thread = threadIdx.x, W = f.width;
@@ -240,12 +217,12 @@ template <int NV, Loads LOADS> DEVICE void forward_tile(const TileTask<NV>& task
   }
   if constexpr (NV > 1) {
     __syncthreads();
-    if (thread == 0 && !pivots && f.parent >= 0) add_acquire_release(task.of_parent(), 1u);
+    if (thread == 0 && !pivots && f.parent >= 0) add_acquire_release(task.of_parent, 1u);
   }
 }
 
 template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& task, Scalar* memory) {
-  const LargeScratch<NV, LOADS> scratch(memory);
+  const LargeScratch<NV, LOADS> scratch{memory};
   const LargeSolveFront& f = task.f;
   const int thread = threadIdx.x, W = f.width, H = f.rows - W;
   const int column0 = task.tile * TILE, columns = min(TILE, W - column0), below_tiles = (H + TILE - 1) / TILE;
@@ -266,7 +243,7 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
   const auto prefetch = [&](int k) {
     for_all<ROWS>([&](int r) {
       const int row = first_row(k) + place_of<NV, BY_ROWS>(r);
-      ahead[r] = k < below_tiles ? __ldg(task.solve.below + f.below + min(row, H - 1)) : f.first + min(row, W - 1);
+      ahead[r] = k < below_tiles ? __ldg(task.args.solve.below + f.below + min(row, H - 1)) : f.first + min(row, W - 1);
     });
   };
   Rows tile[COLUMNS];
@@ -276,16 +253,16 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
   constexpr int OWN = (TILE * NV + SOLVE_THREADS - 1) / SOLVE_THREADS;  // minuends of this thread
   Scalar y[OWN];
   for_all<OWN>([&](int q) {
-    y[q] = load_l2(task.work + (long long)(f.first + column0) * NV + min(thread + q * SOLVE_THREADS, columns * NV - 1));
+    y[q] = load_l2(task.group.work(f.first + column0) + min(thread + q * SOLVE_THREADS, columns * NV - 1));
   });
   if (thread == 0 && task.tile == task.tiles - 1) *task.progress = 0;
   Sums<NV, BY_ROWS> sums;
   for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
     const Word* from[ROWS];
-    for_all<ROWS>([&](int r) { from[r] = task.packet(ahead[r], side_of<NV>()); });
+    for_all<ROWS>([&](int r) { from[r] = task.group.packet(ahead[r], side_of<NV>()); });
     if (k + 1 < count) prefetch(k + 1);
     Scalar x[ROWS];
-    wait_values<ROWS>(from, task.tag, x, k + 1 < count);
+    wait_values<ROWS>(from, task.group.tag, x, k + 1 < count);
     const int rows = (k < below_tiles ? H : W) - first_row(k);
     if (rows < TILE) clear_rows(m, rows);
     sums.add(m, x);
@@ -301,17 +278,17 @@ template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& tas
     const int place = e / NV, side = e % NV, at = f.first + column0 + place;
     const Scalar x = multiply ? sum_of_warps<NV>(scratch.second, place, side)
                               : scratch.y[e] - sum_of_warps<NV>(scratch.partial, place, side);
-    send_value(task.packet(at, side), x, task.tag);
-    if constexpr (NV > 1) store_l2(task.work + (long long)at * NV + side, x);
-    store_one_x(task.solve, task.group * NV + side, at, x);
+    send_value(task.group.packet(at, side), x, task.group.tag);
+    if constexpr (NV > 1) store_l2(task.group.work(at) + side, x);
+    task.group.store_one_x(at, side, x);
   }
 }
 
 template <int NV, bool FORWARD, Loads LOADS> DEVICE void large_walk(const LargeSolveArgs& args) {
   Scalar* memory = (Scalar*)(shared_memory + SOLVE_TICKET_BYTES);
   const int count = FORWARD ? args.forward_count : args.backward_count;
-  for_tickets<FORWARD>(args.solve, LARGE_FORWARD_TICKET, count, [&](int position, int group, unsigned tag) {
-    const TileTask<NV> task(args, (FORWARD ? args.forward : args.backward)[position], group, tag);
+  for_tickets<FORWARD, NV>(args.solve, LARGE_FORWARD_TICKET, count, [&](int position, const Group<NV>& group) {
+    const TileTask<NV> task(args, (FORWARD ? args.forward : args.backward)[position], group);
     if (FORWARD) forward_tile<NV, LOADS>(task, memory);
     else backward_tile<NV, LOADS>(task, memory);
   });

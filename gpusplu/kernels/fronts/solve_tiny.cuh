@@ -5,26 +5,23 @@
 #pragma once
 #include "fronts/solve.cuh"
 
-template <int NV, bool TRANSPOSED>
-DEVICE void forward_tiny(const SolveArgs& args, const SolveTask& f, int group, Scalar* scratch) {
+template <bool TRANSPOSED, int NV>
+DEVICE void forward_tiny(const Group<NV>& group, const SolveFront& f, Scalar* scratch) {
   const int lane = threadIdx.x & 31, half = lane >> 4, W = f.width, R = f.rows;
   const int row = min(max(lane & 15, W), R - 1);
-  const Scalar* from = args.factor + f.factor + (TRANSPOSED ? R * W + (row - W) * W : row);
+  const Scalar* from = group.factor(f) + (TRANSPOSED ? R * W + (row - W) * W : row);
   const int step = TRANSPOSED ? 1 : R;
   Scalar m[8], y[NV];
-  Gather<32, NV> gather;
-  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + lane, R - lane);
-  for_all<8>([&](int q) {
-    const int k = 2 * q + half;
-    m[q] = Scalar(0);
-    if (2 * q < W && W < R) {
-      const Scalar value = load_constant(from + min(k, W - 1) * step);
-      if (k < W) m[q] = value;
-    }
+  start_forward<32>(group, f, lane, scratch, y, [&] {
+    for_all<8>([&](int q) {
+      const int k = 2 * q + half;
+      m[q] = Scalar(0);
+      if (2 * q < W && W < R) {
+        const Scalar value = load_constant(from + min(k, W - 1) * step);
+        if (k < W) m[q] = value;
+      }
+    });
   });
-  load_start<NV>(args, f, group, lane, y);
-  wait_for_children<32, NV>(args, f, group);
-  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch, y);
   for_all<NV>([&](int j) {
     Scalar sum(0);
     for_all<8>([&](int q) {
@@ -33,16 +30,16 @@ DEVICE void forward_tiny(const SolveArgs& args, const SolveTask& f, int group, S
     sum += shuffle_xor(sum, 16);
     if (lane >= W) y[j] -= sum;
   });
-  give_row<NV>(args, f, group, lane, y);
-  arrive<32, NV>(args, f, group);
+  group.give_row(f, lane, y);
+  signal<true, 32>(group, f);
 }
 
-template <int NV, bool TRANSPOSED> DEVICE void backward_tiny(const SolveArgs& args, const SolveTask& f, int group) {
+template <bool TRANSPOSED, int NV> DEVICE void backward_tiny(const Group<NV>& group, const SolveFront& f) {
   const int lane = threadIdx.x & 31, half = lane >> 4, W = f.width, R = f.rows, k = min(lane & 15, W - 1);
-  const Scalar* lower = args.factor + f.factor;
+  const Scalar* lower = group.factor(f);
   const Scalar* upper = lower + R * W;
-  Scalar* work = work_of<NV>(args, group);
-  const int at = lane < W || W == R ? f.first + min(lane, W - 1) : __ldg(args.below + f.below + min(lane, R - 1) - W);
+  const int at =
+      lane < W || W == R ? f.first + min(lane, W - 1) : __ldg(group.args.below + f.below + min(lane, R - 1) - W);
   Scalar m[8], v[NV];
   for_all<8>([&](int q) {
     const int column = 2 * q + half, c = min(column, R - 1);
@@ -54,9 +51,9 @@ template <int NV, bool TRANSPOSED> DEVICE void backward_tiny(const SolveArgs& ar
       if (column < R) m[q] = ONE_TRIANGLE ? mirrored(value) : value;
     }
   });
-  wait_for_parent<32, NV>(args, f, group);
-  if (lane < W || W == R) load_values<NV>(work + (long long)at * NV, v);
-  else take_x<NV>(args, f.tag, group, at, v);
+  wait_for<false, 32>(group, f);
+  if (lane < W || W == R) load_values<NV>(group.work(at), v);
+  else group.take_x(at, v);
   Scalar x[NV];
   for_all<NV>([&](int j) {
     if (lane >= W) v[j] = -v[j];
@@ -66,7 +63,7 @@ template <int NV, bool TRANSPOSED> DEVICE void backward_tiny(const SolveArgs& ar
     });
     x[j] = sum + shuffle_xor(sum, 16);
   });
-  if (lane < W) give_x<NV>(args, f.tag, group, at, x);
-  release<32, NV>(args, f, group);
-  if (lane < W) store_x<NV>(args, group, f.first + lane, x);
+  if (lane < W) group.give_x(at, x);
+  signal<false, 32>(group, f);
+  if (lane < W) group.store_x(f.first + lane, x);
 }

@@ -8,10 +8,10 @@ constexpr int SOLVE_BLOCKS = solve_blocks(sizeof(Scalar));
 
 // Transposed, the whole block also solves the fronts that are a warp's otherwise: those of a ticket one after another.
 // They fill its first slots and have it to themselves.
-template <bool FORWARD, class Solve> DEVICE void for_whole_block(const SolveFront* slots, unsigned tag, Solve solve) {
-  const int kind = load_front(slots, tag).kind, count = kind == SOLVE_BLOCK ? 1 : kind == SOLVE_WARP ? SOLVE_SLOTS : 0;
+template <bool FORWARD, class Solve> DEVICE void for_whole_block(const SolveFront* slots, Solve solve) {
+  const int kind = load_record(slots).kind, count = kind == SOLVE_BLOCK ? 1 : kind == SOLVE_WARP ? SOLVE_SLOTS : 0;
   for (int k = 0; k < count; k++) {
-    const SolveTask f = load_front(slots + (FORWARD ? k : count - 1 - k), tag);
+    const SolveFront f = load_record(slots + (FORWARD ? k : count - 1 - k));
     if (f.kind == kind) solve(f);
     __syncthreads();
   }
@@ -20,25 +20,26 @@ template <bool FORWARD, class Solve> DEVICE void for_whole_block(const SolveFron
 template <bool FORWARD, int NV, bool TRANSPOSED> DEVICE void walk(const SolveArgs& args) {
   Scalar* memory = (Scalar*)(shared_memory + SOLVE_TICKET_BYTES);
   const int warp = threadIdx.x >> 5;
-  for_tickets<FORWARD>(args, FORWARD_TICKET, args.tickets, [&](int position, int group, unsigned tag) {
+  for_tickets<FORWARD, NV>(args, FORWARD_TICKET, args.tickets, [&](int position, const Group<NV>& group) {
     const SolveFront* slots = args.slots + (FORWARD ? position : args.tickets - 1 - position) * SOLVE_SLOTS;
-    const SolveTask f = load_front(slots + warp, tag);
+    const SolveFront f = load_record(slots + warp);
     if (f.kind == SOLVE_TINY) {
-      if constexpr (FORWARD) forward_tiny<NV, TRANSPOSED>(args, f, group, memory + warp * Gather<32, NV>::SCALARS);
-      else backward_tiny<NV, TRANSPOSED>(args, f, group);
+      if constexpr (FORWARD) forward_tiny<TRANSPOSED>(group, f, memory + warp * Gather<32, NV>::SCALARS);
+      else backward_tiny<TRANSPOSED>(group, f);
     } else if constexpr (TRANSPOSED) {
-      for_whole_block<FORWARD>(slots, tag, [&](const SolveTask& g) {
-        if constexpr (FORWARD) forward_columns<NV>(args, g, group, memory);
-        else backward_columns<NV>(args, g, group, memory);
+      for_whole_block<FORWARD>(slots, [&](const SolveFront& g) {
+        if constexpr (FORWARD) forward_columns(group, g, memory);
+        else backward_columns(group, g, memory);
       });
     } else if (f.kind == SOLVE_WARP) {
-      if constexpr (FORWARD) forward_warp<NV>(args, f, group, memory + warp * WARP_SCALARS<NV>);
-      else if constexpr (ONE_TRIANGLE) backward_warp_columns<NV>(args, f, group, memory + warp * WARP_SCALARS<NV>);
-      else backward_warp_rows<NV>(args, f, group, memory + warp * WARP_SCALARS<NV>);
+      Scalar* own = memory + warp * WARP_SCALARS<NV>;
+      if constexpr (FORWARD) forward_warp(group, f, own);
+      else if constexpr (ONE_TRIANGLE) backward_warp_columns(group, f, own);
+      else backward_warp_rows(group, f, own);
     } else if (f.kind == SOLVE_BLOCK) {
-      if constexpr (FORWARD) forward_rows<NV>(args, f, group, memory);
-      else if constexpr (ONE_TRIANGLE) backward_columns<NV>(args, f, group, memory);
-      else backward_rows<NV>(args, f, group, memory);
+      if constexpr (FORWARD) forward_rows(group, f, memory);
+      else if constexpr (ONE_TRIANGLE) backward_columns(group, f, memory);
+      else backward_rows(group, f, memory);
     }
   });
 }

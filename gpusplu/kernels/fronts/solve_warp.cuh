@@ -33,64 +33,60 @@ template <int NV> DEVICE void share_panel(Scalar* v, const Scalar (&y)[LANE_ROWS
 }
 // x of the pivots: to the work vector, and after the release to the caller.
 template <int NV>
-DEVICE void finish_backward(const SolveArgs& args, const SolveTask& f, int group, const Scalar (&x)[LANE_ROWS][NV]) {
+DEVICE void finish_backward(const Group<NV>& group, const SolveFront& f, const Scalar (&x)[LANE_ROWS][NV]) {
   const int lane = threadIdx.x & 31;
   for_all<LANE_ROWS>([&](int q) {
-    if (32 * q + lane < f.width) give_x<NV>(args, f.tag, group, f.first + 32 * q + lane, x[q]);
+    if (32 * q + lane < f.width) group.give_x(f.first + 32 * q + lane, x[q]);
   });
-  release<32, NV>(args, f, group);
+  signal<false, 32>(group, f);
   for_all<LANE_ROWS>([&](int q) {
-    if (32 * q + lane < f.width) store_x<NV>(args, group, f.first + 32 * q + lane, x[q]);
+    if (32 * q + lane < f.width) group.store_x(f.first + 32 * q + lane, x[q]);
   });
 }
 
 // y_below -= X y, panel by panel
-template <int NV> DEVICE void forward_warp(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+template <int NV> DEVICE void forward_warp(const Group<NV>& group, const SolveFront& f, Scalar* v) {
   static_assert(Gather<32, NV, LANE_ROWS>::SCALARS <= WARP_SCALARS<NV>);
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
-  const Scalar* lower = args.factor + f.factor;
+  const Scalar* lower = group.factor(f);
   Scalar y[LANE_ROWS][NV];
-  Gather<32, NV, LANE_ROWS> gather;
-  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + lane, R - lane);
+  Gather<32, NV, LANE_ROWS> gather(group, f, lane);
   for_all<LANE_ROWS>([&](int q) {
     const int row = 32 * q + lane;
     clear<NV>(y[q]);
-    if (row < W) load_b<NV>(args, group, f.first + row, y[q]);
+    if (row < W) group.load_b(f.first + row, y[q]);
   });
-  wait_for_children<32, NV>(args, f, group);
-  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, v, y);
+  wait_for<true, 32>(group, f);
+  gather.add(v, y);
 #pragma unroll 1
   for (int k0 = 0; k0 < W; k0 += PANEL) {
     const int end = min(k0 + PANEL, W);
     share_panel<NV>(v, y, k0, end);
     subtract_panel<NV>(y, lower, R, k0, end, v, end, R);
   }
-  for_all<LANE_ROWS>([&](int q) { give_row<NV>(args, f, group, 32 * q + lane, y[q]); });
-  arrive<32, NV>(args, f, group);
+  for_all<LANE_ROWS>([&](int q) { group.give_row(f, 32 * q + lane, y[q]); });
+  signal<true, 32>(group, f);
 }
 
 // x of the rows below to v[0 ..], once the parent is solved; zeros after them up to a panel.
-template <int NV> DEVICE void load_below(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+template <int NV> DEVICE void load_below(const Group<NV>& group, const SolveFront& f, Scalar* v) {
   const int lane = threadIdx.x & 31, H = f.rows - f.width;
   int at[LANE_ROWS];
-  for_all<LANE_ROWS>([&](int q) { at[q] = H ? __ldg(args.below + f.below + min(32 * q + lane, H - 1)) : 0; });
-  wait_for_parent<32, NV>(args, f, group);
+  for_all<LANE_ROWS>([&](int q) { at[q] = H ? __ldg(group.args.below + f.below + min(32 * q + lane, H - 1)) : 0; });
+  wait_for<false, 32>(group, f);
   for_all<LANE_ROWS>([&](int q) {
     const int row = 32 * q + lane;
     if (row < (H + PANEL - 1) / PANEL * PANEL) {
       Scalar x[NV];
-      take_x<NV>(args, f.tag, group, at[q], x);
+      group.take_x(at[q], x);
       share<NV>(v + row * NV, x, row < H);
     }
   });
   __syncwarp();
 }
-template <int NV>
-DEVICE void load_pivots(const SolveArgs& args, const SolveTask& f, int group, Scalar (&y)[LANE_ROWS][NV]) {
+template <int NV> DEVICE void load_pivots(const Group<NV>& group, const SolveFront& f, Scalar (&y)[LANE_ROWS][NV]) {
   const int lane = threadIdx.x & 31;
-  for_all<LANE_ROWS>([&](int q) {
-    load_values<NV>(work_of<NV>(args, group) + (long long)(f.first + min(32 * q + lane, f.width - 1)) * NV, y[q]);
-  });
+  for_all<LANE_ROWS>([&](int q) { load_values<NV>(group.work(f.first + min(32 * q + lane, f.width - 1)), y[q]); });
 }
 
 // y := D y for the rows k0 .. end - 1 of a panel; v: the panel
@@ -127,13 +123,13 @@ template <int NV> DEVICE void subtract_narrow(Scalar (&y)[NV], const Scalar* upp
 }
 
 // x = D (y - A12 x_rest), panel by panel from the last
-template <int NV> DEVICE void backward_warp_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+template <int NV> DEVICE void backward_warp_rows(const Group<NV>& group, const SolveFront& f, Scalar* v) {
   const int W = f.width, R = f.rows, H = R - W;
-  const Scalar* lower = args.factor + f.factor;
+  const Scalar* lower = group.factor(f);
   const Scalar* upper = lower + R * W;
   Scalar y[LANE_ROWS][NV], *panel = v + WARP_SOLVE_ROWS * NV;
-  load_pivots<NV>(args, f, group, y);
-  load_below<NV>(args, f, group, v);
+  load_pivots(group, f, y);
+  load_below(group, f, v);
   if (W <= 16) {
     if (H) subtract_narrow<NV>(y[0], upper, W, H, v);
   } else
@@ -148,7 +144,7 @@ template <int NV> DEVICE void backward_warp_rows(const SolveArgs& args, const So
       subtract_panel<NV>(y, lower, R, k0, end, panel, 0, k0);
     }
   }
-  finish_backward<NV>(args, f, group, y);
+  finish_backward(group, f, y);
 }
 
 // The next columns and rows of a walk over X, from the last columns on: BATCH columns from k0 and 32 rows from `first`.
@@ -176,12 +172,12 @@ template <int BATCH> struct ColumnWalk {
 
 // Cholesky and LDL^T: x = D y - X^H x_rest, columns from the last; the next entries are loaded while the current ones
 // are processed, the first before x_rest is there
-template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+template <int NV> DEVICE void backward_warp_columns(const Group<NV>& group, const SolveFront& f, Scalar* v) {
   constexpr int BATCH = NV == 1 ? 8 : 4;  // columns at a time: registers
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
-  const Scalar* lower = args.factor + f.factor;
+  const Scalar* lower = group.factor(f);
   Scalar y[LANE_ROWS][NV], m[BATCH], sum[BATCH][NV];
-  load_pivots<NV>(args, f, group, y);
+  load_pivots(group, f, y);
 #pragma unroll
   for (int q = 0; q < LANE_ROWS; q++)  // y := D y, two panels at a time
     if (32 * q < W) {
@@ -196,7 +192,7 @@ template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const
     }
   ColumnWalk<BATCH> walk(W, R);
   if (walk.k0 >= 0) walk.load(m, lower, W, R);
-  load_below<NV>(args, f, group, v + W * NV);
+  load_below(group, f, v + W * NV);
   for_all<BATCH>([&](int k) { clear<NV>(sum[k]); });
 #pragma unroll 1
   while (walk.k0 >= 0) {
@@ -219,5 +215,5 @@ template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const
   for_all<LANE_ROWS>([&](int q) {
     if (32 * q + lane < W) take<NV>(y[q], v + (32 * q + lane) * NV);
   });
-  finish_backward<NV>(args, f, group, y);
+  finish_backward(group, f, y);
 }

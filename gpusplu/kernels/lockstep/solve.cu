@@ -45,46 +45,41 @@ DEVICE Scalar* ring_of_warp() {
   return behind + warp_of() * LINES_AHEAD * S * WARP_SIZE + lane_of();
 }
 
-DEVICE void forward_single(const LaneSolveArgs& args, int f, int group) {
-  const LockstepFront record = args.fronts[f];
-  const FrontFactor front(args, record, group, args.forward);
-  RowSums sums(args, Single{}, front, f, group);
+template <bool FORWARD> DEVICE void solve_single(const LaneSolveArgs& args, int f, int group) {
+  const SolvedFront front(args, f, group, FORWARD ? args.forward : args.backward);
   EntriesNow entries;
-  forward(Single{}, front, entries, sums, FrontRows(args, record, group), scratch_of_warp());
-}
-DEVICE void backward_single(const LaneSolveArgs& args, int f, int group) {
-  const LockstepFront record = args.fronts[f];
-  const FrontFactor front(args, record, group, args.backward);
-  EntriesNow entries;
-  backward(Single{}, front, entries, FrontRows(args, record, group), args.below + record.below,
-           lane_entries(args.y, group, args.n),
-           [&](const Rows& x, int t) { put_solution(args, x, record.first + t * S, front.count(t), group); });
+  if constexpr (FORWARD) {
+    RowSums sums(Single{}, front);
+    forward(Single{}, front, entries, sums, scratch_of_warp());
+  } else {
+    backward(Single{}, front, entries, [&](const Rows& x, int t) { put_solution(front, x, t); });
+  }
 }
 
 DEVICE void forward_together(const LaneSolveArgs& args, const Block& team, int f, int group) {
-  const LockstepFront record = args.fronts[f];
-  const FrontFactor front(args, record, group, args.forward);
+  const SolvedFront front(args, f, group, args.forward);
   EntriesAhead<ForwardLines> entries({front, team}, ring_of_warp());
-  RowSums sums(args, team, front, f, group);
+  RowSums sums(team, front);
   const Counters counters(args, f, group);
   if (threadIdx.x == 0) counters.wait<true>();
   __syncthreads();
-  forward(team, front, entries, sums, FrontRows(args, record, group), scratch_of_warp());
+  forward(team, front, entries, sums, scratch_of_warp());
   if (threadIdx.x == 0) counters.tell<true>();
 }
 // Children do not wait until solutions are in the caller's array.
 DEVICE void backward_together(const LaneSolveArgs& args, const Block& team, int f, int group) {
-  const LockstepFront record = args.fronts[f];
-  const FrontFactor front(args, record, group, args.backward);
-  const FrontRows rows(args, record, group);
+  const SolvedFront front(args, f, group, args.backward);
   EntriesAhead<BackwardLines> entries({front, team}, ring_of_warp());
   const Counters counters(args, f, group);
   if (threadIdx.x == 0) counters.wait<false>();
   __syncthreads();
-  backward(team, front, entries, rows, args.below + record.below, lane_entries(args.y, group, args.n),
-           [](const Rows&, int) {});
+  backward(team, front, entries, [](const Rows&, int) {});
   if (threadIdx.x == 0) counters.tell<false>();
-  put_solutions(args, team, record, front, rows, group);
+  for (int t = team.rank; t < front.tiles(); t += team.size) {
+    Rows x;
+    load_rows(x, front.rows(t), front.count(t));
+    put_solution(front, x, t);
+  }
 }
 
 // Subtrees and fronts of few rows, by warps; backward in the other order.
@@ -100,10 +95,7 @@ template <bool FORWARD> DEVICE void solve_warps(const LaneSolveArgs& args) {
     const Counters counters(args, last, group);
     if (lane_of() == 0) counters.wait<FORWARD>();
     __syncwarp();
-    for (int k = 0; k <= last - first; k++) {
-      if (FORWARD) forward_single(args, first + k, group);
-      else backward_single(args, last - k, group);
-    }
+    for (int k = 0; k <= last - first; k++) solve_single<FORWARD>(args, FORWARD ? first + k : last - k, group);
     __syncwarp();
     if (lane_of() == 0) counters.tell<FORWARD>();
   }

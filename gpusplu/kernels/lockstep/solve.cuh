@@ -52,27 +52,39 @@ struct Line {
   DEVICE const Scalar* at(int r) const { return from + r * step * WARP_SIZE; }
 };
 
-// A factor of a front: e(i, p), i < W, at pivots[(i * pivot_i + p * pivot_p) * WARP_SIZE], and others after these.
-struct FrontFactor {
-  int W, H, R;
+// A front of a group of systems, and the factor that one direction of a solve uses: e(i, p), i < W, at pivots[(i *
+// pivot_i + p * pivot_p) * WARP_SIZE], and others after these. Its rows are those of this lane: pivots in y, those
+// below in sums.
+struct SolvedFront {
+  const LaneSolveArgs& args;
+  int f, group, W, H, R, first;
   bool scaled, conjugate;
   const Scalar *pivots, *beyond;
   int pivot_i, pivot_p, beyond_i, beyond_p;
+  const int* below;  // rows below the pivots
+  Scalar *y, *pivot_rows, *rows_below;
 
-  DEVICE FrontFactor(const LaneSolveArgs& args, const LockstepFront& f, int group, const LaneDirection& direction)
-      : W(f.width), H(f.rows - f.width), R(f.rows), scaled(direction.scaled), conjugate(direction.conjugate) {
+  DEVICE SolvedFront(const LaneSolveArgs& args_, int f_, int group_, const LaneDirection& direction)
+      : args(args_), f(f_), group(group_), scaled(direction.scaled), conjugate(direction.conjugate) {
+    const LockstepFront record = args.fronts[f];
     const bool upper = direction.upper;
-    const Scalar* lower = lane_entries(args.factor, group, args.factor_size) + f.factor * WARP_SIZE;
-    pivots = lower;
+    W = record.width, R = record.rows, H = R - W, first = record.first;
+    pivots = lane_entries(args.factor, group, args.factor_size) + record.factor * WARP_SIZE;
     pivot_i = upper ? R : 1, pivot_p = upper ? 1 : R;
-    beyond = lower + (upper ? (long long)R * W : W) * WARP_SIZE;
+    beyond = pivots + (upper ? (long long)R * W : W) * WARP_SIZE;
     beyond_i = 1, beyond_p = upper ? H : R;
+    below = args.below + record.below;
+    y = lane_entries(args.y, group, args.n), pivot_rows = y + (long long)first * WARP_SIZE;
+    rows_below = lane_entries(args.sums, group, args.sums_size) + (long long)record.below * WARP_SIZE;
   }
   // Tiles of rows: those of pivots, then those below.
   DEVICE int tiles() const { return (W + S - 1) / S; }
   DEVICE int all_tiles() const { return tiles() + (H + S - 1) / S; }
   DEVICE int count(int t) const { return t < tiles() ? W - t * S : H - (t - tiles()) * S; }  // of rows, or more
   DEVICE int end(int t) const { return min(W, (t + 1) * S); }
+  DEVICE Scalar* rows(int t) const {
+    return t < tiles() ? pivot_rows + t * S * WARP_SIZE : rows_below + (t - tiles()) * S * WARP_SIZE;
+  }
 
   DEVICE Line column(int t, int p) const {  // of tile t of rows
     const int i = t < tiles() ? t * S : (t - tiles()) * S;
@@ -99,17 +111,6 @@ struct EntriesNow {
   }
 };
 
-// Where the rows of a front are, of this lane: pivots in y, those below in sums.
-struct FrontRows {
-  Scalar *pivot, *below;
-  DEVICE FrontRows(const LaneSolveArgs& args, const LockstepFront& f, int group)
-      : pivot(lane_entries(args.y, group, args.n) + (long long)f.first * WARP_SIZE),
-        below(lane_entries(args.sums, group, args.sums_size) + (long long)f.below * WARP_SIZE) {}
-  DEVICE Scalar* tile(const FrontFactor& front, int t) const {
-    return t < front.tiles() ? pivot + t * S * WARP_SIZE : below + (t - front.tiles()) * S * WARP_SIZE;
-  }
-};
-
 DEVICE void load_rows(Rows& rows, const Scalar* from, int count) {
   for_all<S>([&](int r) { rows[r] = r < count ? from[r * WARP_SIZE] : Scalar(0); });
 }
@@ -122,41 +123,41 @@ DEVICE void store_rows(const Rows& rows, Scalar* to, int count) {
 // Initial values of tiles of rows, from b and the children's sums: the tiles of this member of the team. Data that do
 // not depend on the children are loaded at construction.
 struct RowSums {
+  const SolvedFront& front;
   Items items;
-  const Scalar *b, *sums;
   int slot, begin = 0, end = 0;
   ItemsInLanes first;
 
-  template <class Member>
-  DEVICE RowSums(const LaneSolveArgs& args, const Member& team, const FrontFactor& front, int f, int group)
-      : items{args.item_ptr, args.item, args.item_scale},
-        b(lane_entries(args.b, group, args.n)),
-        sums(lane_entries(args.sums, group, args.sums_size)),
-        slot(args.slot[f]) {
+  template <class Member> DEVICE RowSums(const Member& team, const SolvedFront& front_)
+      : front(front_),
+        items{front.args.item_ptr, front.args.item, front.args.item_scale},
+        slot(front.args.slot[front.f]) {
     if (team.rank < front.all_tiles()) prefetch(team.rank);
   }
   DEVICE void prefetch(int t) {
     begin = __ldg(items.ptr + slot + t), end = __ldg(items.ptr + slot + t + 1);
     if (begin < end) first.load(items, begin, end);
   }
-  template <class Member>
-  DEVICE void put(const Member& team, const FrontFactor& front, const FrontRows& rows, Scalar* scratch) {
+  template <class Member> DEVICE void put(const Member& team, Scalar* scratch) {
+    const LaneSolveArgs& args = front.args;
+    const Scalar *b = lane_entries(args.b, front.group, args.n),
+                 *sums = lane_entries(args.sums, front.group, args.sums_size);
     LaneStatus unused;
     for (int t = team.rank; t < front.all_tiles(); t += team.size) {
       if (t > team.rank) prefetch(t);
       assemble<S, true>(items, begin, end, first, b, sums, scratch, unused);
       Rows tile;
       load_rows(tile, scratch, S);
-      store_rows(tile, rows.tile(front, t), front.count(t));
+      store_rows(tile, front.rows(t), front.count(t));
     }
   }
 };
 
 // The pivots of one tile, from the first on, or backward from the last.
 template <bool FORWARD, class Entries>
-DEVICE void solve_pivots(const FrontFactor& front, Entries& entries, const FrontRows& rows, Rows& x, int t) {
+DEVICE void solve_pivots(const SolvedFront& front, Entries& entries, Rows& x, int t) {
   const int count = front.count(t);
-  load_rows(x, rows.tile(front, t), count);
+  load_rows(x, front.rows(t), count);
 #pragma unroll
   for (int k = 0; k < S; k++) {
     const int p = FORWARD ? k : S - 1 - k;
@@ -170,23 +171,23 @@ DEVICE void solve_pivots(const FrontFactor& front, Entries& entries, const Front
       if (FORWARD ? i > p && i < count : i < p) x[i] = mul_sub(e[i], x[p], x[i]);
     });
   }
-  store_rows(x, rows.tile(front, t), count);
+  store_rows(x, front.rows(t), count);
 }
 
 // Subtracts from the rows of tile s the terms of the pivots of tile t, with solutions in y.
 template <bool FORWARD, class Entries>
-DEVICE void subtract_pivots(const FrontFactor& front, Entries& entries, const FrontRows& rows, int s, int t) {
+DEVICE void subtract_pivots(const SolvedFront& front, Entries& entries, int s, int t) {
   constexpr int STEP = FORWARD ? 1 : -1;
   const int count = FORWARD ? front.count(s) : S, begin = t * S, end = front.end(t);
   Rows tile;
-  load_rows(tile, rows.tile(front, s), count);
+  load_rows(tile, front.rows(s), count);
 #pragma unroll 1
   for (int first = FORWARD ? begin : end - 1; FORWARD ? first < end : first >= begin; first += STEP * TOGETHER) {
     Scalar e[TOGETHER][S], x[TOGETHER];
     for_all<TOGETHER>([&](int q) {
       const int p = first + STEP * q;
       const bool some = FORWARD ? p < end : p >= begin;
-      x[q] = some ? rows.pivot[p * WARP_SIZE] : Scalar(0);
+      x[q] = some ? front.pivot_rows[p * WARP_SIZE] : Scalar(0);
       if (some) {
         entries.take(e[q], front.line<FORWARD>(p, s));
       } else {
@@ -196,17 +197,16 @@ DEVICE void subtract_pivots(const FrontFactor& front, Entries& entries, const Fr
     });
     for_all<TOGETHER, S>([&](int q, int i) { tile[i] = mul_sub(e[q][i], x[q], tile[i]); });
   }
-  store_rows(tile, rows.tile(front, s), count);
+  store_rows(tile, front.rows(s), count);
 }
 
-template <class Member, class Entries> DEVICE void forward(const Member& team, const FrontFactor& front,
-                                                           Entries& entries, RowSums& sums, const FrontRows& rows,
-                                                           Scalar* scratch) {
+template <class Member, class Entries>
+DEVICE void forward(const Member& team, const SolvedFront& front, Entries& entries, RowSums& sums, Scalar* scratch) {
   const int tiles = front.tiles(), all = front.all_tiles();
-  sums.put(team, front, rows, scratch);
+  sums.put(team, scratch);
   const auto solve = [&](int t) {
     Rows x;
-    solve_pivots<true>(front, entries, rows, x, t);
+    solve_pivots<true>(front, entries, x, t);
   };
   if (team.rank == 0) solve(0);
   team.sync();
@@ -214,24 +214,24 @@ template <class Member, class Entries> DEVICE void forward(const Member& team, c
   for (int t = 0; t < tiles; t++) {
 #pragma unroll 1
     for (int s = t + 1 + (team.rank + team.size - (t + 1) % team.size) % team.size; s < all; s += team.size) {
-      subtract_pivots<true>(front, entries, rows, s, t);
+      subtract_pivots<true>(front, entries, s, t);
       if (s == t + 1 && s < tiles) solve(s);  // other tiles need it next
     }
     team.sync();
   }
 }
 
-// Subtracts from the pivots of tile t the terms of the rows below, with solutions in y; `below`: these rows.
-template <class Entries> DEVICE void subtract_below(const FrontFactor& front, Entries& entries, const int* below,
-                                                    const Scalar* y, Scalar* pivots, int t) {
+// Subtracts from the pivots of tile t the terms of the rows below, with solutions in y.
+template <class Entries> DEVICE void subtract_below(const SolvedFront& front, Entries& entries, int t) {
   const int count = front.count(t);
+  Scalar* pivots = front.rows(t);
   Rows tile;
   load_rows(tile, pivots, count);
   for (int first = 0; first < front.H; first += WARP_SIZE) {
-    const int mine = __ldg(below + min(first + lane_of(), front.H - 1)), some = min(WARP_SIZE, front.H - first);
+    const int mine = __ldg(front.below + min(first + lane_of(), front.H - 1)), some = min(WARP_SIZE, front.H - first);
 #pragma unroll 4
     for (int k = 0; k < some; k++) {
-      const Scalar x = y[(long long)shuffle(mine, k) * WARP_SIZE];
+      const Scalar x = front.y[(long long)shuffle(mine, k) * WARP_SIZE];
       Rows e;
       entries.take(e, front.row(front.W + first + k, t));
       front.turn(e);
@@ -243,50 +243,40 @@ template <class Entries> DEVICE void subtract_below(const FrontFactor& front, En
   store_rows(tile, pivots, count);
 }
 
-// Copies solutions of the pivots of a tile to the caller's array.
-DEVICE void put_solution(const LaneSolveArgs& args, const Rows& x, int position, int count, int group) {
-  const bool writes = !args.base || args.errors[group * WARP_SIZE + lane_of()].active;
+// Copies solutions of the pivots of tile t to the caller's array.
+DEVICE void put_solution(const SolvedFront& front, const Rows& x, int t) {
+  const LaneSolveArgs& args = front.args;
+  const bool writes = !args.base || args.errors[front.group * WARP_SIZE + lane_of()].active;
 #pragma unroll
   for (int r = 0; r < S; r++) {
-    if (r >= count) break;
-    const int row = __ldg(args.perm_out + position + r);
+    if (r >= front.count(t)) break;
+    const int row = __ldg(args.perm_out + front.first + t * S + r);
     const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
     const long long at = (long long)row * WARP_SIZE;
     Scalar value = scale * x[r];
-    if (args.base) value += lane_entries(args.base, group, args.n)[at];
-    if (writes) lane_entries(args.x, group, args.n)[at] = value;
-  }
-}
-// Those of all tiles of this member of the team.
-template <class Member> DEVICE void put_solutions(const LaneSolveArgs& args, const Member& team,
-                                                  const LockstepFront& record, const FrontFactor& front,
-                                                  const FrontRows& rows, int group) {
-  for (int t = team.rank; t < front.tiles(); t += team.size) {
-    Rows x;
-    load_rows(x, rows.tile(front, t), front.count(t));
-    put_solution(args, x, record.first + t * S, front.count(t), group);
+    if (args.base) value += lane_entries(args.base, front.group, args.n)[at];
+    if (writes) lane_entries(args.x, front.group, args.n)[at] = value;
   }
 }
 
 // Calls done(x, t) with the solutions of a tile.
 template <class Member, class Entries, class Done>
-DEVICE void backward(const Member& team, const FrontFactor& front, Entries& entries, const FrontRows& rows,
-                     const int* below, const Scalar* y, Done&& done) {
+DEVICE void backward(const Member& team, const SolvedFront& front, Entries& entries, Done&& done) {
   const int tiles = front.tiles();
   const auto solve = [&](int t) {
     Rows x;
-    solve_pivots<false>(front, entries, rows, x, t);
+    solve_pivots<false>(front, entries, x, t);
     done(x, t);
   };
   if (front.H > 0)
-    for (int t = team.rank; t < tiles; t += team.size) subtract_below(front, entries, below, y, rows.tile(front, t), t);
+    for (int t = team.rank; t < tiles; t += team.size) subtract_below(front, entries, t);
   if (team.rank == (tiles - 1) % team.size) solve(tiles - 1);
   team.sync();
 #pragma unroll 1
   for (int t = tiles - 1; t > 0; t--) {
 #pragma unroll 1
     for (int s = t - 1 - (t - 1 + team.size - team.rank) % team.size; s >= 0; s -= team.size) {
-      subtract_pivots<false>(front, entries, rows, s, t);
+      subtract_pivots<false>(front, entries, s, t);
       if (s == t - 1) solve(s);
     }
     team.sync();

@@ -9,12 +9,12 @@
 // Lines of tiles (s, u) of rows and pivots: for t = 0, 1, .. those of t and each s > t of this member; where it has the
 // next tile of pivots, that tile's own follow at once.
 struct ForwardLines {
-  const FrontFactor& front;
+  const SolvedFront& front;
   Block team;
   int t = -1, s = 0, p = 0, end;
   bool is_own;
 
-  DEVICE ForwardLines(const FrontFactor& front_, const Block& team_)
+  DEVICE ForwardLines(const SolvedFront& front_, const Block& team_)
       : front(front_), team(team_), end(front_.end(0)), is_own(team.rank == 0) {
     if (!is_own) next_tile();
   }
@@ -42,12 +42,12 @@ struct ForwardLines {
 // Lines of rows i and tiles s of pivots: rows below first, for each tile of this member; then for t = .., 1 rows of
 // tile t, the last first, and each s < t of this member; the tile's own rows where it is the next.
 struct BackwardLines {
-  const FrontFactor& front;
+  const SolvedFront& front;
   Block team;
   int t, s, i, stop = 0;
   bool is_below, is_own = false;
 
-  DEVICE BackwardLines(const FrontFactor& front_, const Block& team_)
+  DEVICE BackwardLines(const SolvedFront& front_, const Block& team_)
       : front(front_), team(team_), t(front_.tiles()), s(team.rank), i(front_.W) {
     is_below = front.H > 0 && s < front.tiles();
     if (!is_below) begin_pivots();

@@ -39,3 +39,22 @@ DEVICE int find_row(const int* rows, int row, int from, int last) {
   if (__ldg(rows + last) == row) return last;
   return bisect(from, last, [&](int k) { return __ldg(rows + k) < row; });
 }
+
+// Entries of L + U before any update, from place base + first on, every threads-th before base + end; entry p to to[p].
+template <class Index, class Args>
+DEVICE void assemble_places(const Args& args, long long base, Index first, Index end, Index threads, Scalar* to) {
+  constexpr int TOGETHER = 4;
+  for (Index p0 = first; p0 < end; p0 += threads * TOGETHER) {
+    int source[TOGETHER];
+    Scalar value[TOGETHER];
+    Real scale[TOGETHER];
+    for_all<TOGETHER>([&](int r) { source[r] = __ldg(args.source + base + min(p0 + threads * r, end - 1)); });
+    for_all<TOGETHER>([&](int r) {
+      value[r] = load_constant(args.values + max(source[r], 0));
+      scale[r] = args.scale ? (Real)__ldg(args.scale + max(source[r], 0)) : Real(1);
+    });
+    for_all<TOGETHER>([&](int r) {
+      if (p0 + threads * r < end) to[p0 + threads * r] = source[r] < 0 ? Scalar(0) : scale[r] * value[r];
+    });
+  }
+}

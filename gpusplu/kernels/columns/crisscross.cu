@@ -3,9 +3,5 @@
 // many blocks as are resident together; block: COLUMN_THREADS.
 #include "columns/sflu.cuh"
 
-GPUSPLU_KERNEL(factor_crisscross, SfluArgs, COLUMN_THREADS, sizeof(Scalar) == 16 ? 1 : COLUMN_BLOCKS) {
-  factor_groups<true, true>(args);
-}
-GPUSPLU_KERNEL(factor_crisscross_search, SfluArgs, COLUMN_THREADS, sizeof(Scalar) == 16 ? 1 : COLUMN_BLOCKS) {
-  factor_groups<false, true>(args);
-}
+GPUSPLU_KERNEL(factor_crisscross, SfluArgs, COLUMN_THREADS, RESIDENT) { factor_groups<true, true>(args); }
+GPUSPLU_KERNEL(factor_crisscross_search, SfluArgs, COLUMN_THREADS, RESIDENT) { factor_groups<false, true>(args); }

@@ -14,7 +14,33 @@
 // A block waits for lower tickets only, and draws the next ticket before it works on the current one, so no launch can
 // hang for any scheduling of blocks. Block: GLU_THREADS; grid: any. Shared memory: GLU_TICKET_BYTES.
 // Not deterministic: with atomic additions sums depend on the order in which they arrive, up to rounding.
-#include "columns/glu.cuh"
+//
+// While levels are processed, L is not divided by its pivots: column j updates column k by L(i, j) (U(j, k) / U(j, j)),
+// so that a level needs one step instead of two, and `finish_glu` divides in the end. Every read replaces pivots that
+// are too small, and so does `finish_glu`.
+#include "columns/columns.cuh"
+
+struct GluArgs {
+  const GluTask* tasks;
+  const GluChunk* chunks;
+  int begin, end;  // chunks of this launch
+  const int* row;
+  const unsigned short* map;  // null: positions have to be searched
+  Scalar* factor;
+  unsigned* ticket;  // batch: zero
+  unsigned* done;    // batch: chunks of a level that are done; zero before its run
+  double tiny;       // pivots below are replaced [scaled A]
+};
+
+struct GluPipeline {
+  const GluChain* chains;
+  const GluStep* steps;
+  const GluUpdate* updates;
+  const int* places;
+  int begin;  // chain of the first block
+  Scalar* factor;
+  double tiny;  // pivots below are replaced [scaled A]
+};
 
 struct GluAssembly {
   const int* source;    // canonical value of a place, or -1
@@ -35,6 +61,20 @@ struct GluFinish {
 };
 
 namespace {
+
+// Where entry e of L(:, j) lands. Without maps: rows of L(:, j) are rows of column k below row j, in the same order, so
+// entry e is no earlier than e places after U(j, k), and as many places before the end as entries follow it.
+DEVICE long long place_of(const GluArgs& args, const GluTask& task, int e) {
+  const long long begin = task.upper - task.offset;
+  if (args.map) return begin + __ldg(args.map + task.map + e);
+  const int row = __ldg(args.row + task.pivot + 1 + e), last = (int)(task.map - begin) - (task.count - e);
+  return begin + find_row(args.row + begin, row, task.offset + 1 + e, last);
+}
+
+template <class R> DEVICE void add_atomically(R* to, R v) { atomicAdd(to, v); }
+template <class R> DEVICE void add_atomically(Complex<R>* to, Complex<R> v) {
+  atomicAdd(&to->re, v.re), atomicAdd(&to->im, v.im);
+}
 
 DEVICE void update_atomically(const GluArgs& args, const GluTask& task, const ColumnPivots& pivots, int lane, int lanes,
                               long long first_place) {
@@ -71,15 +111,7 @@ DEVICE void update_one(Scalar* values, Scalar* factor, int2 update, Scalar inver
 
 GPUSPLU_KERNEL(assemble_glu, GluAssembly, GLU_THREADS, GLU_BLOCKS) {
   const long long step = (long long)gridDim.x * blockDim.x, first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-  for (long long p = first; p < args.count; p += step) {
-    const int source = __ldg(args.source + p);
-    Scalar value(0);
-    if (source >= 0) {
-      value = args.values[source];
-      if (args.scale) value = (Real)__ldg(args.scale + source) * value;
-    }
-    args.factor[p] = value;
-  }
+  assemble_places<long long>(args, 0, first, args.count, step, args.factor);
   for (long long c = first; c < args.counter_count; c += step) args.counters[c] = 0;
 }
 

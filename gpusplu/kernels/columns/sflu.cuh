@@ -34,16 +34,13 @@ struct Group {
   unsigned epoch;
 };
 
-template <bool MAPS> struct PlaceType {
-  using Type = int;  // matrices with maps have less than 2^31 entries and as many places in the maps
-};
-template <> struct PlaceType<false> { using Type = long long; };
-
 // L(:, j) as the update of a column needs it. Few registers: with more the compiler moves loads under way from one to
 // another, and waits for them.
 template <bool MAPS> struct Source {
-  typename PlaceType<MAPS>::Type lower;  // its place, from the group's first one on
-  int map;                               // where the 16-bit map has its places
+  // Its place, from the group's first one on: matrices with maps have less than 2^31 entries, and as many places in the
+  // maps.
+  Choice<MAPS, int, long long> lower;
+  int map;  // where the 16-bit map has its places
   int column, count;
   int follows;  // the entry above in U is that of j - 1, and their rows are the same
   int entry;    // of U in the column, where some are left out
@@ -89,7 +86,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
 
   // By `threads` threads.
   DEVICE void assemble(int thread, int threads) const {
-    assemble_places(args, group.base, begin + thread, end, threads, work());
+    assemble_places<int>(args, group.base, begin + thread, end, threads, work());
   }
 
   // Number i of the entries of U that are applied.
@@ -373,5 +370,7 @@ template <bool MAPS, bool TRAILING> DEVICE void factor_groups(const SfluArgs& ar
   }
   end_tickets(args.tickets, control);
 }
+
+constexpr int RESIDENT = sizeof(Scalar) == 16 ? 1 : COLUMN_BLOCKS;
 
 }  // namespace

@@ -41,24 +41,6 @@ struct SfluArgs {
   double tiny, singular;  // see FactorArgs
 };
 
-// Entries of L + U before any update, from place base + first on, every threads-th before base + end; entry p to to[p].
-DEVICE void assemble_places(const SfluArgs& args, long long base, int first, int end, int threads, Scalar* to) {
-  constexpr int TOGETHER = 4;
-  for (int p0 = first; p0 < end; p0 += threads * TOGETHER) {
-    int source[TOGETHER];
-    Scalar value[TOGETHER];
-    Real scale[TOGETHER];
-    for_all<TOGETHER>([&](int r) { source[r] = __ldg(args.source + base + min(p0 + threads * r, end - 1)); });
-    for_all<TOGETHER>([&](int r) {
-      value[r] = load_constant(args.values + max(source[r], 0));
-      scale[r] = args.scale ? (Real)__ldg(args.scale + max(source[r], 0)) : Real(1);
-    });
-    for_all<TOGETHER>([&](int r) {
-      if (p0 + threads * r < end) to[p0 + threads * r] = source[r] < 0 ? Scalar(0) : scale[r] * value[r];
-    });
-  }
-}
-
 // minus the sum of the terms q, q + stride, .. before `end`, the places and positions of which load(q) has.
 template <class Index, class Load>
 DEVICE Scalar sum_terms(Index q, Index end, int stride, const Scalar* factor, const Scalar* column, Load&& load) {

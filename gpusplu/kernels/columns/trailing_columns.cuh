@@ -158,7 +158,7 @@ struct TrailingColumn {
   }
 
   DEVICE void run() {
-    assemble_places(args, begin, threadIdx.x, length, blockDim.x, values);
+    assemble_places<int>(args, begin, threadIdx.x, length, blockDim.x, values);
     __syncthreads();
     solve_upper();
     wait_for(batches);

@@ -73,22 +73,22 @@ template <class R> DEVICE Complex<R> operator*(Complex<R> a, Complex<R> b) {
 }
 template <class R> DEVICE Complex<R> operator*(R a, Complex<R> b) { return {a * b.re, a * b.im}; }
 
-#if defined(SCALAR_f)
-using Scalar = float;
+#if defined(SCALAR_f) || defined(SCALAR_F)
 using Real = float;
-#elif defined(SCALAR_F)
-using Scalar = Complex<float>;
-using Real = float;
-#elif defined(SCALAR_D)
-using Scalar = Complex<double>;
-using Real = double;
 #else
-using Scalar = double;
 using Real = double;
 #endif
+#if defined(SCALAR_F) || defined(SCALAR_D)
+constexpr bool is_complex = true;
+#else
+constexpr bool is_complex = false;
+#endif
+template <bool FIRST, class T, class U> struct ChoiceOf { using Type = T; };
+template <class T, class U> struct ChoiceOf<false, T, U> { using Type = U; };
+template <bool FIRST, class T, class U> using Choice = typename ChoiceOf<FIRST, T, U>::Type;
+using Scalar = Choice<is_complex, Complex<Real>, Real>;
 template <class T> constexpr bool IS_COMPLEX = false;
 template <class R> constexpr bool IS_COMPLEX<Complex<R>> = true;
-constexpr bool is_complex = IS_COMPLEX<Scalar>;
 
 template <class R> DEVICE R conj(R a) { return a; }
 template <class R> DEVICE Complex<R> conj(Complex<R> a) { return {a.re, -a.im}; }
@@ -169,10 +169,7 @@ DEVICE int block_ticket(unsigned* counter, int* shared = (int*)shared_memory) {
 }
 
 // ---- loads and stores by an instruction of CUDA's, of a complex number as a vector
-template <class T> struct VectorOf { using Type = T; };
-template <> struct VectorOf<Complex<float>> { using Type = float2; };
-template <> struct VectorOf<Complex<double>> { using Type = double2; };
-template <class T> using Vector = typename VectorOf<T>::Type;
+template <class T> using Vector = Choice<IS_COMPLEX<T>, Choice<sizeof(T) == sizeof(float2), float2, double2>, T>;
 template <class R, class V> DEVICE R from_vector(V v) {
   if constexpr (IS_COMPLEX<R>) return {v.x, v.y};
   else return v;
@@ -187,9 +184,7 @@ template <class T> DEVICE void store_l2(T* p, T v) {
 template <class T> DEVICE T load_constant(const T* p) { return from_vector<T>(__ldg((const Vector<T>*)p)); }
 
 // A struct, 8 or 16 bytes at a time: one that no block of the launch writes, and one that other blocks read.
-template <bool WIDE> struct PartOf { using Type = int4; };
-template <> struct PartOf<false> { using Type = int2; };
-template <class T> using Part = typename PartOf<sizeof(T) % sizeof(int4) == 0>::Type;
+template <class T> using Part = Choice<sizeof(T) % sizeof(int4) == 0, int4, int2>;
 template <class T> DEVICE T load_record(const T* from) {
   T record;
   for_all<sizeof(T) / sizeof(Part<T>)>([&](int k) { ((Part<T>*)&record)[k] = __ldg((const Part<T>*)from + k); });
@@ -204,7 +199,7 @@ DEVICE void store_word(unsigned long long* p, unsigned long long v) { *(volatile
 DEVICE unsigned long long load_word(const unsigned long long* p) { return *(const volatile unsigned long long*)p; }
 // ---- C (16 x 8) += A (16 x 4) B (4 x 8) by one warp. Lane (g, t) = (lane / 4, lane % 4) holds
 // a0 = A(g, t), a1 = A(g + 8, t), b = B(t, g), c = C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
-template <class T> DEVICE void mma_by_shuffles(T (&c)[4], T a0, T a1, T b) {
+template <class T> DEVICE void mma(T (&c)[4], T a0, T a1, T b) {
   const int lane = threadIdx.x & 31, row = lane & ~3, col = (lane & 3) * 8;
   for_all<4>([&](int k) {
     const T b0 = shuffle(b, col + k), b1 = shuffle(b, col + 4 + k), x0 = shuffle(a0, row + k),
@@ -215,7 +210,6 @@ template <class T> DEVICE void mma_by_shuffles(T (&c)[4], T a0, T a1, T b) {
     c[3] = mul_add(x1, b1, c[3]);
   });
 }
-template <class T> DEVICE void mma(T (&c)[4], T a0, T a1, T b) { mma_by_shuffles(c, a0, a1, b); }
 #if FP64_TENSOR_CORES == 16
 template <> DEVICE void mma(double (&c)[4], double a0, double a1, double b) {
   asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"

@@ -4,9 +4,7 @@
 #include "shared/values.hpp"
 
 // Accumulators of residuals and norms.
-template <class T> struct WideOf { using type = double; };
-template <class R> struct WideOf<Complex<R>> { using type = Complex<double>; };
-using Wide = WideOf<Scalar>::type;
+using Wide = Choice<is_complex, Complex<double>, double>;
 DEVICE double widen(float a) { return a; }
 DEVICE double widen(double a) { return a; }
 template <class R> DEVICE Complex<double> widen(Complex<R> a) { return {(double)a.re, (double)a.im}; }

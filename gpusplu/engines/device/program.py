@@ -31,7 +31,7 @@ RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"
 SHARED = "shared/values.hpp"
 NOT_COMPARED, COMPARED_WITH_ZERO = constant(SHARED, "NOT_COMPARED"), constant(SHARED, "COMPARED_WITH_ZERO")
 THREADS, VALUE_BYTES = constant(SHARED, "VALUE_THREADS"), constant(SHARED, "VALUE_SHARED_BYTES")
-WARP = constant(SHARED, "WARP_SIZE")
+RESIDUAL_BYTES, WARP = constant(SHARED, "RESIDUAL_SHARED_BYTES"), constant(SHARED, "WARP_SIZE")
 
 
 class Part:
@@ -174,14 +174,14 @@ class MatrixPart(Part):
         ptr, ind, source = map(self.upload, arrays)
         return ptr, ind, source
 
-    def launch_rows(self, stream: Stream, file: str, name: str, shared_bytes: int, trans: int, **fields: Any) -> None:
-        """A kernel in which some lanes of a warp take a row of op(A) each."""
+    def launch_rows(self, stream: Stream, name: str, trans: int, **fields: Any) -> None:
+        """A kernel of common/residual.cu in which some lanes of a warp take a row of op(A) each."""
         ptr, ind, source = self.rows_of(trans)
         n, conjugate = self.pattern.n, trans != 1 if self.hermitian else trans == 2  # by the columns if A is Hermitian
         lanes_log2 = min(5, max(0, (-(-self.pattern.nnz // max(n, 1)) - 1).bit_length()))
-        shape = self.blocks(n << lanes_log2, THREADS, 8), THREADS, shared_bytes
+        shape = self.blocks(n << lanes_log2, THREADS, 8), THREADS, RESIDUAL_BYTES
         rows = {"ptr": ptr, "ind": ind, "source": source, "conjugate": conjugate, "lanes_log2": lanes_log2}
-        self.launch(stream, file, name, shape, ld=n, n=n, **rows, **fields)
+        self.launch(stream, RESIDUAL, name, shape, ld=n, n=n, **rows, **fields)
 
     def rows_of(self, trans: int) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
         """The rows of op(A) or, for Hermitian A, what they are the conjugates of; one set of rows for one triangle."""
@@ -196,9 +196,6 @@ def address(buffer: Buffer | None) -> int:
 def addresses(buffers: Mapping[str, Buffer | None]) -> dict[str, int]:
     """`address` of each."""
     return {name: address(buffer) for name, buffer in buffers.items()}
-
-
-RESIDUAL_BYTES = constant(SHARED, "RESIDUAL_SHARED_BYTES")
 
 
 class Program(MatrixPart, ABC):
@@ -354,15 +351,14 @@ class Program(MatrixPart, ABC):
         """
         self.launch_rows(
             stream,
-            RESIDUAL,
             f"measure_residual_{1 if nrhs == 1 else GROUP}",
-            RESIDUAL_BYTES,
             trans,
             nrhs=nrhs,
             values=buffers.values,
             x=vectors.x,
             b=vectors.b,
             r=vectors.residual,
+            sizes=None,
             norms=vectors.norms,
             done=vectors.done,
             status=buffers.device_status,

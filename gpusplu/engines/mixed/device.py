@@ -9,9 +9,9 @@ import numpy as np
 from ...common.matrix import Pattern
 from ..device.buffers import STATUS, Status, is_asymmetric
 from ..device.interrupted import outliving
-from ..device.program import VALUE_BYTES, VALUES, MatrixPart
+from ..device.program import COMMON, MatrixPart
 
-ROW_SIZES = "common/row_sizes.cu"
+UNUSED = ("done", "status", "report", "accumulated", "factored")  # arguments of kernels that also measure errors
 REAL = np.dtype("d")
 
 
@@ -30,7 +30,7 @@ class RowsOnDevice(MatrixPart):
     def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, kind: int):
         super().__init__(device, dtype, kind)
         self.pattern = pattern
-        self.device.prepare([ROW_SIZES, VALUES], self.dtype.char, self.kind)
+        self.device.prepare(COMMON, self.dtype.char, self.kind)
 
     def array(self, values: np.ndarray) -> Any:
         """A copy on the device."""
@@ -57,14 +57,14 @@ class RowsOnDevice(MatrixPart):
         return array
 
     def residual(self, values: Any, b: Any, x: Any, trans: int, sizes: Any = None, norms: Any = None) -> Any:
-        """``b - op(A) x``; with `sizes` and `norms` also the results of kernels/common/row_sizes.cu."""
+        """``b - op(A) x``; with `sizes` and `norms` also the results of kernels/common/residual.cu."""
         device = self.device
         b, x = (one if one.flags.f_contiguous else one.copy(order="F") for one in (b, x))
         r = device.array(b.shape, self.dtype)
         named = {"values": values, "x": x, "b": b, "r": r, "sizes": sizes, "norms": norms}
         pointers = {name: None if array is None else device.pointer(array) for name, array in named.items()}
         stream = device.caller_stream()
-        self.launch_rows(stream, ROW_SIZES, "row_sizes", VALUE_BYTES, trans, nrhs=b.shape[1], **pointers)
+        self.launch_rows(stream, "row_sizes", trans, nrhs=b.shape[1], **pointers, **dict.fromkeys(UNUSED))
         return r
 
 

@@ -127,19 +127,18 @@ template <class T> DEVICE T shuffle_xor(T x, int mask) {
   else return __shfl_xor_sync(~0u, x, mask);
 }
 
-// Sum of every LANES neighbouring lanes, in all of these.
-template <int LANES = WARP_SIZE, class T> DEVICE T warp_sum(T x) {
+// x of every LANES neighbouring lanes joined, in all of these: join(x, that of another lane).
+template <int LANES = WARP_SIZE, class T, class Join> DEVICE T warp_reduce(T x, Join&& join) {
 #pragma unroll
-  for (int mask = LANES / 2; mask; mask /= 2) x += shuffle_xor(x, mask);
+  for (int mask = LANES / 2; mask; mask /= 2) x = join(x, shuffle_xor(x, mask));
   return x;
 }
-
-// Largest of a warp, in all lanes.
+template <int LANES = WARP_SIZE, class T> DEVICE T warp_sum(T x) {
+  return warp_reduce<LANES>(x, [](T a, T b) { return a + b; });
+}
 template <class T> DEVICE T warp_max(T x) {  // int or unsigned
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) x = max(x, __shfl_xor_sync(~0u, x, step));
-  return x;
+  return warp_reduce(x, [](T a, T b) { return max(a, b); });
 #else
   return __reduce_max_sync(~0u, x);
 #endif

@@ -29,9 +29,7 @@ DEVICE double phase(double a) { return a < 0 ? -1.0 : 1.0; }
 DEVICE Complex<double> phase(Complex<double> a) { return (1.0 / modulus(a)) * a; }
 
 DEVICE double warp_max(double v) {
-#pragma unroll
-  for (int mask = 16; mask; mask >>= 1) v = fmax(v, shuffle_xor(v, mask));
-  return v;
+  return warp_reduce(v, [](double a, double b) { return fmax(a, b); });
 }
 // Of a block; thread 0 has it. `scratch`: one double a warp; a barrier before it is used again.
 DEVICE double block_max(double v, double* scratch) {

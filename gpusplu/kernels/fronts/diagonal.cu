@@ -104,13 +104,11 @@ struct Square {
   }
 };
 
-struct Signs {
-  unsigned positive, negative, small;
-};
+enum { POSITIVE, NEGATIVE, SMALL };
 
-DEVICE Signs signs_of(const Square& A, double least) {
+// Adds the signs of its eigenvalues to `found`.
+DEVICE void add_signs(const Square& A, double least, unsigned (&found)[INERTIA_COUNTS]) {
   constexpr Real ALPHA = (Real)0.6403882032022076;  // (1 + sqrt(17)) / 8
-  Signs found{0, 0, 0};
   Real largest(0);
   for (int k = 0; k < A.m;) {
     Largest diagonal{Real(-1), k, k}, any{Real(-1), k, k};
@@ -124,13 +122,13 @@ DEVICE Signs signs_of(const Square& A, double least) {
     const Real size = fmax(diagonal.size, any.size);
     if (k == 0) largest = size;
     if (!(size > (Real)least * largest)) {
-      found.small += left;
-      break;
+      found[SMALL] += left;
+      return;
     }
     if (diagonal.size >= ALPHA * any.size) {
       A.swap(k, diagonal.i);
       const Real d = real(A.at(k, k));
-      (d > 0 ? found.positive : found.negative)++;
+      (d > 0 ? found[POSITIVE] : found[NEGATIVE])++;
       A.eliminate(k++, 1, Scalar(reciprocal(d)), Scalar(0), Scalar(0));
       continue;
     }
@@ -141,11 +139,10 @@ DEVICE Signs signs_of(const Square& A, double least) {
     const Real det = (a / modulus) * (c / modulus) - Real(1),
                scale = reciprocal(det * modulus);  // of entries / modulus
     const Real inverse = reciprocal(modulus);
-    found.positive++, found.negative++;
+    found[POSITIVE]++, found[NEGATIVE]++;
     A.eliminate(k, 2, Scalar(c * inverse * scale), -(scale * inverse) * b, Scalar(a * inverse * scale));
     k += 2;
   }
-  return found;
 }
 
 DEVICE Determinant determinant(const Square& A) {
@@ -178,8 +175,7 @@ GPUSPLU_KERNEL(block_determinants, DeterminantArgs, DIAGONAL_THREADS, 1) {
 GPUSPLU_KERNEL(count_signs, InertiaArgs, DIAGONAL_THREADS, 1) {
   unsigned sums[INERTIA_COUNTS] = {0, 0, 0};
   for (int k = blockIdx.x; k < args.count; k += gridDim.x) {
-    const Signs found = signs_of(Square(args.factor, args.blocks[k]), args.least);
-    sums[0] += found.positive, sums[1] += found.negative, sums[2] += found.small;
+    add_signs(Square(args.factor, args.blocks[k]), args.least, sums);
     __syncwarp();
   }
   if (threadIdx.x != 0) return;

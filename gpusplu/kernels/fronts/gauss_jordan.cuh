@@ -4,7 +4,7 @@
 // become [D, D A12; -A21 D, A22 - A21 D A12] with D = A11^-1 (block LU with inverted blocks: Demmel, Higham and
 // Schreiber, Stability of block LU factorization, 1995). Lane (r, c) = (lane / 4, lane % 4) holds rows r and r + 8 of
 // columns c, c + 4, c + 8 and c + 12: this takes the fewest shuffles (7 scalars a pivot), and shuffles bound it; it is
-// also the layout of an accumulator of the tensor cores (fronts/tiles.cuh).
+// also the layout of an accumulator of the tensor cores (fronts/panels.cuh).
 //
 // LU and LDL^T: pivots are chosen by rows among the w rows. Nothing is swapped: an exchange at (p, k) leaves row k of D
 // in row p and the entries of equation p in column k, so the permutation is only where results are written (Places).

@@ -11,19 +11,22 @@ struct CholeskyScratch {
   Scalar column[2][NB];
 };
 
-struct CholeskyTile {
+// The tile is m x m in shared memory, the identity beyond; entries above its diagonal are ignored. Returns how many
+// pivots were not positive (thread 0 of the warp that met them). L: m x m, lower triangle; inverse: NB x NB, inv(L)^H.
+DEVICE int cholesky_tile(const Scalar* tile, int m, Scalar* L, long long ld, Scalar* inverse,
+                         CholeskyScratch& scratch) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   Scalar a[OWN_ROWS][OWN_COLUMNS];
-
+  for_all<OWN_COLUMNS, OWN_ROWS>([&](int s, int h) { a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)]; });
+  int failed = 0;
   // Column k, which is complete, scaled by its pivot: to global memory and to `column`, by the warp that owns it.
   // Called by all warps. L and the inverse are stored from row (up to row) k.
-  DEVICE bool finish(const Scalar (&v)[OWN_ROWS], int k, int m, Scalar* column, Scalar* L, long long ld,
-                     Scalar* inverse) {
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const auto finish = [&](const Scalar(&v)[OWN_ROWS], int k, Scalar* column) {
     Real pivot = real(shuffle(pick(v, k >> 5), k & 31));
     const bool positive = pivot > Real(0);
     if (!positive) pivot = Real(1);
     const Real root = reciprocal_root(pivot);
-    if (warp != k % WARPS) return true;
+    if (warp != k % WARPS) return;
     for_all<OWN_ROWS>([&](int h) {
       const int row = lane + 32 * h;
       const Scalar scaled = root * v[h];
@@ -31,23 +34,11 @@ struct CholeskyTile {
       if (row >= k && row < m) store_l2(L + k * ld + row, row == k ? Scalar(pivot * root) : scaled);
       store_l2(inverse + k * NB + row, row < k ? scaled : Scalar(row == k ? root : Real(0)));
     });
-    return positive;
-  }
-};
-
-// The tile is m x m in shared memory, the identity beyond; entries above its diagonal are ignored. Returns how many
-// pivots were not positive (thread 0 of the warp that met them). L: m x m, lower triangle; inverse: NB x NB, inv(L)^H.
-DEVICE int cholesky_tile(const Scalar* tile, int m, Scalar* L, long long ld, Scalar* inverse,
-                         CholeskyScratch& scratch) {
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  CholeskyTile t;
-  for_all<OWN_COLUMNS, OWN_ROWS>([&](int s, int h) { t.a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)]; });
-  int failed = 0;
-  {
-    Scalar v[OWN_ROWS];
-    for_all<OWN_ROWS>([&](int h) { v[h] = t.a[h][0]; });
-    failed += !t.finish(v, 0, m, scratch.column[0], L, ld, inverse);
-  }
+    failed += !positive;
+  };
+  Scalar first[OWN_ROWS];
+  for_all<OWN_ROWS>([&](int h) { first[h] = a[h][0]; });
+  finish(first, 0, scratch.column[0]);
 #pragma unroll 1
   for (int k0 = 0; k0 < m; k0 += WARPS) {
     for_all<WARPS>([&](int w) {
@@ -66,12 +57,11 @@ DEVICE int cholesky_tile(const Scalar* tile, int m, Scalar* L, long long ld, Sca
         const Scalar factor = conj(column[min(k0 + s * WARPS + warp, NB - 1)]);
         Scalar v[OWN_ROWS];
         for_all<OWN_ROWS>([&](int h) {
-          v[h] = mul_sub(multiplier[h], factor, pivot_row[h] ? Scalar(0) : t.a[h][s]);
-          if (w < last) t.a[h][s] = v[h];
-          else if (s > 0) t.a[h][s - 1] = v[h];
+          v[h] = mul_sub(multiplier[h], factor, pivot_row[h] ? Scalar(0) : a[h][s]);
+          if (w < last) a[h][s] = v[h];
+          else if (s > 0) a[h][s - 1] = v[h];
         });
-        if (s == (w < last ? 0 : 1) && k + 1 < m)
-          failed += !t.finish(v, k + 1, m, scratch.column[(w + 1) & 1], L, ld, inverse);
+        if (s == (w < last ? 0 : 1) && k + 1 < m) finish(v, k + 1, scratch.column[(w + 1) & 1]);
       });
     });
   }

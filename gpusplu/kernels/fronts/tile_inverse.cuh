@@ -53,9 +53,9 @@ DEVICE PivotChoice choose_pivot(const Scalar (&v)[OWN_ROWS], unsigned used, int 
   return choice;
 }
 
-// Stores the choice for the steps; by the warp that owns column k.
-DEVICE void publish(const PivotChoice& choice, const Scalar (&v)[OWN_ROWS], int k, Scalar* column,
-                    InverseScratch& scratch) {
+// Stores and counts the choice; by the warp that owns column k.
+DEVICE void publish(const PivotChoice& choice, const Scalar (&v)[OWN_ROWS], int k, int m, Scalar* column,
+                    InverseScratch& scratch, PivotCounts& counts) {
   const int lane = threadIdx.x & 31;
   for_all<OWN_ROWS>([&](int h) {
     const int row = lane + 32 * h;
@@ -66,6 +66,8 @@ DEVICE void publish(const PivotChoice& choice, const Scalar (&v)[OWN_ROWS], int 
     scratch.column_of[choice.row] = k;
     scratch.reciprocals[choice.row] = choice.reciprocal;
   }
+  counts.perturbed += choice.perturbed && k < m;
+  counts.singular += choice.singular && k < m;
 }
 
 // The tile is m x m in shared memory, the identity beyond. inverse: NB x NB in global memory. Counts the pivots below
@@ -89,11 +91,7 @@ DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singul
     Scalar v[OWN_ROWS];
     for_all<OWN_ROWS>([&](int h) { v[h] = a[h][0]; });
     const PivotChoice choice = choose_pivot(v, used, m, tiny, singular);
-    if (warp == 0) {
-      publish(choice, v, 0, scratch.column[0], scratch);
-      counts.perturbed += choice.perturbed;
-      counts.singular += choice.singular;
-    }
+    if (warp == 0) publish(choice, v, 0, m, scratch.column[0], scratch, counts);
   }
 #pragma unroll 1
   for (int k0 = 0; k0 < end; k0 += WARPS) {
@@ -135,11 +133,8 @@ DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singul
       if (w == last) {
         for_all<OWN_ROWS>([&](int h) { a[h][OWN_COLUMNS - 1] = wrapped[h]; });
       }
-      if (warp == (w + 1) % WARPS && k + 1 < end) {
-        publish(choice, v, k + 1, scratch.column[(w + 1) & 1], scratch);
-        counts.perturbed += choice.perturbed && k + 1 < m;
-        counts.singular += choice.singular && k + 1 < m;
-      }
+      if (warp == (w + 1) % WARPS && k + 1 < end)
+        publish(choice, v, k + 1, m, scratch.column[(w + 1) & 1], scratch, counts);
     });
   }
   __syncthreads();

@@ -35,7 +35,10 @@ struct RowPart {
 static_assert(sizeof(RowPart) <= MEASURE_BYTES);
 
 struct Norms {
-  double residual = 0, x = 0, b = 0, a = 0;
+  double of[4] = {};  // the residual, x, b and A
+  DEVICE void join(const double (&other)[4]) {
+    for_all<4>([&](int q) { of[q] = fmax(of[q], other[q]); });
+  }
 };
 static_assert(sizeof(Norms) <= MEASURE_BYTES);
 
@@ -70,10 +73,8 @@ DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide produ
   const long long at = (long long)row * WARP_SIZE;
   const Wide given = widen(lane_entries(args.b, group, args.n)[at]), residual = given - product;
   narrow(residual, lane_entries(args.r, group, args.n)[at]);
-  norms.residual = fmax(norms.residual, or_infinite(modulus(residual)));
-  norms.x = fmax(norms.x, modulus(widen(lane_entries(args.x, group, args.n)[at])));
-  norms.b = fmax(norms.b, modulus(given));
-  norms.a = fmax(norms.a, row_sum);
+  const double x = modulus(widen(lane_entries(args.x, group, args.n)[at]));
+  norms.join({or_infinite(modulus(residual)), x, modulus(given), row_sum});
 }
 
 // This block's rows of this lane, `step` apart, so that no block has all of the long ones if they are neighbours: all
@@ -152,14 +153,10 @@ GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 1
   __syncthreads();
   if (warp_of() > 0) return;
   Norms largest = norms;
-  for (int w = 1; w < LANE_WARPS; w++) {
-    const Norms& other = shared[w * WARP_SIZE + lane_of()];
-    largest.residual = fmax(largest.residual, other.residual), largest.x = fmax(largest.x, other.x);
-    largest.b = fmax(largest.b, other.b), largest.a = fmax(largest.a, other.a);
-  }
+  for (int w = 1; w < LANE_WARPS; w++) largest.join(shared[w * WARP_SIZE + lane_of()].of);
   LaneErrors& errors = args.errors[group * WARP_SIZE + lane_of()];
-  raise_to(&errors.residual, largest.residual), raise_to(&errors.x_norm, largest.x);
-  raise_to(&errors.b_norm, largest.b), raise_to(&errors.a_norm, largest.a);
+  double* const norms_of[4] = {&errors.residual, &errors.x_norm, &errors.b_norm, &errors.a_norm};
+  for_all<4>([&](int q) { raise_to(norms_of[q], largest.of[q]); });
   __threadfence();
   __syncwarp();
   unsigned before = 0;

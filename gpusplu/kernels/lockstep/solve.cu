@@ -36,14 +36,12 @@ struct Counters {
   }
 };
 
-// Shared memory of this lane: S rows, and after those of all warps the prefetched lines.
-DEVICE Scalar* scratch_of_warp() {
-  return (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + warp_of() * S * WARP_SIZE + lane_of();
+// Lines of this lane in shared memory, `count` a warp, after the first `before` lines of a lane.
+DEVICE Scalar* shared_lines(int before, int count) {
+  return (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + (before + warp_of() * count) * S * WARP_SIZE + lane_of();
 }
-DEVICE Scalar* ring_of_warp() {
-  Scalar* behind = (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + LANE_WARPS * S * WARP_SIZE;
-  return behind + warp_of() * LINES_AHEAD * S * WARP_SIZE + lane_of();
-}
+DEVICE Scalar* scratch_of_warp() { return shared_lines(0, 1); }
+DEVICE Scalar* ring_of_warp() { return shared_lines(LANE_WARPS, LINES_AHEAD); }
 
 template <bool FORWARD> DEVICE void solve_single(const LaneSolveArgs& args, int f, int group) {
   const SolvedFront front(args, f, group, FORWARD ? args.forward : args.backward);

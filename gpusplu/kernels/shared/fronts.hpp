@@ -9,7 +9,7 @@ constexpr int PHASES = 4;  // warp, small, block, large
 constexpr int LARGE_PHASE = 3;
 
 constexpr int PANEL = 16;  // columns of a panel in fronts that a warp or a block factors, and rows of those of phase 0
-constexpr int PANEL_LD = 20;  // between columns of a 16 x 16 block in shared memory: 4 mod 8, see fronts/tiles.cuh
+constexpr int PANEL_LD = 20;  // between columns of a 16 x 16 block in shared memory: 4 mod 8, see fronts/panels.cuh
 constexpr int PANEL_SCALARS = PANEL * PANEL_LD;
 
 constexpr int WARP_FRONTS = 4;  // fronts of phase 0 that a block has, a warp each

@@ -169,10 +169,10 @@ GPUSPLU_KERNEL(update_pipeline, GluPipeline, MOST_PIPELINE_THREADS, 1) {
     });
   };
   const auto apply = [&](int group, const int2(&now)[AHEAD], Scalar inverse) {
-    int at = group + thread;
-#pragma unroll
-    for (int r = 0; r < AHEAD; r++, at += threads)
+    for_all<AHEAD>([&](int r) {
+      const int at = group + thread + r * threads;
       if (at < step.w) update_one(values, args.factor, now[r], inverse, at >= step.z);
+    });
   };
   __syncthreads();
   for (int s = chain.x; s <= last; s++) {

@@ -254,13 +254,12 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     for_all<IN_FLIGHT>([&](int r) { load_value(term[r], s, lane + 32 * r); });
     for (int e = lane;; e += 32 * IN_FLIGHT) {
       const bool more = e - lane + 32 * IN_FLIGHT < s.count;  // loads for nothing would be waited for
-#pragma unroll
-      for (int r = 0; r < IN_FLIGHT; r++) {
+      for_all<IN_FLIGHT>([&](int r) {
         apply(term[r], own, s.count, e + 32 * r, u0, t, x);
-        if (!more) continue;
+        if (!more) return;
         load_place(term[r], s, e + 32 * (IN_FLIGHT + r));
         load_value(term[r], s, e + 32 * (IN_FLIGHT + r));
-      }
+      });
       if (!more) break;
     }
     __syncwarp();

@@ -113,8 +113,7 @@ DEVICE void take_values(Scalar (&v)[VALUES<NV, LAYOUT>], const LargeScratch<NV, 
     const Scalar own = value(first_of_warp() + (int)(threadIdx.x & 31) % COLUMNS);
     for_all<COLUMNS>([&](int i) { v[i] = shuffle(own, i); });
   } else {
-#pragma unroll
-    for (int i = 0; i < VALUES<NV, LAYOUT>; i++) v[i] = value(place_of<NV, LAYOUT>(i));
+    for_all<VALUES<NV, LAYOUT>>([&](int i) { v[i] = value(place_of<NV, LAYOUT>(i)); });
   }
   if (NV > 1) __syncthreads();  // `second` is `partial`
 }

@@ -178,18 +178,17 @@ template <int NV> DEVICE void backward_warp_columns(const Group<NV>& group, cons
   const Scalar* lower = group.factor(f);
   Scalar y[LANE_ROWS][NV], m[BATCH], sum[BATCH][NV];
   load_pivots(group, f, y);
-#pragma unroll
-  for (int q = 0; q < LANE_ROWS; q++)  // y := D y, two panels at a time
-    if (32 * q < W) {
-      const int row = 32 * q + lane, k0 = min(row, W - 1) / PANEL * PANEL;
-      Scalar d[PANEL];
-      load_row(d, lower + min(row, W - 1), R, k0, W);
-      share<NV>(v + row * NV, y[q], row < W);
-      __syncwarp();
-      multiply_row<NV, false>(y[q], d, v + k0 * NV);
-      __syncwarp();
-      if (row < W) share<NV>(v + row * NV, y[q]);
-    }
+  for_all<LANE_ROWS>([&](int q) {  // y := D y, two panels at a time
+    if (32 * q >= W) return;
+    const int row = 32 * q + lane, k0 = min(row, W - 1) / PANEL * PANEL;
+    Scalar d[PANEL];
+    load_row(d, lower + min(row, W - 1), R, k0, W);
+    share<NV>(v + row * NV, y[q], row < W);
+    __syncwarp();
+    multiply_row<NV, false>(y[q], d, v + k0 * NV);
+    __syncwarp();
+    if (row < W) share<NV>(v + row * NV, y[q]);
+  });
   ColumnWalk<BATCH> walk(W, R);
   if (walk.k0 >= 0) walk.load(m, lower, W, R);
   load_below(group, f, v + W * NV);

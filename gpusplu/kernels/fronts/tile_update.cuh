@@ -115,14 +115,13 @@ DEVICE void multiply_slice(Sums<M>& acc, const Scalar* A, const Scalar* B, WarpP
           b[j][0][f] = columns.x, b[j][1][f] = columns.y;
         });
       });
-#pragma unroll
-      for (int j = 0; j < NI; j++) {
-        if (j < skip) continue;
+      for_all<NI>([&](int j) {
+        if (j < skip) return;
         for_all<M>([&](int i) {
           mma(acc[i][j][0], a[i], b[j][0]);
           mma(acc[i][j][1], a[i], b[j][1]);
         });
-      }
+      });
     }
   } else {
     const Scalar* a_from = A + at.row;

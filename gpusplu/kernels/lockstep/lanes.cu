@@ -75,16 +75,15 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
     __syncthreads();
     for_all<ROUNDS>([&](int q) { tile[(q * LANE_WARPS + warp_of()) * LD + lane_of()] = value[q]; });
     __syncthreads();
-#pragma unroll
-    for (int q = 0; q < ROUNDS; q++) {
+    for_all<ROUNDS>([&](int q) {
       const int k = q * LANE_WARPS + warp_of();
-      if (first + k >= range.end) continue;
+      if (first + k >= range.end) return;
       const Scalar v = tile[lane_of() * LD + k];
       to[(long long)(first + k) * WARP_SIZE] = v;
       const bool finite = magnitude_bits(v) < NAN_BITS;
       bad += !finite;
       if (args.sizes && finite) largest = fmax(largest, modulus(widen(v)));
-    }
+    });
   }
   if (!args.reports) return;
   LaneReport& report = args.reports[range.group * WARP_SIZE + lane_of()];

@@ -15,7 +15,7 @@ def test_records():
     plan = plan_of(gallery.poisson(13, 11))
     records = plan.front_records
     assert len(records) == plan.nf
-    for name in ("width", "rows", "first", "parent", "level"):
+    for name in ("width", "rows", "level"):
         np.testing.assert_array_equal(records[name], getattr(plan, name))
     np.testing.assert_array_equal(records["factor"], plan.factor_offset)
     np.testing.assert_array_equal(records["below"], plan.below_ptr[:-1])

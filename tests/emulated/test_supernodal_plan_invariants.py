@@ -207,7 +207,7 @@ def test_items_cover_the_childrens_blocks(plan, cholesky):
 def test_gathers_take_every_contribution_once(plan):
     taken = []
     for f in range(plan.nf):
-        begin, rows = int(plan.front_records[f]["row_begin"]), local_rows(plan, f)
+        begin, rows = int(plan.below_ptr[f] + plan.first[f]), local_rows(plan, f)
         for i, row in enumerate(rows):
             sources = plan.gather_source[plan.gather_ptr[begin + i] : plan.gather_ptr[begin + i + 1]]
             assert (np.diff(sources) > 0).all()

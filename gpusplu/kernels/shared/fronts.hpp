@@ -34,8 +34,6 @@ constexpr int MOST_ROWS = 65535;  // local rows are 16 bits
 // block.
 struct Front {
   int width, rows;
-  int first;        // plan position of the first pivot
-  int parent;       // -1: root
   int climb;        // the parent if it is of the same phase, -2 - parent if of a later one before phase 3, else -1
   int pending;      // children of the same phase
   int entry_count;  // entries of A that are assembled here
@@ -49,7 +47,6 @@ struct Front {
   long long block;        // into the arena of contribution blocks [scalars]
   long long block_base;   // base of the items' offsets
   long long below;        // into the rows below the pivots and into the vector arena
-  long long row_begin;    // into gather_ptr
 };
 
 // Entries of one column of a child's block, one above the other there, that go to one column of the front.

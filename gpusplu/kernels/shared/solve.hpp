@@ -40,10 +40,8 @@ struct GatherChunk {
 // The same of phase 3.
 struct LargeSolveFront {
   int width, rows, first, below;
-  int parent;        // among the large fronts; -1: root
-  int parent_tiles;  // of pivots
-  int arrivals;      // tiles of rows below the pivots of its large children
-  int reserved;
+  int parent;    // among the large fronts; -1: root
+  int arrivals;  // tiles of rows below the pivots of its large children
   long long factor;
 };
 struct LargeSolveTask {

@@ -196,8 +196,6 @@ void list_items(Plan& plan) {
     if (climbs) pending[above]++;
     plan.fronts[f] = {.width = plan.width[f],
                       .rows = plan.rows[f],
-                      .first = plan.first[f],
-                      .parent = above,
                       .climb = climbs       ? above
                                : above >= 0 ? -2 - above
                                             : -1,
@@ -212,8 +210,7 @@ void list_items(Plan& plan) {
                       .factor = plan.factor_offset[f],
                       .block = plan.block_offset[f],
                       .block_base = n_children ? plan.block_offset[plan.child[plan.child_ptr[f]]] : 0,
-                      .below = plan.below_ptr[f],
-                      .row_begin = plan.below_ptr[f] + plan.first[f]};
+                      .below = plan.below_ptr[f]};
     plan.partial.insert(plan.partial.end(), homes[f].begin(), homes[f].end());
   }
 }

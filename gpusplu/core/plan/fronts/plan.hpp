@@ -48,8 +48,8 @@
 // the entry is taken as it is, complex ones without conjugation. In phase 3 a front's entries are sorted by tile first.
 //
 // Solve. The vector arena has a place for every entry of `below`: front c leaves what it adds to its k-th row below at
-// below_ptr[c] + k. Local row i of front f sums gather_source[gather_ptr[f.row_begin + i] .. [+ 1]), children in plan
-// order; of gather_ptr nothing else is kept per front: row_begin[f] = below_ptr[f] + first[f].
+// below_ptr[c] + k. Local row i of front f sums gather_source[gather_ptr[below_ptr[f] + first[f] + i] .. [+ 1]),
+// children in plan order.
 //
 // An interface (analysis/interface.hpp) is the last front. Nothing merges with it, it is large, the only front of the
 // last segment, and has no factor: after the other segments have run, its children's blocks are in the arena.

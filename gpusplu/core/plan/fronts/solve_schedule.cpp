@@ -154,9 +154,7 @@ void list_large_tasks(const Plan& plan, const std::vector<idx>& part, idx parts,
          .first = plan.first[f],
          .below = (std::int32_t)plan.below_ptr[f],
          .parent = up,
-         .parent_tiles = up < 0 ? 0 : tiles(plan.width[parent]),
          .arrivals = 0,
-         .reserved = 0,
          .factor = plan.factor_offset[f]};
     for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
       if (number[plan.child[q]] >= 0) r.arrivals += tiles(plan.height(plan.child[q]));

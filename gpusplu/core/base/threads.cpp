@@ -135,18 +135,20 @@ struct Pool {
 
   // The same for a job of some kind, with the number of threads that is currently fastest.
   void run(int want, void (*f)(void*, const Team&), void* c, JobKind& kind, double work) {
+    // From here on, because pinning BLAS workers takes up to 30 us per processor.
+    const std::int64_t begin = wall_clock(), blas_before = time_of_blas();
+    RateComparison& rates = kind.of_size(work);
+    const bool one_thread = rates.wants_one_thread(begin, processors_are_taken);
     PinnedBlas for_this;
     PinnedBlas& blas = detail::progress_point.caller ? detail::progress_point.operation->blas() : for_this;
-    // Pinning takes up to 30 us per processor, too long for small jobs.
-    const bool with_blas = blas.left() == 0 && 2 * want > fair_share(num_threads()) && kind.blas.interferes();
+    const bool with_blas =
+        !one_thread && blas.left() == 0 && 2 * want > fair_share(num_threads()) && kind.blas.interferes();
     if (with_blas) blas.begin();
     if (blas.left() > 0) want = std::min(want, blas.left());
-    const std::int64_t blas_before = time_of_blas(), begin = wall_clock();
-    RateComparison& rates = kind.of_size(work);
-    const bool one_thread = want == 1 || rates.wants_one_thread(begin, processors_are_taken);
     WaitRecord of_job;
     if (one_thread) f(c, Team{});
     else run(want, f, c, of_job);
+    for_this.end();
     const std::int64_t end = wall_clock(), elapsed = end - begin;
     if (of_job.long_wait.load(std::memory_order_relaxed) && elapsed >= kWorthLooking) {
       find_blas_threads();

@@ -16,7 +16,6 @@ from gpusplu import _core
 from gpusplu.common import matrix
 from gpusplu.common.matrix import Pattern
 from gpusplu.common.options import Options
-from gpusplu.common.traits import structure_of
 from gpusplu.cost.calibration import costs_of, for_core
 from gpusplu.cost.features import factor_features, predict
 from gpusplu.cost.table import shipped
@@ -98,9 +97,8 @@ def method_phases(A, method):
     pattern = _core.canonical("csc", A.shape[0], A.indptr, A.indices)
     factor = cpu_factor(symbolic, Pattern(pattern), values, Options())
     b = A @ np.ones(A.shape[0])
-    structure = structure_of(symbolic, A.nnz, values.itemsize)
-    features = [*map(factor_features(structure).get, ("call", "rows", "entries", "fill", "flops"))]
-    predicted = predict(structure, costs_of())[2:5]
+    features = [*map(factor_features(symbolic).get, ("call", "rows", "entries", "fill", "flops"))]
+    predicted = predict(symbolic, values.itemsize, costs_of())[2:5]
     calls = (
         lambda: cpu_factor(symbolic, Pattern(pattern), values, Options()),
         lambda: factor.refactor(values),

@@ -8,10 +8,11 @@ only the text of explain() depends on them.
 from __future__ import annotations
 
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..common.stats import duration
-from ..common.traits import Structure
 
 #: Memory of the device that rates were measured on, an H200; used if no device is present [bytes].
 DEVICE_BYTES = 141_000_000_000
@@ -69,9 +70,10 @@ def needs(fill: float, flops: float, itemsize: int, triangles: int, widest: floa
     )
 
 
-def needs_of(structure: Structure) -> Needs:
-    triangles = 1 if structure.cholesky else 2
-    return needs(structure.fill, structure.flops, structure.itemsize, triangles, structure.widest)
+def needs_of(core: Any, itemsize: int) -> Needs:
+    """For the factors that a ``_core.Symbolic`` predicts."""
+    widest = int(np.diff(core.super_ptr).max(initial=0))
+    return needs(core.lnz, core.flops, itemsize, 2 if core.kind == "lu" else 1, widest)
 
 
 def may_stream(needed: Needs, device_bytes: float) -> bool:

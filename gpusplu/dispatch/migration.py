@@ -376,7 +376,7 @@ class Migration:
     def detour(self, from_device: bool) -> float:
         """Predicted seconds per step of those transfers."""
         problem, analysis = self.host_symbolic.parts()
-        return moving(costs_of(), problem.structure(analysis.core), from_device, False)
+        return moving(costs_of(), analysis.core, problem.itemsize, from_device, False)
 
     def offer(self, core: Any, symbolic: Any, version: int) -> None:
         """Migrate to this factor, made of values of this version, at the caller's next call."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..common.stats import Explanation, column, duration, durations, show
 from ..common.traits import matrix_traits
+from ..cost.features import method_of
 from ..cost.model import Estimate
 from ..cost.scale import DEVICE_BYTES, advice, needs_of, size
 from ..engines import registry
@@ -64,11 +65,11 @@ def events_of(stats: Mapping[str, Any]) -> list[str]:
 def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
     """Explain a matrix and the choices of its analysis; there are none if the matrix is structurally singular."""
     (problem, analysis), engine = symbolic.parts(), registry.named(symbolic.engine)
-    traits, structure = matrix_traits(problem.pattern, canonical), problem.structure(analysis.core)
+    traits, core = matrix_traits(problem.pattern, canonical), analysis.core
     symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
     if traits.hermitian:
         symmetry += "; Hermitian" + (", likely positive definite" if traits.definite_likely else "")
-        symmetry += "; cholesky would need half the work" if traits.definite_likely and not structure.cholesky else ""
+        symmetry += "; cholesky would need half the work" if traits.definite_likely and core.kind == "lu" else ""
     rows = [
         ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
         ("density", f"{traits.density:.2g}, {show(traits.nnz / max(traits.n, 1))} entries per column"),
@@ -78,15 +79,15 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
     ]
     if symbolic.structural_rank < traits.n:
         return Explanation([*rows, ("factor", f"none: {SINGULAR}"), ("seconds", durations(symbolic.seconds))])
-    fill = f"{entries_text(structure.fill, structure.n, structure.cholesky)}, {show(structure.flops)} flop, "
-    fill += f"{show(structure.column_levels)} levels"
-    fill += f" of columns, {show(structure.super_levels)} of supernodes" if structure.super_levels else " of columns"
+    fill = f"{entries_text(core.lnz, core.n, core.kind != 'lu')}, {show(core.flops)} flop, "
+    fill += f"{show(core.column_levels)} levels"
+    fill += f" of columns, {show(core.super_levels)} of supernodes" if core.super_levels else " of columns"
     rows += [
         ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
         ("method", method_text(symbolic.method, analysis.core.kind == "ldlt")),
         ("ordering", ordering_text(symbolic, symbolic.ordering)),
         ("predicted", fill),
-        ("scale", scale_text(symbolic.choice.request, structure)),
+        ("scale", scale_text(symbolic.choice.request, core, problem.itemsize)),
         *engine.describe(analysis, {}),
         ("seconds", durations(symbolic.seconds)),
     ]
@@ -100,7 +101,7 @@ def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
     matrix = {**traits, "structural_rank": symbolic.structural_rank}
     if symbolic.structural_rank < symbolic.n:
         return {"matrix": matrix, "engine": None, "reason": SINGULAR, "seconds": dict(symbolic.seconds)}
-    structure = problem.structure(analysis.core)
+    core = analysis.core
     predictions = [
         {"engine": p.engine, "note": p.note}
         if p.note
@@ -114,30 +115,30 @@ def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
         "matrix": matrix,
         "engine": symbolic.engine,
         "reason": symbolic.choice.reason,
-        "method": structure.method,
+        "method": method_of(core),
         "ordering": symbolic.ordering,
         "considered": considered,
         "predicted": {
-            "entries_of_L": structure.fill,
-            "flops": structure.flops,
-            "column_levels": structure.column_levels,
-            "super_levels": structure.super_levels,
+            "entries_of_L": core.lnz,
+            "flops": core.flops,
+            "column_levels": core.column_levels,
+            "super_levels": core.super_levels,
         },
-        "scale": scale_text(request, structure),
+        "scale": scale_text(request, core, problem.itemsize),
         "seconds": dict(symbolic.seconds),
         "refactorizations": request.uses,
         "predictions": predictions,
     }
 
 
-def scale_text(request: Any, structure: Any) -> str:
+def scale_text(request: Any, core: Any, itemsize: int) -> str:
     """Hardware that the factors need: one GPU, several or a cluster."""
     device_bytes, requested = request.device_memory or DEVICE_BYTES, request.devices or (request.device,)
     if request.device is not None and request.device_memory is None:
         from ..cuda import devices
 
         device_bytes = min(devices.open_device(index).free_bytes() for index in requested)
-    return advice(needs_of(structure), structure.flops, device_bytes, len(requested))
+    return advice(needs_of(core, itemsize), core.flops, device_bytes, len(requested))
 
 
 def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:

@@ -16,7 +16,6 @@ from .. import _core
 from ..common.matrix import EMPTY, SINGLE, Pattern
 from ..common.memo import Memo
 from ..common.options import Options
-from ..common.traits import Structure, structure_of
 from ..cost.calibration import for_core
 from ..cost.model import REFACTORIZATIONS
 
@@ -107,6 +106,7 @@ class Problem:
     n = property(lambda self: self.pattern.n)
     nnz = property(lambda self: self.pattern.nnz)
     cholesky = property(lambda self: self.kind == "cholesky")
+    itemsize = property(lambda self: self.dtype.itemsize)
 
     def _factored_as(self, dtype: np.dtype) -> np.dtype:
         return SINGLE.get(dtype, dtype) if self.options.precision == "mixed" else dtype
@@ -134,10 +134,6 @@ class Problem:
         made = make()
         self.seconds[phase] = self.seconds.get(phase, 0.0) + perf_counter() - start
         return made
-
-    def structure(self, core: Any) -> Structure:
-        """Of the factors that an analysis of the core predicts."""
-        return structure_of(core, self.nnz, self.dtype.itemsize)
 
     # ---- analyses of the core
 
@@ -190,10 +186,6 @@ class Problem:
     def for_columns(self) -> list[Any]:
         """An analysis for the columns of a device with every ordering worth considering."""
         return self._analyzed("for_columns", _core.analyze_candidates, method="column")
-
-    def structures(self) -> list[Structure]:
-        """Of the analyses for fronts."""
-        return self.memo("structures", lambda: [self.structure(core) for core in self.for_fronts()])
 
     def is_triangular(self) -> bool:
         """Whether LU of the matrix is the matrix itself, in some order."""

@@ -17,7 +17,6 @@ from .. import _core
 from ..common import matrix
 from ..common.options import Options
 from ..common.rhs import UNITS_PER_SOLVE
-from ..common.traits import structure_of
 from ..cost.calibration import costs_of, for_core
 from ..cost.features import predict
 from ..cost.model import Estimate
@@ -67,8 +66,7 @@ def inverse_entries(factor: Any, rows: ndarray, cols: ndarray) -> ndarray:
 
 def seconds(factor: Any) -> Estimate:
     """Predicted seconds of the processor's factor."""
-    structure = structure_of(factor._core.symbolic, factor._pattern.nnz, factor.dtype.itemsize)
-    return predict(structure, costs_of())
+    return predict(factor._core.symbolic, factor.dtype.itemsize, costs_of())
 
 
 def solves_for(rows: ndarray, cols: ndarray) -> int:
@@ -96,7 +94,7 @@ def wider_factor(factor: Any, rows: ndarray, cols: ndarray) -> tuple[matrix.Patt
     canonical = wider.gather(values)
     of_kind = {"cholesky": kind == "cholesky", "ldlt": kind == "ldlt"}
     analysis = _core.analyze(wider.ptr, wider.ind, canonical, for_core(), **of_kind)
-    if solves < INVERSE * predict(structure_of(analysis, wider.nnz, factor.dtype.itemsize), costs_of()).factor:
+    if solves < INVERSE * predict(analysis, factor.dtype.itemsize, costs_of()).factor:
         return None
     try:
         hermitian = kind != "ldlt" or matrix.is_symmetric(wider, canonical, True)

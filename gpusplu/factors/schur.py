@@ -32,7 +32,6 @@ from ..common.counting import FACTORIZATIONS
 from ..common.memo import Memo
 from ..common.rhs import cast, check_array, check_rhs, complex_dtype
 from ..common.scipy_names import warn
-from ..common.traits import structure_of
 from ..cost.calibration import costs_of, for_core
 from ..cost.features import predict
 from ..engines import registry
@@ -340,9 +339,7 @@ class SchurSymbolic(Generic[FactorT]):
     def _pays(self, whole: Any) -> bool:
         """Whether elimination by fronts is predicted to be faster than factoring by columns and solving."""
         problem, analysis = self.interior.parts()
-        itemsize = problem.dtype.itemsize
-        columns = predict(structure_of(analysis.core, problem.nnz, itemsize), costs_of())
-        fronts = predict(structure_of(whole, self._pattern.nnz, itemsize), costs_of())
+        columns, fronts = (predict(core, problem.itemsize, costs_of()) for core in (analysis.core, whole))
         return bool(fronts.factor < columns.factor + self.indices.size * columns.solve)
 
     def factor(self, values: Any) -> SchurFactor[FactorT]:

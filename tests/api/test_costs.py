@@ -4,17 +4,16 @@ import json
 import re
 from math import log
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.common.traits import Structure, structure_of
 from gpusplu.cost import calibration, model, table
 from gpusplu.cost.calibration import fit
 from gpusplu.cost.features import predict
-from gpusplu.cost.features import predict as predict_cpu
 from gpusplu.cost.model import Observation
 from gpusplu.cost.scale import DEVICE_BYTES, LARGE, lasting, may_stream, needs, size
 from gpusplu.cuda import layout
@@ -28,11 +27,9 @@ PRIOR = {"call": 1e-5, "levels": 1e-6, "fill": 1e-9, "flops": 1e-11}
 TRUE = {"call": 3e-5, "levels": 0.5e-6, "fill": 4e-9, "flops": 2e-11}
 
 
-def structure(**changes):
-    known = {"n": 1000, "nnz": 5000, "itemsize": 8, "cholesky": False, "method": "column", "ordering": "amd"}
-    return Structure(
-        **{**known, "fill": 20000, "flops": 1e6, "column_levels": 100, "super_levels": 0, "widest": 0, **changes}
-    )
+def analysis(**changes):
+    known = {"n": 1000, "nnz": 5000, "kind": "lu", "method": "column", "super_ptr": np.zeros(1, np.int32)}
+    return SimpleNamespace(**{**known, "lnz": 20000, "flops": 1e6, "column_levels": 100, **changes})
 
 
 def observations(constants, noise=0.0, count=24):
@@ -54,10 +51,10 @@ def observations(constants, noise=0.0, count=24):
 
 def test_values_are_moved_to_where_they_are_not():
     known = table.shipped()
-    assert predict_cpu(structure(), known).moving == 0
-    assert predict_cpu(structure(), known, on_device=True).moving > 0
-    assert predict_columns("sflu", structure(), known, on_device=True).moving == 0
-    moving = [predict_columns("sflu", structure(nnz=nnz), known).moving for nnz in (5000, 10000)]
+    assert predict(analysis(), 8, known).moving == 0
+    assert predict(analysis(), 8, known, on_device=True).moving > 0
+    assert predict_columns("sflu", analysis(), 8, known, on_device=True).moving == 0
+    moving = [predict_columns("sflu", analysis(nnz=nnz), 8, known).moving for nnz in (5000, 10000)]
     assert moving[1] - moving[0] == pytest.approx(5000 * 8 * known["move.to_device"]["bytes"])
 
 
@@ -179,7 +176,7 @@ def test_the_core_predicts_what_python_does(cholesky, rel):
     arrays = A.indptr.astype(np.int64), A.indices, A.data, calibration.for_core()
     core = gs._core.analyze(*arrays, cholesky=cholesky, refactorizations=70)
     considered = {(ordering, method): seconds for ordering, method, seconds in core.considered}
-    predicted = predict(structure_of(core, A.nnz, 8), calibration.costs_of()).total(70)
+    predicted = predict(core, 8, calibration.costs_of()).total(70)
     assert considered[core.ordering, core.method] == pytest.approx(predicted, rel=rel)
     assert {("amd", "front"), ("nd", "front")} <= set(considered)
 
@@ -244,8 +241,8 @@ def test_the_table_of_the_page_is_what_the_model_says(family, n):
 
 def test_each_regime_is_named():
     def text(fill, flops, widest=100, **request):
-        sizes = {"fill": fill, "flops": flops, "super_levels": 3, "widest": widest}
-        return scale_text(Request(**request), structure(cholesky=True, method="front", ordering="nd", **sizes))
+        core = analysis(lnz=fill, flops=flops, super_ptr=np.array([0, widest], np.int32), kind="cholesky")
+        return scale_text(Request(**request), core, 8)
 
     assert text(1_000_000, 1e8) == "8 MB of factors, about 32 MB on a device: one GPU is enough"
     assert text(10**9, 2.8e13).endswith("one GPU is enough, 1 s a refactorization on an H200")

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.common.timing import backward_error
-from gpusplu.common.traits import structure_of
 from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.engines.supernodal import memory as front_memory
@@ -177,8 +176,8 @@ def test_what_is_said_about_it(device, plans):
     assert factor.stats.bytes < whole.stats.bytes
     assert factor.stats.predicted_factor_seconds == plan.factor_seconds > whole.stats.predicted_factor_seconds
     assert factor.stats.predicted_solve_seconds == plan.solve_seconds > whole.stats.predicted_solve_seconds
-    structure = structure_of(factor._symbolic.parts()[1].core, A.nnz, 8)
-    choice = predict(structure, plan, shipped())  # what `auto` goes by
+    core = factor._symbolic.parts()[1].core
+    choice = predict(core, 8, plan, shipped())  # what `auto` goes by
     assert choice.refactor >= plan.factor_seconds and choice.solve >= plan.solve_seconds
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ...common.traits import Structure
 from ...cost.calibration import costs_of
 from ...cost.features import factor_features, moving, pivoting_seconds, start_features
 from ...cost.model import Costs, Estimate, Observation, Observations, excess, net_of_solve, seconds
@@ -27,27 +26,21 @@ from ..processor import cpu_factor
 from .plan import MOST_MAPPED, ColumnPlan, LuPattern, make_column_plan
 
 
-def predict(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Estimate:
+def predict(engine: str, core: Any, itemsize: int, costs: Costs, on_device: bool = False) -> Estimate:
     """For a column engine: in the first factorization the CPU engine chooses pivots, and a plan is made from them."""
-    features = factor_features(structure)
+    features = factor_features(core)
     refactor, solve, plan = (seconds(costs[f"{engine}.{phase}"], features) for phase in ("refactor", "solve", "plan"))
-    first = pivoting_seconds(structure, costs) + plan + refactor
-    first += seconds(costs["start.factor"], start_features(structure))
-    return Estimate(
-        engine,
-        seconds(costs["columns.analyze"], features),
-        first,
-        refactor,
-        solve,
-        moving(costs, structure, on_device, True),
-    )
+    first = pivoting_seconds(core, costs) + plan + refactor
+    first += seconds(costs["start.factor"], start_features(core, itemsize))
+    analyze, moved = seconds(costs["columns.analyze"], features), moving(costs, core, itemsize, on_device, True)
+    return Estimate(engine, analyze, first, refactor, solve, moved)
 
 
-def column_bytes(structure: Structure) -> int:
+def column_bytes(core: Any, itemsize: int) -> int:
     """Approximate device memory of a column engine [bytes]."""
-    entries, updates = 2 * structure.fill, structure.flops / 2
+    entries, updates = 2 * core.lnz, core.flops / 2
     maps = 2 * updates if updates <= MOST_MAPPED else 0
-    return int(entries * (16 + structure.itemsize) + maps + structure.nnz * (16 + 3 * structure.itemsize))
+    return int(entries * (16 + itemsize) + maps + core.nnz * (16 + 3 * itemsize))
 
 
 if TYPE_CHECKING:  # what a device needs is imported with the first program
@@ -90,7 +83,7 @@ class ColumnEngine(DeviceEngine):
         cores = problem.for_columns()
         if len(cores) == 1:
             return Analysis(cores[0])
-        steps = [one.step for one in self._estimates(problem, [problem.structure(core) for core in cores])]
+        steps = [one.step for one in self._estimates(problem, cores)]
         compared = tuple((core.ordering, step) for core, step in zip(cores, steps, strict=True))
         return Analysis(cores[steps.index(min(steps))], compared=compared)
 
@@ -100,14 +93,14 @@ class ColumnEngine(DeviceEngine):
     def estimate(self, problem: Problem) -> Estimate:
         """Estimate from the columns' own ordering if it exists, else from the best of those for fronts."""
         own = problem.memo.get("for_columns")
-        structures = problem.structures() if own is None else [problem.structure(self.analyze(problem).core)]
-        pairs = zip(self._estimates(problem, structures), structures, strict=True)
-        best, structure = min(pairs, key=lambda pair: pair[0].total(problem.request.uses))
-        return self.within(problem, self.device(problem), column_bytes(structure), best)
+        cores = problem.for_fronts() if own is None else [self.analyze(problem).core]
+        pairs = zip(self._estimates(problem, cores), cores, strict=True)
+        best, core = min(pairs, key=lambda pair: pair[0].total(problem.request.uses))
+        return self.within(problem, self.device(problem), column_bytes(core, problem.itemsize), best)
 
-    def _estimates(self, problem: Problem, structures: list[Structure]) -> list[Estimate]:
+    def _estimates(self, problem: Problem, cores: list[Any]) -> list[Estimate]:
         costs, on_device = costs_of(self.device(problem).name), problem.request.on_device
-        return [predict(self.name, one, costs, on_device) for one in structures]
+        return [predict(self.name, core, problem.itemsize, costs, on_device) for core in cores]
 
     def factor_on_device(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         from ..device.factor import DeviceFactor
@@ -166,10 +159,9 @@ def observe_columns(engine: str, measure: Measure, costs: Costs, parts: Mapping[
     if isinstance(found, str):
         return {}
     problem, analysis = found.factor_object.symbolic.parts()
-    structure = problem.structure(analysis.core)
-    features = factor_features(structure)
-    before = pivoting_seconds(structure, costs)
-    before += seconds(costs["start.factor"], start_features(structure)) + found.refactor
+    features = factor_features(analysis.core)
+    before = pivoting_seconds(analysis.core, costs) + found.refactor
+    before += seconds(costs["start.factor"], start_features(analysis.core, problem.itemsize))
     refactor, stats = net_of_solve(found.refactor, found.solve, found.step), found.factor_object.stats
     modelled = {feature: float(stats[name]) for feature, name in parts.items()}
     return {

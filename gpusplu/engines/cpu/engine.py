@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,11 +105,11 @@ class CpuEngine(Engine):
         request = problem.request
         if problem.memo.get("for_processor") is None and problem.memo.get("for_fronts") is not None:
             methods = {"lu": ("column", "front"), "cholesky": ("front",), "ldlt": ("ldlt",)}[problem.kind]
-            structures = [replace(one, method=method) for one in problem.structures() for method in methods]
+            candidates = [(core, method) for core in problem.for_fronts() for method in methods]
         else:
-            structures = [problem.structure(problem.for_processor())]
-        each = [predict(structure, costs_of(), request.on_device, self.name) for structure in structures]
-        return fastest(each, request.uses)
+            candidates = [(problem.for_processor(), "")]
+        known = problem.itemsize, costs_of(), request.on_device, self.name
+        return fastest([predict(core, *known, method) for core, method in candidates], request.uses)
 
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         delays = problem.memo("delays", _core.Delays)

@@ -12,7 +12,6 @@ from ... import _core, gallery
 from ...common.matrix import Pattern
 from ...common.options import Options
 from ...common.timing import other_values, repeated, timed
-from ...common.traits import structure_of
 from ...cost.calibration import for_core
 from ...cost.features import PHASES, factor_features
 from ...cost.model import Features, Observation, Observations, net_of_solve
@@ -35,11 +34,10 @@ def observe_methods(name: str, cholesky: bool, budget: float) -> Observations:
         values = other_values(A, cholesky or method == "ldlt").data
         how = {"ldlt": True} if method == "ldlt" else {"cholesky": cholesky, "method": method}
         symbolic = _core.analyze(ptr, ind, A.data, for_core(), **how)
-        structure = structure_of(symbolic, A.nnz, A.data.itemsize)
-        if method == "column" and structure.flops > COLUMN_FLOPS:
+        if method == "column" and symbolic.flops > COLUMN_FLOPS:
             continue
         took = phase_seconds(symbolic, pattern, A.data, values, budget)
-        features = factor_features(structure)
+        features = factor_features(symbolic)
         half = {feature: 0.5 * value for feature, value in features.items()}
         for phase in PHASES:
             one_triangle = cholesky and phase != "solve"

@@ -45,9 +45,9 @@ class DeviceEngine(Engine):
 
     def lower_bound(self, problem: Problem) -> float:
         """Work before the first factorization: import of CuPy, missing kernels, an analysis, a factor."""
-        costs, structure = costs_of(), problem.structure(problem.for_processor())
-        start = seconds(costs["start.factor"], start_features(structure))
-        start += seconds(costs["start.analyze"], factor_features(structure))
+        costs, core = costs_of(), problem.for_processor()
+        start = seconds(costs["start.factor"], start_features(core, problem.itemsize))
+        start += seconds(costs["start.analyze"], factor_features(core))
         if is_loaded():
             return start + self.first_use(self.device(problem), problem)
         return start + loading(costs)

@@ -14,7 +14,6 @@ from ...common.matrix import Pattern, to_device
 from ...common.memo import Memo
 from ...common.stats import show
 from ...common.timing import repeated, synchronizer
-from ...common.traits import Structure
 from ...cost.calibration import costs_of
 from ...cost.features import factor_features, move_features, moving, start_features
 from ...cost.model import Costs, Estimate, Features, Observation, Observations, excess, net_of_solve, seconds
@@ -34,14 +33,14 @@ def plan_features(plan: Plan) -> Features:
     return {"call": 1.0, **modelled, "modelled": float(plan.solve_seconds)}
 
 
-def predict(structure: Structure, plan: Plan, costs: Costs, on_device: bool = False) -> Estimate:
+def predict(core: Any, itemsize: int, plan: Plan, costs: Costs, on_device: bool = False) -> Estimate:
     """Predict with the engine's plan."""
     features = plan_features(plan)
     refactor, solve = (seconds(costs[f"supernodal.{phase}"], features) for phase in ("refactor", "solve"))
     if plan.streamed:  # the plan's own, copies included; slower kernels hide more of them
         refactor, solve = max(refactor, float(plan.factor_seconds)), max(solve, float(plan.solve_seconds))
-    first = refactor + seconds(costs["start.factor"], start_features(structure))
-    return Estimate("supernodal", 0.0, first, refactor, solve, moving(costs, structure, on_device, True))
+    first = refactor + seconds(costs["start.factor"], start_features(core, itemsize))
+    return Estimate("supernodal", 0.0, first, refactor, solve, moving(costs, core, itemsize, on_device, True))
 
 
 class SupernodalEngine(DeviceEngine):
@@ -91,8 +90,8 @@ class SupernodalEngine(DeviceEngine):
         plan = analysis.plan
         if plan is None:
             return Estimate(self.name, note="A is structurally singular")
-        structure, on_device = problem.structure(analysis.core), problem.request.on_device
-        seconds = predict(structure, plan, costs_of(device.name), on_device)
+        costs = costs_of(device.name)
+        seconds = predict(analysis.core, problem.itemsize, plan, costs, problem.request.on_device)
         found = self.within(problem, device, self.bytes_needed(problem, plan), seconds)
         return found._replace(prefers_single="device memory is insufficient") if plan.streamed else found
 
@@ -212,14 +211,15 @@ def observe_fronts(name: str, measure: Measure, budget: float) -> Observations:
     if isinstance(on_device, str) or isinstance(on_host, str):
         return {}
     problem, analysis = on_device.factor_object.symbolic.parts()
-    structure, plan = problem.structure(analysis.core), plan_features(analysis.plan)
+    core, plan = analysis.core, plan_features(analysis.plan)
+    start, move = (features(core, problem.itemsize) for features in (start_features, move_features))
     return {
-        "start.analyze": [Observation(factor_features(structure), min(on_device.analyze, on_host.analyze))],
+        "start.analyze": [Observation(factor_features(core), min(on_device.analyze, on_host.analyze))],
         "supernodal.refactor": [Observation(plan, net_of_solve(on_device.refactor, on_device.solve, on_device.step))],
         "supernodal.solve": [Observation(plan, on_device.solve)],
-        **excess("start.factor", start_features(structure), min(on_device.factor, on_host.factor), on_device.refactor),
-        **excess("move.to_device", move_features(structure), on_host.step, on_device.step),
-        "move.to_host": [Observation(move_features(structure), seconds_to_host(A, budget))],
+        **excess("start.factor", start, min(on_device.factor, on_host.factor), on_device.refactor),
+        **excess("move.to_device", move, on_host.step, on_device.step),
+        "move.to_host": [Observation(move, seconds_to_host(A, budget))],
     }
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from queue import SimpleQueue
 from typing import Any
 
 from .. import _core
@@ -36,41 +35,10 @@ def wait_for_stream(stream: Any) -> None:
         stream.synchronize()  # raises an error, if there is one
 
 
-class Waiter:
-    """A thread that waits for others, one wait after the other: starting one per wait takes longer than most waits."""
-
-    def __init__(self) -> None:
-        self._waits: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        self._raised: BaseException | None = None
-        self._ended = threading.Lock()
-        self._ended.acquire()
-        threading.Thread(target=self._work, name="gpusplu waits", daemon=True).start()
-
-    def _work(self) -> None:
-        while (wait := self._waits.get()) is not None:
-            try:
-                wait()
-            except BaseException as error:
-                self._raised = error
-            del wait  # releases what it references
-            self._ended.release()
-
-    def __call__(self, wait: Callable[[], object]) -> BaseException | None:
-        """`wait()`, and what it raised. Where a signal's handler raises, the thread ends with its wait."""
-        self._raised = None
-        self._waits.put(wait)
-        try:
-            self._ended.acquire()
-        except BaseException:
-            self._waits.put(None)
-            raise
-        return self._raised
-
-
-#: Waiters without a task; empty in a forked child, which has no threads.
-IDLE: list[Waiter] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=IDLE.clear)
+@cache
+def waiters(process: int) -> ThreadPoolExecutor:
+    """Threads that wait for others, those of one process: a forked child has none."""
+    return ThreadPoolExecutor(thread_name_prefix="gpusplu waits")
 
 
 def wait_interruptibly(wait: Callable[[], object]) -> None:
@@ -79,11 +47,8 @@ def wait_interruptibly(wait: Callable[[], object]) -> None:
 
     During interpreter shutdown no other thread and no signal handler runs.
     """
-    if threading.current_thread() is not threading.main_thread() or sys.is_finalizing():
+    main = threading.main_thread()
+    if threading.current_thread() is main and main.is_alive():
+        waiters(os.getpid()).submit(wait).result()
+    else:
         wait()
-        return
-    waiter = IDLE.pop() if IDLE else Waiter()
-    raised = waiter(wait)
-    IDLE.append(waiter)
-    if raised:
-        raise raised

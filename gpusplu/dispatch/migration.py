@@ -29,6 +29,7 @@ from weakref import WeakSet, ref
 
 from .. import _core
 from ..common.listeners import caller, log_context
+from ..common.memo import Memo
 from ..common.stats import show
 from ..cost.calibration import costs_of
 from ..cost.features import loading, moving
@@ -49,48 +50,31 @@ LEAST_PROCESSORS = 4
 SWITCH_INTERVAL = 5e-5
 
 
-class BackgroundAnalysis:
-    """Analyses for devices, made concurrently with the processor's analysis where they will be needed.
+def start_background_analysis(problem: Problem) -> None:
+    """Start the analyses for devices if the factor may migrate soon and enough processors are available.
 
     They take as long as the processor's analysis or longer. Started after it, they would be late by all of their time.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its memo receives the results.
     """
-
-    def __init__(self, problem: Problem):
-        self._memo = problem.memo
-        self._memo.put("ahead", self)
-        request = problem.request._replace(may_migrate=False)
-        values = problem.values.copy()  # the caller may overwrite its array before the thread ends
-        own = Problem(problem.pattern, values, problem.kind, problem.options, request)
-        self._thread = start_background(partial(self._analyze, own))
-
-    def _analyze(self, own: Problem) -> None:
-        with suppress(Exception):  # errors are ignored here; the caller repeats the work and reports them
-            engines: list[Any] = able(own, True)
-            if presence.no_device() or all(engine.first_use(engine.device(own), own) for engine in engines):
-                return
-            predicted(own, engines)
-            for key, value in own.memo.items():
-                if isinstance(key, str):
-                    self._memo.put(key, value)
-
-    def wait(self) -> None:
-        if self._thread is not None and self._thread is not current_thread():
-            self._thread.join()
-
-
-def start_background_analysis(problem: Problem) -> None:
-    """Start the analyses for devices if the factor may migrate soon and enough processors are available."""
     request = problem.request
     may_migrate = request.may_migrate and request.engine == AUTO and problem.options.precision == "double"
     starts = may_migrate and presence.is_loaded() and processors() >= LEAST_PROCESSORS
     # From that size on the processor's analysis tries nested dissection too, and a device can use its result.
     if starts and problem.n < _core.BOTH_ORDERINGS_FROM and not is_likely(problem):
-        BackgroundAnalysis(problem)
+        values = problem.values.copy()  # the caller may overwrite its array before the thread ends
+        own = Problem(problem.pattern, values, problem.kind, problem.options, request._replace(may_migrate=False))
+        problem.memo.put("ahead", start_background(partial(analyze_for_devices, own, problem.memo)))
+
+
+def analyze_for_devices(own: Problem, memo: Memo) -> None:
+    """Predict with all engines for devices; `memo` receives the analyses."""
+    with suppress(Exception):  # errors are ignored here; the caller repeats the work and reports them
+        engines: list[Any] = able(own, True)
+        if presence.no_device() or all(engine.first_use(engine.device(own), own) for engine in engines):
+            return
+        predicted(own, engines)
+        for key, value in own.memo.items():
+            if isinstance(key, str):
+                memo.put(key, value)
 
 
 def start_background(work: Callable[[], None]) -> Thread | None:

@@ -178,10 +178,10 @@ class Problem:
         return found if fits else None
 
     def catch_up(self) -> None:
-        """Wait for the background analysis (background.py), unless an equivalent result exists already."""
+        """Wait for the analysis in the background, unless an equivalent result exists already."""
         ahead = self.memo.get("ahead")
         if ahead is not None and not self._found_fronts():
-            ahead.wait()
+            ahead.join()
 
     def for_columns(self) -> list[Any]:
         """An analysis for the columns of a device with every ordering worth considering."""

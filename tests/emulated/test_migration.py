@@ -436,7 +436,7 @@ def test_errors_in_the_background_are_ignored(large_host, monkeypatch):
 
 def test_background_analyses_are_for_factors_that_may_migrate(large_host, monkeypatch):
     begun = []
-    monkeypatch.setattr(migration, "BackgroundAnalysis", begun.append)
+    monkeypatch.setattr(migration, "analyze_for_devices", lambda own, memo: begun.append(own))
     for options in ({"deterministic": True}, {"engine": "cpu"}, {"expected_refactors": 3}, {"precision": "mixed"}):
         gs.splu(A, **options)
     gs.explain(A)
@@ -444,9 +444,11 @@ def test_background_analyses_are_for_factors_that_may_migrate(large_host, monkey
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, lambda value=value: value)
             gs.splu(2 * A)
+    join_background()
     assert not begun
     gs.cache_clear()
     gs.splu(2 * A)
+    join_background()
     assert len(begun) == 1
 
 

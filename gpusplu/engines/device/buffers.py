@@ -7,6 +7,7 @@ contain them.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,25 +26,11 @@ STATUS = struct("shared/values.hpp", "Status")
 STAGED = 1 << 26  # most bytes of an array; larger ones go in chunks (cuda/chunked_copies.py)
 
 
-class Status(NamedTuple):
-    """Status of a factorization and a measured solve: ``struct Status`` of kernels/shared/values.hpp."""
-
-    n_perturbed: int
-    n_tiny: int
-    not_finite: int
-    largest: float
-    asymmetry: float
-    growth: float
-    residual: float
-    x_norm: float
-    b_norm: float
-    a_norm: float
+#: Status of a factorization and a measured solve, with the members of the struct.
+Status: Any = namedtuple("Status", STATUS.names or ())  # type: ignore[misc]
 
 
-NOTHING = Status(*([0] * 3), *([0.0] * 7))
-
-
-def is_asymmetric(found: Status, dtype: np.dtype) -> bool:
+def is_asymmetric(found: Any, dtype: np.dtype) -> bool:
     """Whether new values of `dtype` differed by more than rounding from those that they must equal."""
     return bool(found.asymmetry > _core.SYMMETRY_UNITS * EPS[dtype] * found.largest)
 
@@ -258,18 +245,18 @@ def chunks(nrhs: int, width: int) -> list[tuple[int, int]]:
 ACCUMULATED = struct("shared/values.hpp", "AccumulatedStatus")
 
 
-class AccumulatedStatus(NamedTuple):
-    """``struct AccumulatedStatus`` of kernels/shared/values.hpp."""
+#: Accumulated status of deferred calls, with the members of the struct.
+AccumulatedStatus: Any = namedtuple("AccumulatedStatus", ACCUMULATED.names or ())  # type: ignore[misc]
 
-    last: Status = NOTHING
-    worst: Status = NOTHING
-    error: float = 0.0
-    n_factored: int = 0
-    n_solved: int = 0
-    n_held: int = 0
-    not_finite: int = 0
-    asymmetric: int = 0
-    worst_solve: int = 0
+
+def accumulated_status(read: Any) -> Any:
+    """From a record of ACCUMULATED."""
+    last, worst, *numbers = read.item()
+    return AccumulatedStatus(Status(*last), Status(*worst), *numbers)
+
+
+#: Of no calls.
+NO_CALLS = accumulated_status(np.zeros((), ACCUMULATED))
 
 
 class AccumulatedBuffer:
@@ -286,13 +273,12 @@ class AccumulatedBuffer:
         self._read = device.pinned(ACCUMULATED, 1)
         device.own_stream().synchronize()
 
-    def read(self, stream: Stream) -> AccumulatedStatus:
+    def read(self, stream: Stream) -> Any:
         """Wait until the status of all earlier commands of this stream is accumulated, and return it. A signal loses
         nothing."""
         stream.copy(self._read.ctypes.data, self.pointer, ACCUMULATED.itemsize)
         stream.synchronize()
-        last, worst, *numbers = self._read[0].item()
-        return AccumulatedStatus(Status._make(last), Status._make(worst), *numbers)
+        return accumulated_status(self._read[0])
 
     def clear(self, stream: Stream) -> None:
         stream.clear(self.pointer, ACCUMULATED.itemsize)

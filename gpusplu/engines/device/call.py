@@ -25,7 +25,7 @@ import numpy as np
 from ... import _core
 from ...cuda.graphs import Graph
 from ...cuda.stream import Buffer, Stream
-from .buffers import STAGED, AccumulatedBuffer, AccumulatedStatus, Buffers, Status
+from .buffers import NO_CALLS, STAGED, AccumulatedBuffer, Buffers, Status
 from .program import Program
 
 # Graphs over the caller's own arrays: made for arrays that occur this many times, up to a maximum number.
@@ -261,9 +261,9 @@ class CommandGraphs(StreamOrder):
         """Copy the status to the host and clear it, which a measured solve does itself."""
         self.program.report(stream, self.buffers)
 
-    def status(self) -> Status:
+    def status(self) -> Any:
         """Status of the last reported factorization, or of the last measured solve; the caller has waited."""
-        return Status._make(self.host.status.item())
+        return Status(*self.host.status.item())
 
     def backward_error(self) -> float:
         """Of the last solve that measured it, or of a refinement step after it."""
@@ -277,9 +277,9 @@ class CommandGraphs(StreamOrder):
             self._accumulated = AccumulatedBuffer(self.device)
         return self._accumulated
 
-    def read_accumulated(self, stream: Stream) -> AccumulatedStatus:
+    def read_accumulated(self, stream: Stream) -> Any:
         """Wait for the status of deferred calls."""
-        return AccumulatedStatus() if self._accumulated is None else self._accumulated.read(stream)
+        return NO_CALLS if self._accumulated is None else self._accumulated.read(stream)
 
     def clear_accumulated(self, stream: Stream) -> None:
         if self._accumulated is not None:
@@ -287,8 +287,8 @@ class CommandGraphs(StreamOrder):
 
     # ---- without a graph
 
-    def factor_now(self, stream: Stream) -> Status:
-        """Factor the values in the buffers and wait; the status.
+    def factor_now(self, stream: Stream) -> Any:
+        """Factor the values in the buffers and wait; the `Status`.
 
         Most factors do that once, which is faster than making a graph for it.
         """

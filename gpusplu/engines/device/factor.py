@@ -56,7 +56,7 @@ from ...cuda.graphs import Graph
 from ...cuda.stream import Stream
 from ...errors import AccuracyError, DeviceMemoryError
 from ..processor import cpu_factor
-from .buffers import STAGED, AccumulatedStatus, Status, is_asymmetric
+from .buffers import STAGED, is_asymmetric
 from .call import IN_BUFFERS, Addresses, Call, CommandGraphs
 from .interrupted import Interrupted
 from .program import Program
@@ -507,14 +507,14 @@ class DeviceFactor:
             stream.synchronize()
         return self._commands.host.status_arrived
 
-    def _accept_or_raise(self, found: Status) -> None:
+    def _accept_or_raise(self, found: Any) -> None:
         """`_accept_or_restore` for values that came from the device, or with a right-hand side; raises."""
         canonical = self._commands.values() if found.not_finite else None
         bad = self._accept_or_restore(found)
         if bad >= 0 and canonical is not None:
             raise matrix.non_finite(self._pattern, bad, canonical)
 
-    def _accept_or_restore(self, found: Status | None = None) -> int:
+    def _accept_or_restore(self, found: Any = None) -> int:
         """Accept a refactorization, or go back to the previous values and raise or return the place of a NaN."""
         self._host_is_stale()
         self._found = found or self._commands.status()
@@ -552,7 +552,7 @@ class DeviceFactor:
         if self._policy.after_factorization(self._pivots, self._measures) != _core.Decision.accept:
             self._repivot(canonical)
 
-    def _report(self, found: Status, program: Program) -> _core.PivotReport:
+    def _report(self, found: Any, program: Program) -> _core.PivotReport:
         return report_of(found, self._symbolic, program.growth_bound)
 
     def _repivot(self, canonical: np.ndarray | None = None) -> None:
@@ -709,7 +709,7 @@ class DeviceFactor:
         if lost:
             raise AccuracyError(CHECK_INTERRUPTED)
 
-    def _evaluate(self, accumulated: AccumulatedStatus, pending: bool) -> None:
+    def _evaluate(self, accumulated: Any, pending: bool) -> None:
         """Accept the last factorization, or raise; raise or warn if a solution cannot be trusted.
 
         `pending`: values taken by a refactorization before these calls had not been accepted.
@@ -733,7 +733,7 @@ class DeviceFactor:
         if self._measures and self._policy.must_warn(accumulated.error, bool(np.isfinite(accumulated.error)), True):
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
 
-    def _take_values(self, accumulated: AccumulatedStatus) -> None:
+    def _take_values(self, accumulated: Any) -> None:
         """`_accept_or_raise` for values of deferred calls: the previous ones are lost."""
         self._n_deferred += accumulated.n_factored
         self._before = LOST
@@ -744,7 +744,7 @@ class DeviceFactor:
             raise
         self._events["n_refactor"] += accumulated.n_factored - 1
 
-    def _suspect_reason(self, accumulated: AccumulatedStatus, pivots: list[Any]) -> str:
+    def _suspect_reason(self, accumulated: Any, pivots: list[Any]) -> str:
         """Why solutions for which a call that waits would have chosen other pivots, or refined more, cannot be trusted;
         empty if they can."""
         policy, found = self._policy, []
@@ -893,7 +893,7 @@ def overlap(at: Addresses, b: Any, x: Any) -> bool:
 SAMPLES: int = _core.INERTIA_SAMPLES
 
 
-def report_of(found: Status, structure: Any, growth_bound: float) -> _core.PivotReport:
+def report_of(found: Any, structure: Any, growth_bound: float) -> _core.PivotReport:
     """Pivot report for the accuracy policy, of a factorization by an analysis, or a plan, that knows its kind."""
     failed = found.not_finite > 0 or found.growth > growth_bound
     if structure.ldlt:  # the error that a replaced pivot causes in a block is not symmetric

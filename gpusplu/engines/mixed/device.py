@@ -48,7 +48,7 @@ class RowsOnDevice(MatrixPart):
         self.launch_values(stream, "gather_values", pointer(given), pointer(values), 0, status.pointer)
         with outliving(self.device, status):
             stream.read(found, status.pointer, found.nbytes)
-        return values, not is_asymmetric(Status._make(found[0].item()), self.dtype)
+        return values, not is_asymmetric(Status(*found[0].item()), self.dtype)
 
     def full(self, shape: tuple[int, ...], value: float, dtype: np.dtype) -> Any:
         """A new array on the device."""

@@ -15,7 +15,7 @@ from ...common.options import Options
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
-from ..device.buffers import Buffers, Memory, Status, is_asymmetric
+from ..device.buffers import Buffers, Memory, is_asymmetric
 from ..device.call import Call, CommandGraphs
 from ..device.factor import report_of
 from ..device.interrupted import Interrupted
@@ -179,7 +179,7 @@ class DeviceComplement:
                 )
         return self._commands
 
-    def _are_fit(self, found: Status) -> bool:
+    def _are_fit(self, found: Any) -> bool:
         if is_asymmetric(found, self._program.dtype):
             return False
         pivots = report_of(found, self._program.plan, self._program.growth_bound)

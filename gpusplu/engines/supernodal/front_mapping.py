@@ -261,20 +261,20 @@ class Schedules:
     def __init__(
         self, fronts: Fronts, speeds: Sequence[float], memory: Sequence[int] | None, link: Link, values: int = 0
     ):
-        self._fronts, self._speeds, self._memory, self._link = fronts, list(speeds), memory, link
-        self._begin = [0.0] + [link.copy(values) if values else 0.0] * (len(self._speeds) - 1)
+        self.fronts, self.speeds, self.memory, self.link = fronts, list(speeds), memory, link
+        self.begin = [0.0] + [link.copy(values) if values else 0.0] * (len(self.speeds) - 1)
         self._shared: dict[tuple[int, tuple[float, ...]], Shared] = {}
 
     def shared(self, branch: Branch, speeds: Sequence[float]) -> Shared:
         """The fastest way for devices with these speeds to share a front."""
         key = branch.begin, tuple(speeds)
         if key not in self._shared:
-            self._shared[key] = best_shared(self._fronts.plan, branch.begin, branch.seconds, speeds, self._link)
+            self._shared[key] = best_shared(self.fronts.plan, branch.begin, branch.seconds, speeds, self.link)
         return self._shared[key]
 
     def _best_count(self, branch: Branch, most: int) -> tuple[int, float]:
         """How many devices should share a front, among `most` and its repeated halves; and the seconds."""
-        fastest = sorted(self._speeds, reverse=True)
+        fastest = sorted(self.speeds, reverse=True)
         counts = [most >> k for k in range(most.bit_length() - 1)]
         found = [(self.shared(branch, fastest[:count]).seconds, count) for count in counts]
         seconds, count = min(found, default=(branch.seconds, 1))
@@ -283,7 +283,7 @@ class Schedules:
     def find(self, branches: list[Branch], sharing: int, halve: bool = False) -> Schedule | None:
         """The HEFT schedule in which large fronts with fewer than `sharing` such fronts above them are shared if that
         is faster, with `halve` by half as many devices for each of these; None if memory does not suffice."""
-        fronts, order = self._fronts, sorted(branches)
+        fronts, order = self.fronts, sorted(branches)
         begins = [branch.begin for branch in order]
         above = [sorted({place_of(begins, int(fronts.parent[r])) for r in p.roots} - {-1}) for p in order]
         below: list[list[int]] = [[] for _ in order]
@@ -294,12 +294,12 @@ class Schedules:
             level[k] = max((level[up] for up in above[k]), default=0)
             if fronts.can_share(order[k]):
                 if level[k] < sharing:
-                    counts[k], seconds[k] = self._best_count(order[k], len(self._speeds) >> level[k] * halve)
+                    counts[k], seconds[k] = self._best_count(order[k], len(self.speeds) >> level[k] * halve)
                 level[k] += 1
             longest[k] = seconds[k] + max((longest[up] for up in above[k]), default=0.0)
             for up in above[k]:
                 below[up].append(k)
-        state = State(self, fronts, self._speeds, self._memory, self._link, self._begin)
+        state = State(self)
         # A branch is after those below it in `order`, and its path is shorter; for equal paths the former comes first.
         for k in sorted(range(len(order)), key=lambda k: (-longest[k], k)):
             if not state.place(k, order[k], [state.turns[b] for b in below[k]], counts[k]):
@@ -320,20 +320,13 @@ class State:
     traffic : float
     """
 
-    def __init__(
-        self,
-        schedules: Schedules,
-        fronts: Fronts,
-        speeds: Sequence[float],
-        memory: Sequence[int] | None,
-        link: Link,
-        begin: Sequence[float],
-    ):
-        self._schedules, self._fronts, self._speeds, self._link = schedules, fronts, speeds, link
-        self._left = None if memory is None else list(memory)
-        self._scratch = [0] * len(speeds)  # for factors of fronts that another device has in the end
+    def __init__(self, schedules: Schedules):
+        self._schedules, self._fronts = schedules, schedules.fronts
+        self._speeds, self._link = schedules.speeds, schedules.link
+        self._left = None if schedules.memory is None else list(schedules.memory)
+        self._scratch = [0] * len(self._speeds)  # for factors of fronts that another device has in the end
         self.turns: dict[int, Turn] = {}
-        self.free, self.traffic = list(begin), 0.0
+        self.free, self.traffic = list(schedules.begin), 0.0
 
     def place(self, k: int, branch: Branch, below: list[Turn], count: int) -> bool:
         """Assign it to `count` devices, or to the one that finishes it first; False if none has the memory."""

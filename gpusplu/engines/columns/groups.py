@@ -50,32 +50,6 @@ class Groups:
         return len(self.range) // 2
 
 
-def make_groups(
-    plan: Any,
-    division: int,
-    leaf: int,
-    capacity: int,
-    columns: int = MOST_COLUMNS,
-    chain: int | None = None,
-    single: np.ndarray | None = None,
-) -> Groups:
-    """Groups of at most `leaf` entries of whole subtrees, of at most `chain` or `capacity` entries otherwise.
-
-    Columns `single`, ascending, are groups by themselves. Those from `division` on, which do not wait for each other,
-    come last and by themselves.
-    """
-    sizes = min(leaf, capacity), min(chain or capacity, capacity), columns
-    ranges, level_ptr = plan.groups(division, *sizes, single)
-    first, end = ranges.reshape(-1, 2).T
-    entries = plan.col_ptr[end] - plan.col_ptr[first]
-    if division < plan.n:
-        trailing = np.arange(division, plan.n, dtype=np.int32)
-        ranges = np.concatenate([ranges, np.stack([trailing, trailing + 1], 1).ravel()])
-        level_ptr = np.append(level_ptr, np.int32(len(ranges) // 2))
-    most = int(entries[entries <= capacity].max(initial=1))
-    return Groups(ranges, level_ptr, int((end - first).max(initial=1)), most)
-
-
 @dataclass(frozen=True)
 class Grouping:
     """Options of the grouping and the launches; other values than the defaults are for measurements and tests.
@@ -113,28 +87,36 @@ def choose_groups(
     grouping: Grouping,
     single: np.ndarray | None = None,
 ) -> Groups:
-    """Groups for a device.
+    """Groups for a device: of whole subtrees, and of chunks of chains.
 
     Parameters
     ----------
     device : cuda.devices.Device
     plan : ColumnPlan
     division : int
-        Columns from here on belong to a dense trailing block.
+        Columns from here on belong to a dense trailing block, do not wait for each other, and are groups by themselves,
+        the last ones.
     capacity : int
         Entries that fit a block.
     grouping : Grouping
     single : ndarray of int32, optional
         Columns before the division, ascending, that are groups by themselves.
     """
-    if not grouping.grouped:
-        return make_groups(plan, division, 0, capacity, 1)
     single = np.empty(0, np.int32) if single is None else single
-    blocks = RESIDENT * int(device.multiprocessors)
-    leaf = grouping.leaf_entries or max(256, plan.nnz // (2 * blocks))
     longest = int(np.delete(np.diff(plan.col_ptr[: division + 1]), single).max(initial=0))
-    chain = grouping.chain_entries or max(2048, 3 * longest)
-    return make_groups(plan, division, leaf, capacity, chain=chain, single=single)
+    leaf = grouping.leaf_entries or max(256, plan.nnz // (2 * RESIDENT * int(device.multiprocessors)))
+    chain, columns = grouping.chain_entries or max(2048, 3 * longest), MOST_COLUMNS
+    if not grouping.grouped:
+        leaf, columns = 0, 1
+    ranges, level_ptr = plan.groups(division, min(leaf, capacity), min(chain, capacity), columns, single)
+    first, end = ranges.reshape(-1, 2).T
+    entries = plan.col_ptr[end] - plan.col_ptr[first]
+    if division < plan.n:
+        trailing = np.arange(division, plan.n, dtype=np.int32)
+        ranges = np.concatenate([ranges, np.stack([trailing, trailing + 1], 1).ravel()])
+        level_ptr = np.append(level_ptr, np.int32(len(ranges) // 2))
+    most = int(entries[entries <= capacity].max(initial=1))
+    return Groups(ranges, level_ptr, int((end - first).max(initial=1)), most)
 
 
 class GroupLaunches(Part):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _core
+from ...common.view import View
 
 MOST_MAPPED = 1e8  # multiply-adds up to which the place of every update is in a map
 
@@ -30,7 +31,7 @@ class LuPattern(NamedTuple):
     diag: np.ndarray
 
 
-class ColumnPlan:
+class ColumnPlan(View):
     """Arrays of the C++ plan as attributes.
 
     Attributes
@@ -63,12 +64,8 @@ class ColumnPlan:
     """
 
     def __init__(self, core: Any, symbolic: str = "host"):
-        self._core, self.symbolic = core, symbolic
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._core, name)
+        super().__init__(core)
+        self.symbolic = symbolic
 
     @property
     def nbytes(self) -> int:

@@ -252,7 +252,7 @@ AccumulatedStatus: Any = namedtuple("AccumulatedStatus", ACCUMULATED.names or ()
 def accumulated_status(read: Any) -> Any:
     """From a record of ACCUMULATED."""
     last, worst, *numbers = read.item()
-    return AccumulatedStatus(Status(*last), Status(*worst), *numbers)
+    return AccumulatedStatus._make((Status(*last), Status(*worst), *numbers))
 
 
 #: Of no calls.

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ...cuda.layout import constant, record
-from ...cuda.stream import Buffer
+from ...cuda.layout import constant
 from ...errors import EngineUnavailableError
 from ..columns.plan import LuPattern
+from ..device.program import Part, address
 
 FILE = "columns/sflu_symbolic.cu"
 GUESS = 8  # capacity for rows of L + U at first, per entry of A
@@ -62,47 +62,39 @@ def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarr
             capacity *= 4
 
 
-class Search:
+class Search(Part):
     """Arrays that the kernel reads and writes on the device."""
 
     def __init__(self, device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarray, col_perm: np.ndarray):
-        self.device, self.n = device, len(ptr) - 1
+        super().__init__(device, np.dtype("d"))
+        self.n = len(ptr) - 1
         inverse = np.empty(self.n, np.int32)
         inverse[row_perm] = np.arange(self.n, dtype=np.int32)
         arrays = {"ptr": ptr, "ind": ind, "inverse_row": inverse, "col_perm": col_perm}
-        self.buffers: dict[str, Buffer] = {name: device.upload(array) for name, array in arrays.items()}
-        self.buffers |= {name: device.empty(4 * self.n) for name in ("upper", "lower", "suffice")}
-        self.buffers["begin"] = device.empty(8 * self.n)
-        self.kernel = device.kernel(FILE, "sflu_symbolic", "d", 0)
+        self.arrays = self.upload_all(arrays) | {
+            name: device.empty(4 * self.n) for name in ("upper", "lower", "suffice")
+        }
+        self.arrays["begin"] = device.empty(8 * self.n)
 
     def run(self, capacity: int) -> int:
         """Number of rows found; if it exceeds `capacity` they are not complete."""
-        device, own = self.device, self.buffers
-        own |= {"rows": device.empty(4 * capacity), "done": device.zeros(4 * self.n)}
-        own |= {"used": device.zeros(8), "tickets": device.zeros(4)}
-        self.launch(capacity)
-        return int(self.download("used", np.dtype(np.int64))[0])
+        device, shared = self.device, 4 * _core.bitmap_words(self.n)
+        self.arrays |= {"rows": device.empty(4 * capacity), "done": device.zeros(4 * self.n)}
+        self.arrays |= {"used": device.zeros(8), "tickets": device.zeros(4)}
+        resident = max(1, min(MOST_RESIDENT, device.shared_memory_bytes // (shared + RESERVED_BYTES)))
+        shape = min(self.n, resident * int(device.multiprocessors)), WARP, shared
+        self.launch(device.own_stream(), FILE, "sflu_symbolic", shape, **self.arrays, n=self.n, capacity=capacity)
+        return int(self.download("used", np.int64, 1)[0])
 
-    def launch(self, capacity: int) -> None:
-        """Launch the kernel; `used`, `done` and `tickets` are zero."""
-        stream, shared = self.device.own_stream(), 4 * _core.bitmap_words(self.n)
-        pointers = {name: buffer.pointer for name, buffer in self.buffers.items()}
-        resident = max(1, min(MOST_RESIDENT, self.device.shared_memory_bytes // (shared + RESERVED_BYTES)))
-        grid = min(self.n, resident * int(self.device.multiprocessors))
-        args = record(self.kernel.arguments, **pointers, n=self.n, capacity=capacity)
-        stream.launch(self.kernel, grid, WARP, shared, args)
-
-    def download(self, name: str, dtype: np.dtype, count: int | None = None) -> np.ndarray:
-        buffer = self.buffers[name]
-        array = np.empty(buffer.nbytes // dtype.itemsize if count is None else count, dtype)
-        self.device.own_stream().read(array, buffer.pointer, array.nbytes)
+    def download(self, name: str, dtype: Any, count: int) -> np.ndarray:
+        array = np.empty(count, dtype)
+        self.device.own_stream().read(array, address(self.arrays[name]), array.nbytes)
         return array
 
     def result(self, used: int) -> LuPattern:
         """Columns in ascending order."""
-        int32, int64 = np.dtype(np.int32), np.dtype(np.int64)
-        begin, rows = self.download("begin", int64), self.download("rows", int32, used)
-        upper, lower = self.download("upper", int32), self.download("lower", int32)
+        begin, rows = self.download("begin", np.int64, self.n), self.download("rows", np.int32, used)
+        upper, lower = (self.download(name, np.int32, self.n) for name in ("upper", "lower"))
         count = upper + lower + 1
         col_ptr = np.concatenate([[0], np.cumsum(count, dtype=np.int64)])
         places = np.arange(used) + np.repeat(begin - col_ptr[:-1], count)

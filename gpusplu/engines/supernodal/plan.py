@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...common.view import View
 from ...cost.calibration import for_core
 from ...cuda.layout import constant, struct
 
@@ -50,18 +51,6 @@ class Limits:
     costs: Any = field(default_factory=for_core)
 
 
-class View:
-    """Attributes of another object, except those that a subclass defines."""
-
-    def __init__(self, viewed: Any):
-        self._viewed = viewed
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._viewed, name)
-
-
 class Plan(View):
     """Arrays of the C++ plan as attributes, and those made of structs with their types.
 
@@ -75,25 +64,24 @@ class Plan(View):
 
     def __init__(self, core: Any, limits: Limits):
         super().__init__(core)
-        self._core = core
         self.limits = limits
 
     #: Which fronts are large.
     is_large = cached_property(lambda self: self.phase == LARGE)
     #: Factor entries of each front, and entries of each front's contribution block [scalars].
-    factor_entries = cached_property(lambda self: self._core.factor_entries())
-    block_entries = cached_property(lambda self: self._core.block_entries())
+    factor_entries = cached_property(lambda self: self._viewed.factor_entries())
+    block_entries = cached_property(lambda self: self._viewed.block_entries())
     #: Leading dimension of each front's contribution block.
-    block_ld = cached_property(lambda self: self._core.block_ld())
+    block_ld = cached_property(lambda self: self._viewed.block_ld())
     #: Types FRONT; LAUNCH, in the order in which they run; int32, shape (., 4).
-    front_records = cached_property(lambda self: self._core.fronts.view(FRONT))
-    launches = cached_property(lambda self: self._core.launches.view(LAUNCH))
-    items = cached_property(lambda self: self._core.items.view(np.int32).reshape(-1, 4))
+    front_records = cached_property(lambda self: self._viewed.fronts.view(FRONT))
+    launches = cached_property(lambda self: self._viewed.launches.view(LAUNCH))
+    items = cached_property(lambda self: self._viewed.items.view(np.int32).reshape(-1, 4))
 
     @cached_property
     def solve_schedule(self) -> Any:
         """``core/plan/fronts/solve_schedule.hpp``"""
-        return self._core.solve_schedule()
+        return self._viewed.solve_schedule()
 
     @property
     def ld(self) -> int:

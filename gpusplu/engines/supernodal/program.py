@@ -409,28 +409,6 @@ PANEL, DIAGONAL_THREADS = constant(FRONTS, "PANEL"), constant(DIAGONAL, "DIAGONA
 BLOCK = struct(DIAGONAL, "DiagonalBlock")
 
 
-class OverDiagonal(Part):
-    """A kernel that reads the diagonal blocks of factors by one plan that does not stream."""
-
-    def __init__(self, device: Any, plan: Plan):
-        super().__init__(device, np.dtype(plan.scalar), plan.cholesky)
-        self._plan = plan
-
-    @cached_property
-    def _blocks(self) -> tuple[Buffer | None, np.ndarray]:
-        """On the device, and type BLOCK."""
-        blocks = diagonal_blocks(self._plan)
-        return self.upload(blocks), blocks
-
-    def _launch(self, stream: Stream, file: str, name: str, **fields: Any) -> None:
-        """Launch the kernel, after its arguments have been uploaded."""
-        on_device, blocks = self._blocks
-        count, order = len(blocks), int(blocks["order"].max())
-        self.device.own_stream().synchronize()
-        shape = self.blocks(count, 1, 16), DIAGONAL_THREADS, order * order * self.dtype.itemsize
-        self.launch(stream, file, name, shape, blocks=on_device, count=count, **fields)
-
-
 def are_tiles(plan: Plan) -> np.ndarray:
     """Which of the diagonal blocks are those of large fronts."""
     return np.repeat(plan.is_large, blocks_of(plan)[1])
@@ -457,22 +435,45 @@ def diagonal_blocks(plan: Plan) -> np.ndarray:
     return found
 
 
-class Determinants(OverDiagonal):
-    """Of factors by one plan that does not stream."""
+COUNTS = constant(DIAGONAL, "INERTIA_COUNTS")
+LEAST = 1e3  # eigenvalues of a block below this many roundings of its largest entry may have either sign
+
+
+class Diagonal(Part):
+    """Kernels that read the diagonal blocks of factors by one plan that does not stream."""
+
+    files = (DIAGONAL,)
+
+    def __init__(self, device: Any, plan: Plan):
+        super().__init__(device, np.dtype(plan.scalar), plan.cholesky)
+        self._plan = plan
+
+    @cached_property
+    def _blocks(self) -> tuple[Buffer | None, np.ndarray]:
+        """On the device, and type BLOCK."""
+        blocks = diagonal_blocks(self._plan)
+        return self.upload(blocks), blocks
 
     @cached_property
     def _outer(self) -> tuple[float, float]:
-        """The part that is the same for all values."""
+        """The part of a determinant that is the same for all values."""
         return outer_determinant(self._plan)
+
+    def _launch(self, stream: Stream, name: str, **fields: Any) -> None:
+        """Launch a kernel, after its arguments have been uploaded."""
+        on_device, blocks = self._blocks
+        count, order = len(blocks), int(blocks["order"].max())
+        self.device.own_stream().synchronize()
+        shape = self.blocks(count, 1, 16), DIAGONAL_THREADS, order * order * self.dtype.itemsize
+        self.launch(stream, DIAGONAL, name, shape, blocks=on_device, count=count, **fields)
 
     def slogdet(self, stream: Stream, factor: Buffer) -> tuple[Any, float]:
         """Sign and logarithm of the modulus of the determinant of A; waits."""
-        _, blocks = self._blocks
-        wide = np.dtype("D" if self.dtype.kind == "c" else "d")
-        logs, signs = np.empty(len(blocks)), np.empty(len(blocks), wide)
+        count, wide = len(self._blocks[1]), np.dtype("D" if self.dtype.kind == "c" else "d")
+        logs, signs = np.empty(count), np.empty(count, wide)
         out = self.device.empty(logs.nbytes + signs.nbytes)
         fields = {"factor": factor, "signs": out, "logs": out.pointer + signs.nbytes}
-        self._launch(stream, DIAGONAL, "block_determinants", **fields)
+        self._launch(stream, "block_determinants", **fields)
         with outliving(self.device, out):
             stream.read(signs, out.pointer, signs.nbytes)
             stream.read(logs, out.pointer + signs.nbytes, logs.nbytes)
@@ -481,23 +482,11 @@ class Determinants(OverDiagonal):
             return 1.0, shift - float((logs * np.where(are_tiles(self._plan), 2, 1)).sum())
         return sign * np.conj(joined(signs)), shift - float(logs.sum())
 
-
-COUNTS = constant(DIAGONAL, "INERTIA_COUNTS")
-LEAST = 1e3  # eigenvalues of a block below this many roundings of its largest entry may have either sign
-
-
-class Signs(OverDiagonal):
-    """Signs of Hermitian D, for factors by one plan that does not stream."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return (DIAGONAL,)
-
-    def count(self, stream: Stream, factor: Buffer) -> tuple[int, int, int]:
-        """How many eigenvalues are positive, negative, and too small to tell; waits."""
+    def signs(self, stream: Stream, factor: Buffer) -> tuple[int, int, int]:
+        """How many eigenvalues of Hermitian D are positive, negative, and too small to tell; waits."""
         sums, found = self.device.zeros(4 * COUNTS), np.zeros(COUNTS, np.uint32)
         least = LEAST * np.finfo(self.dtype).eps
-        self._launch(stream, DIAGONAL, "count_signs", factor=factor, least=least, counts=sums)
+        self._launch(stream, "count_signs", factor=factor, least=least, counts=sums)
         with outliving(self.device, sums):
             stream.read(found, sums.pointer, found.nbytes)
         positive, negative, small = found.tolist()
@@ -531,8 +520,9 @@ class FrontProgram(Program):
         self.factor_seconds, self.solve_seconds = plan.factor_seconds, plan.solve_seconds
         self.n_windows, self.host_bytes = plan.streamed, plan.host_size * self.dtype.itemsize
         self.fronts = Fronts(device, plan, *self.small_pivots(), hermitian)
-        self._signs = Signs(device, plan) if self.kind == HERMITIAN and not plan.streamed else None
-        self.parts = (self.fronts, self._signs) if self._signs else (self.fronts,)
+        self.diagonal = Diagonal(device, plan)
+        self.has_signs = self.kind == HERMITIAN and not plan.streamed
+        self.parts = (self.fronts, self.diagonal) if self.has_signs else (self.fronts,)
 
     def small_pivots(self) -> tuple[float, float]:
         """Pivots below the first are perturbed, pivots below the second may mean a singular matrix."""
@@ -567,16 +557,12 @@ class FrontProgram(Program):
         self.fronts.solve(stream, buffers, vectors, trans, nrhs, b, x)
 
     def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int] | None:
-        return self._signs.count(stream, buffers.own["factor"]) if self._signs else None
+        return self.diagonal.signs(stream, buffers.own["factor"]) if self.has_signs else None
 
     def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
         if self.plan.streamed or self.plan.ldlt:
             return None
-        return self._determinants.slogdet(stream, buffers.own["factor"])
-
-    @cached_property
-    def _determinants(self) -> Determinants:
-        return Determinants(self.device, self.plan)
+        return self.diagonal.slogdet(stream, buffers.own["factor"])
 
     def factor_solve(
         self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int

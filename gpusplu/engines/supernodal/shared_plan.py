@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...common.matrix import Pattern
+from ...common.view import View
 from ...cost.calibration import costs_of, for_core
 from ...cuda.devices import usable_bytes
 from ...cuda.layout import struct
@@ -34,7 +35,7 @@ from .memory import (
     needed_bytes,
     plan_bytes,
 )
-from .plan import FRONT, Limits, Plan, View, make_best_plan, predict
+from .plan import FRONT, Limits, Plan, make_best_plan, predict
 from .tiles import TASK, Rectangle, Tiles, rectangles_of, tiles_of
 
 # ---- The local plan of one device
@@ -319,7 +320,7 @@ class SharedPlan(Plan):
         part = np.empty(len(self.device_of), np.int32)
         for number, segments in enumerate(self.parts):
             part[segments] = number
-        return self._core.solve_schedule(part[self.front_segment], len(self.parts))
+        return self._viewed.solve_schedule(part[self.front_segment], len(self.parts))
 
     def pivot_range(self, segment: int) -> tuple[int, int]:
         """Begin and end of its pivots in the plan's order."""

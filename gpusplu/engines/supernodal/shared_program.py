@@ -302,7 +302,7 @@ class SharedProgram(FrontProgram):
         self.devices, self.limit, self.shares = tuple(devices), limit, shares_of(plan)
         pairs = zip(self.devices, self.shares, strict=True)
         self.each = [Fronts(device, share, *self.small_pivots(), hermitian) for device, share in pairs]
-        self.fronts, self._signs = self.each[0], None
+        self.fronts, self.has_signs = self.each[0], False
         self.parts = tuple(self.each)
         self.shared = {int(plan.front_segment[f]): SharedFront(self, f) for f in plan.tiles}
 

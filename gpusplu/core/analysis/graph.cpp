@@ -4,7 +4,6 @@
 #include <atomic>
 #include <utility>
 
-#include "base/huge_pages.hpp"
 #include "base/parallel.hpp"
 #include "matrix/visit_pairs.hpp"
 
@@ -61,7 +60,6 @@ Pattern without_diagonal(PatternView A) {
       [&](idx j, const idx* begin, const idx* end) { out.ptr[j] = end - begin - std::binary_search(begin, end, j); });
   prefix_sum(out.ptr);
   out.ind.resize(out.ptr[A.n]);
-  prefer_huge_pages(out.ind);
   over_columns(
       [&](idx j, const idx* begin, const idx* end) { std::remove_copy(begin, end, out.ind.data() + out.ptr[j], j); });
   return out;

@@ -41,6 +41,16 @@ std::size_t most_large_bytes() {
   return most;
 }
 
+// Requests pages of 2 MiB for a large block, if the system has them: one page fault instead of 512.
+void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  constexpr std::uintptr_t page = 4096, least = std::uintptr_t(4) << 20;
+  const std::uintptr_t begin = ((std::uintptr_t)memory + page - 1) & ~(page - 1);
+  const std::uintptr_t end = ((std::uintptr_t)memory + bytes) & ~(page - 1);
+  if (end >= begin + least) madvise((void*)begin, end - begin, MADV_HUGEPAGE);  // advice only: failure is harmless
+#endif
+}
+
 // Lets the system reclaim the pages of a block. The contents stay until then.
 bool offer_pages(void* memory, std::size_t bytes) {
 #ifdef MADV_FREE
@@ -85,9 +95,10 @@ void* take_memory(std::size_t bytes) {
         return found;
       }
   const std::size_t size = number >= 0 ? size_of(number) : bytes;
-  if (void* const fresh = std::malloc(size)) return fresh;
-  drop_kept_memory();
-  return std::malloc(size);
+  void* fresh = std::malloc(size);
+  if (!fresh) drop_kept_memory(), fresh = std::malloc(size);
+  if (fresh) prefer_huge_pages(fresh, size);
+  return fresh;
 }
 
 void give_memory(void* memory, std::size_t bytes) {

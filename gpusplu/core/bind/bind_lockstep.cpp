@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 
-#include "base/huge_pages.hpp"
 #include "base/raw_vector.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
@@ -62,7 +61,6 @@ nb::ndarray<nb::numpy, T> solution(const LockstepBinding<T>& self, const InRows<
   const size_t shape[] = {b.shape(0), b.shape(1), nrhs};
   auto* x = new RawVector<T>(shape[0] * shape[1] * nrhs);
   nb::capsule owner(x, [](void* p) noexcept { delete static_cast<RawVector<T>*>(p); });
-  prefer_huge_pages(*x);
   without_gil([&] { solve((idx)nrhs, x->data()); });
   return nb::ndarray<nb::numpy, T>(x->data(), b.ndim(), shape, owner);
 }

@@ -6,7 +6,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "base/huge_pages.hpp"
 #include "base/parallel.hpp"
 
 namespace gs {
@@ -142,7 +141,6 @@ template <class I> Canonical copy_of(idx n, const I* ptr, const I* ind) {
   out.nvalues = (off)ptr[n];
   out.identity = true;
   out.pattern = {n, std::vector<off>(ptr, ptr + n + 1), RawVector<idx>((std::size_t)ptr[n])};
-  prefer_huge_pages(out.pattern.ind);
   over_range((off)ptr[n], ptr[n],
              [&](off begin, off end) { std::copy(ind + begin, ind + end, out.pattern.ind.begin() + begin); });
   return out;

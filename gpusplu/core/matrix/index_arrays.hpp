@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/hash.hpp"
-#include "base/huge_pages.hpp"
 #include "base/raw_vector.hpp"
 #include "base/types.hpp"
 
@@ -31,7 +30,6 @@ struct IndexArrays {
 class IndexCopy {
  public:
   explicit IndexCopy(const IndexArrays& given) : of_(given), bytes_(given.bytes()) {
-    prefer_huge_pages(bytes_);
     for (const int k : {0, 1})
       if (given.size[k]) std::memcpy(bytes_.data() + (k ? given.size[0] : 0), given.data[k], given.size[k]);
   }

@@ -7,7 +7,6 @@
 #include <queue>
 
 #include "analysis/graph.hpp"
-#include "base/huge_pages.hpp"
 #include "base/job_kind.hpp"
 #include "base/operation.hpp"
 #include "base/parts.hpp"
@@ -34,8 +33,6 @@ template <class T> ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A
   pattern_.first.resize(n_);
   pattern_.row.resize(A.nnz());
   pattern_.lower = std::max<off>(0, symbolic.lnz - n_);
-  for (RawVector<off>* v : {&pattern_.ptr, &pattern_.first}) prefer_huge_pages(*v);
-  prefer_huge_pages(pattern_.row);
   off end = 0;
   for (idx k = 0; k < n_; k++) {
     const idx j = col_perm_[k];

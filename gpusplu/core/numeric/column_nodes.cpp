@@ -121,7 +121,7 @@ template <class T> class Compiler {
     lower_end_ = (lower_end_ + width - 1) / width * width;
     upper_end_ = (upper_end_ + width - 1) / width * width;
     out_.node.push_back({(off)out_.lower_row.size(), lower_end_, (off)out_.upper_row.size(), upper_end_,
-                         (off)out_.segment.size(), first, 0, 0, -1});
+                         (off)out_.segment.size(), first, 0, 0});
   }
 
   void close_block(std::size_t block) {
@@ -141,7 +141,7 @@ template <class T> class Compiler {
     pace_.go_on(1 + (column_[first + width].lower_row - column_[first].lower_row) +
                 (column_[first + width].upper_row - column_[first].upper_row));
     for (idx k = first; k < first + width; k++) node_of_[k] = s;
-    if (width == 1 && is_leaf(first)) return add_leaf(node);
+    if (width == 1 && is_column_of_A(first)) return copy_rows_of_A(node);
     collect_lower(s, first, width);
     collect_sources(s, first, width);
     collect_outer(s, first, width);
@@ -150,20 +150,21 @@ template <class T> class Compiler {
     upper_end_ += (off)width * ((off)out_.upper_row.size() - node.upper_row);
   }
 
-  bool is_leaf(idx k) const {
+  // Whether nothing updates the column, and its entries are all in L or all outside the diagonal block.
+  bool is_column_of_A(idx k) const {
     const off n_upper = column_[k + 1].upper_row - column_[k].upper_row;
     return n_upper == column_[k].n_outer && (n_upper == 0 || column_[k].n_lower == 0);
   }
 
-  void add_leaf(ColumnNode& node) {
+  // In the order of A, which is the order of sums in transposed solves.
+  void copy_rows_of_A(ColumnNode& node) {
     const idx k = node.first;
     node.n_lower = column_[k].n_lower;
     node.n_outer = column_[k].n_outer;
     RawVector<idx>& rows = node.n_outer > 0 ? out_.upper_row : out_.lower_row;
     for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++)
-      if (columns_.a_row[p] == k) node.diagonal = (idx)(p - B_.ptr[k]);
-      else rows.push_back(columns_.a_row[p]);
-    (node.n_outer > 0 ? upper_end_ : lower_end_) += node.n_lower + node.n_outer + 1;
+      if (columns_.a_row[p] != k) rows.push_back(columns_.a_row[p]);
+    lower_end_ += node.n_lower, upper_end_ += node.n_outer;
   }
 
   void collect_lower(idx s, idx first, idx width) {

@@ -1,4 +1,3 @@
-#include "base/huge_pages.hpp"
 #include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "base/wide.hpp"
@@ -29,12 +28,10 @@ template <class T> class PivotSearch {
     row_order_.resize(n_);
     std::iota(row_order_.begin(), row_order_.end(), 0);
     rows_.resize(n_);
-    prefer_huge_pages(rows_);
     for (idx i = 0; i < n_; i++) rows_[i].column = rows_[i].mark = -1, rows_[i].position = i;
     work_.assign(n_, T(0));
     stack_.resize(n_), order_.resize(n_);
     out_.node.resize(n_ + 1);
-    prefer_huge_pages(out_.node);
     out_.pivot.resize(n_), out_.inverse_pivot.resize(n_);
   }
 
@@ -48,8 +45,6 @@ template <class T> class PivotSearch {
     const off expected = B_.lower > 0 ? std::min(unknown, B_.lower + largest + 1) : unknown;
     out_.lower_row.resize(expected), out_.lower.resize(expected);
     out_.upper_row.resize(expected + outside), out_.upper.resize(expected + outside);
-    prefer_huge_pages(out_.lower_row), prefer_huge_pages(out_.lower);
-    prefer_huge_pages(out_.upper_row), prefer_huge_pages(out_.upper);
   }
 
   FactorInfo run(const std::vector<idx>& block_ptr) {
@@ -64,7 +59,7 @@ template <class T> class PivotSearch {
       if (!has_lower && !out_.phase.empty() && !out_.phase.back().has_lower) out_.phase.back().end = end;
       else out_.phase.push_back({begin, end, has_lower});
     }
-    out_.node[n_] = {lower_end_, lower_end_, upper_end_, upper_end_, 0, n_, 0, 0, -1};
+    out_.node[n_] = {lower_end_, lower_end_, upper_end_, upper_end_, 0, n_, 0, 0};
     out_.lower_row.resize(lower_end_), out_.lower.resize(lower_end_);
     out_.upper_row.resize(upper_end_), out_.upper.resize(upper_end_);
     idx* const column_of = order_.data();
@@ -195,7 +190,7 @@ template <class T> class PivotSearch {
         out_.upper[upper_end_++] = v;
       }
     }
-    out_.node[k] = {lower_end_, lower_end_, upper_begin, upper_begin, 0, k, 0, (idx)(upper_end_ - upper_begin), -1};
+    out_.node[k] = {lower_end_, lower_end_, upper_begin, upper_begin, 0, k, 0, (idx)(upper_end_ - upper_begin)};
     rows_[k].column = k;
     return pivot == T(0) ? fail(FactorInfo::singular, k) : take_pivot(k, pivot);
   }
@@ -257,8 +252,7 @@ template <class T> class PivotSearch {
       work_[order_[i]] = T(0);
     }
     if (!choose_pivot(k, lower_begin)) return false;
-    out_.node[k] = {lower_begin, lower_begin, upper_begin, upper_begin, 0, k, (idx)(lower_end_ - lower_begin),
-                    n_outer,     -1};
+    out_.node[k] = {lower_begin, lower_begin, upper_begin, upper_begin, 0, k, (idx)(lower_end_ - lower_begin), n_outer};
     Row& pivot = rows_[row_order_[k]];
     pivot.column = k, pivot.lower = lower_begin, pivot.pruned_end = lower_end_;
     pivot.n_lower = (idx)(lower_end_ - lower_begin);

@@ -95,9 +95,8 @@ template <class T> real_t<T> place_values(const FrontPlan& plan, off begin, off 
   } else {
     // Powers of two are exact in double; the product of row and column scale may leave float's range, the entry does
     // not.
-    const std::uint16_t* scale = plan.entry_scale.data();
-    const double* table = plan.scale_table.data();
-    place([&](off k) { return scaled(values[from[k]], table[scale[k]]); });
+    const double* scale = plan.entry_scale.data();
+    place([&](off k) { return scaled(values[from[k]], scale[k]); });
   }
   return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
 }

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "analysis/graph.hpp"
-#include "base/huge_pages.hpp"
 #include "base/job_kind.hpp"
 #include "base/operation.hpp"
 #include "base/range_flags.hpp"
@@ -37,7 +36,6 @@ template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> s
       diagonal_(symbolic_->ldlt ? symbolic_->n : 0),
       below_diagonal_(diagonal_.size()),
       contribution_(symbolic_->nsuper(), nullptr) {
-  prefer_huge_pages(panels_);
   for (idx s = 0; s < symbolic_->nsuper(); s++) {
     const auto [W, H, R] = shape(s);
     nnz_lower_ += off(W) * (W + 1) / 2 + off(W) * H;

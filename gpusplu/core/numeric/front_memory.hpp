@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/huge_pages.hpp"
 #include "base/raw_vector.hpp"
 
 namespace gs {
@@ -88,10 +87,7 @@ class BlockMemory {
   }
 
   void* take(int rank, std::size_t bytes) {
-    if (bytes <= BlockPool::kLargest) return pools_[rank].take(bytes);
-    std::byte* const p = RawAllocator<std::byte>().allocate(bytes);
-    prefer_huge_pages(p, bytes);  // faults of small pages take a fifth of a refactorization with large fronts
-    return p;
+    return bytes <= BlockPool::kLargest ? pools_[rank].take(bytes) : RawAllocator<std::byte>().allocate(bytes);
   }
 
   void give(int rank, void* p, std::size_t bytes) noexcept {

@@ -25,27 +25,6 @@ double front_work(const Symbolic& symbolic, idx s) {
   return costs.fronts + costs.entries * R * R * (one_triangle ? 0.5 : 1) + costs.multiply_adds * multiply_adds;
 }
 
-// Exponents of powers of two.
-std::vector<std::int16_t> exponents(const std::vector<double>& scale) {
-  std::vector<std::int16_t> e(scale.size());
-  for (std::size_t i = 0; i < scale.size(); i++) e[i] = (std::int16_t)std::ilogb(scale[i]);
-  return e;
-}
-
-// Exponents of the powers of two that scale the values of A.
-struct Exponents {
-  std::vector<std::int16_t> row, column;
-  int lowest = 0, highest = 0;  // of an entry
-
-  explicit Exponents(const Symbolic& symbolic)
-      : row(exponents(symbolic.row_scale)), column(exponents(symbolic.col_scale)) {
-    if (row.empty()) return;
-    const auto [row_low, row_high] = std::minmax_element(row.begin(), row.end());
-    const auto [col_low, col_high] = std::minmax_element(column.begin(), column.end());
-    lowest = *row_low + *col_low, highest = *row_high + *col_high;
-  }
-};
-
 }  // namespace
 
 FrontPlan::FrontPlan(const Symbolic& symbolic, PatternView A) {
@@ -71,23 +50,18 @@ void FrontPlan::place_panels(const Symbolic& symbolic) {
 void FrontPlan::place_entries(const Symbolic& symbolic, PatternView A) {
   if (A.nnz() > (off)std::numeric_limits<std::uint32_t>::max())
     throw std::length_error("the matrix has more than 4294967295 entries");
-  const Exponents exponent(symbolic);
-  if (!exponent.row.empty())
-    for (int e = exponent.lowest; e <= exponent.highest; e++) scale_table.push_back(std::ldexp(1.0, e));
   EntryPlaces<idx> places(columns_of_fronts(symbolic, symbolic.one_triangle()), A);
   entry_ptr = places.count();
   const off total = entry_ptr.back();
   entry_source.resize(total), entry_target.resize(total);
-  if (!scale_table.empty()) entry_scale.resize(total);
+  if (!symbolic.row_scale.empty()) entry_scale.resize(total);
   places.write([&](off to, idx s, off k, idx j, idx row, idx column) {
     const FrontShape front(symbolic, s);
     const off target = column < front.W ? row + off(column) * front.R
                                         : off(front.R) * front.W + (column - front.W) + off(row) * front.H;
     entry_source[to] = (std::uint32_t)k;
     entry_target[to] = (std::uint32_t)target;
-    if (!entry_scale.empty())
-      entry_scale[to] =
-          (std::uint16_t)(exponent.row[A.ind[k]] + exponent.column[symbolic.col_perm[j]] - exponent.lowest);
+    if (!entry_scale.empty()) entry_scale[to] = symbolic.row_scale[A.ind[k]] * symbolic.col_scale[symbolic.col_perm[j]];
   });
 }
 
@@ -152,8 +126,8 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
 
 off FrontPlan::bytes() const {
   auto size = [](const auto&... v) { return (off(v.size() * sizeof(v[0])) + ...); };
-  return size(panel_ptr, entry_ptr, entry_source, entry_target, entry_scale, scale_table, child_ptr, child, tasks,
-              start_tasks, task_child_ptr, task_child, carry_ptr);
+  return size(panel_ptr, entry_ptr, entry_source, entry_target, entry_scale, child_ptr, child, tasks, start_tasks,
+              task_child_ptr, task_child, carry_ptr);
 }
 
 }  // namespace gs

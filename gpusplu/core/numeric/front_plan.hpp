@@ -37,8 +37,7 @@ struct FrontPlan {
   std::vector<off> entry_ptr;               // nsuper + 1
   std::vector<std::uint32_t> entry_source;  // canonical entry of A
   std::vector<std::uint32_t> entry_target;
-  std::vector<std::uint16_t> entry_scale;  // its power of two in scale_table; empty without scaling
-  std::vector<double> scale_table;
+  std::vector<double> entry_scale;  // powers of two; empty without scaling
 
   std::vector<idx> child_ptr, child;  // children of each front, ascending; of front nsuper: the roots
 

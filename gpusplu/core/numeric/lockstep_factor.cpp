@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "analysis/graph.hpp"
-#include "base/huge_pages.hpp"
 #include "base/parallel.hpp"
 #include "base/scalars.hpp"
 #include "matrix/modulus.hpp"
@@ -117,9 +116,7 @@ LockstepFactor<T>::LockstepFactor(const Symbolic& symbolic, PatternView A, idx c
       notes_((std::size_t)n_groups() * lanes),
       errors_(count, -1),
       steps_(count),
-      refined_(n_groups()) {
-  prefer_huge_pages(values_), prefer_huge_pages(factor_);
-}
+      refined_(n_groups()) {}
 
 template <class T> off LockstepFactor<T>::bytes() const {
   off bytes = (values_.size() + factor_.size()) * sizeof(R);
@@ -139,7 +136,7 @@ template <class T> template <class Work> void LockstepFactor<T>::over_groups(off
   const int threads = std::min<int>(num_threads(), n_groups());
   if ((int)work_.size() < threads) work_.resize(threads);
   for (int rank = 0; rank < threads; rank++)
-    if ((off)work_[rank].size() < workspace) work_[rank] = RawVector<R>(workspace), prefer_huge_pages(work_[rank]);
+    if ((off)work_[rank].size() < workspace) work_[rank] = RawVector<R>(workspace);
   share_out(threads, n_groups(), [&](std::size_t group, int rank) {
     work((idx)group, work_[rank].data());
     have_done(1);

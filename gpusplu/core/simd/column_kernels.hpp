@@ -6,10 +6,8 @@
 //   lower values   [the diagonal block, width x width, if width > 1]  then one row for each of lower_row
 //   upper values   one row for each of upper_row: the rows eliminated by earlier nodes, segment by segment, and then
 //                  the rows outside the diagonal block (entries of A that nothing is eliminated from)
-// A leaf is a single column that nothing updates, with no entries outside its block or with no others: its lower_row,
-// or its upper_row, is in the order of A's entries, and the values have space for one more number. The diagonal block
-// holds L below its diagonal and U on and above it. A segment is the part of a source node that updates this node: its
-// columns from first_row to the source's last one.
+// The diagonal block holds L below its diagonal and U on and above it. A segment is the part of a source node that
+// updates this node: its columns from first_row to the source's last one.
 #pragma once
 #include "base/types.hpp"
 
@@ -29,8 +27,7 @@ struct ColumnNode {
   off lower_row, lower_value, upper_row, upper_value, segment;
   idx first;  // column
   idx n_lower;
-  idx n_outer;   // number of last entries of upper_row outside the diagonal block
-  idx diagonal;  // of a leaf: index of the pivot among A's entries of the column; -1: not a leaf
+  idx n_outer;  // number of last entries of upper_row outside the diagonal block
 };
 
 // Nodes [begin, end) of one diagonal block, or of a run of blocks without any L.

@@ -43,48 +43,12 @@ template <class Real, bool Complex> class Worker {
   Real* work_;
 
   bool process(const ColumnNode* node) {
-    if (node->diagonal >= 0) return leaf(node);
     return with_constant<1, 2, 4, 8>(node[1].first - node[0].first, [&](auto w) { return process<w.value>(node); });
   }
 
   void fail(int status, idx column) {
     monitor_.status = status;
     monitor_.column = column;
-  }
-
-  // A leaf is its column of A, below the diagonal divided by the pivot: no work array, and no branch on the pivot's
-  // position.
-  bool leaf(const ColumnNode* node) {
-    const idx k = node->first;
-    const off count = P.a_ptr[k + 1] - P.a_ptr[k];
-    const idx* row = P.a_row + P.a_ptr[k];
-    const Real col_scale = P.col_scale ? P.col_scale[k] : Real(1);
-    const bool outer = node->n_outer > 0;
-    Real* out = outer ? P.upper + node->upper_value * numbers : P.lower + node->lower_value * numbers;
-    const auto entry = [&](off p) { return task_.values + (P.a_first[k] + p) * numbers; };
-    const auto scale = [&](off p) { return P.row_scale ? P.row_scale[row[p]] * col_scale : col_scale; };
-    Real pivot[2] = {}, inverse[2] = {}, largest = 0;
-    for (int part = 0; part < numbers; part++) pivot[part] = entry(node->diagonal)[part] * scale(node->diagonal);
-    if (!take_pivot(k, pivot, inverse)) return false;
-    const Real times[2] = {outer ? Real(1) : inverse[0], outer ? Real(0) : inverse[1]};
-    for (off p = 0; p < count; p++) {
-      const Real factor = scale(p), *value = entry(p);
-      Real v[2] = {};
-      for (int part = 0; part < numbers; part++) {
-        v[part] = value[part] * factor;
-        const Real size = p == node->diagonal ? Real(0) : absolute(v[part]);
-        largest = largest > size ? largest : size;
-      }
-      out[0] = v[0] * times[0] - (Complex ? v[1] * times[1] : Real(0));
-      if (Complex) out[numbers - 1] = v[0] * times[1] + v[1] * times[0];
-      out += p == node->diagonal ? 0 : numbers;
-    }
-    const Real size = absolute(pivot[0]) > absolute(pivot[1]) ? absolute(pivot[0]) : absolute(pivot[1]);
-    const Real multiplier = outer ? Real(0) : largest * (absolute(inverse[0]) + absolute(inverse[1]));
-    if (size > largest) largest = size;
-    if (largest > monitor_.max_entry) monitor_.max_entry = largest;
-    if (size > monitor_.max_upper) monitor_.max_upper = size;
-    return multipliers_fit(multiplier, k);
   }
 
   bool multipliers_fit(Real largest, idx column) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <new>
 
-#include "base/huge_pages.hpp"
-
 namespace gs::nd {
 
 std::byte* Arena::raw(std::size_t bytes) {
@@ -14,7 +12,7 @@ std::byte* Arena::raw(std::size_t bytes) {
   }
   if (block_ == blocks_.size()) {
     const std::size_t last = blocks_.empty() ? smallest / 2 : blocks_.back().size();
-    prefer_huge_pages(blocks_.emplace_back(std::max(bytes, 2 * last)));
+    blocks_.emplace_back(std::max(bytes, 2 * last));
   }
   std::byte* p = blocks_[block_].data() + top_;
   top_ += bytes;

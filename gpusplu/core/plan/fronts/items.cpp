@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/huge_pages.hpp"
 #include "plan/fronts/over_fronts.hpp"
 #include "plan/fronts/plan.hpp"
 #include "plan/fronts/time_model.hpp"
@@ -179,7 +178,6 @@ void list_items(Plan& plan) {
   if (std::max(item_begin[plan.nf], owner_begin[plan.nf]) > std::numeric_limits<std::int32_t>::max())
     throw std::length_error("more than 2147483647 assembly items: the fill of this matrix is too large");
   plan.items.resize(item_begin[plan.nf]), plan.owner_ptr.resize(owner_begin[plan.nf]);
-  prefer_huge_pages(plan.items);
   std::vector<std::vector<idx>> homes(plan.nf);  // of partial columns: few fronts have any
   over_fronts(plan, ITEM_ENTRIES * item_begin[plan.nf], [&](idx begin, idx end) {
     Assigner assigner(plan);

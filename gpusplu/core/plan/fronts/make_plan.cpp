@@ -9,7 +9,6 @@
 
 #include "analysis/entry_places.hpp"
 #include "base/background_task.hpp"
-#include "base/huge_pages.hpp"
 #include "base/stopwatch.hpp"
 #include "plan/fronts/over_fronts.hpp"
 #include "plan/fronts/time_model.hpp"
@@ -95,7 +94,6 @@ void place_entries(PatternView A, Plan& plan) {
   const off total = plan.entry_ptr[plan.nf];
   plan.entry_source.resize(total), plan.entry_place.resize(total);
   plan.entry_scale.resize(plan.row_scale.empty() ? 0 : total);
-  prefer_huge_pages(plan.entry_source), prefer_huge_pages(plan.entry_place), prefer_huge_pages(plan.entry_scale);
   places.write([&](off to, idx, off k, idx j, idx row, idx column) {
     plan.entry_source[to] = (idx)k;
     plan.entry_place[to] = (std::uint32_t)row | (std::uint32_t)column << 16;
@@ -116,7 +114,6 @@ void list_gathers(Plan& plan) {
   plan.gather_ptr.resize((std::size_t)plan.n + plan.below.size() + 1);
   plan.gather_ptr.back() = total;
   plan.gather_source.resize(total);
-  prefer_huge_pages(plan.gather_source);
   over_fronts(plan, total, [&](idx first_front, idx last_front) {
     std::vector<off> next;
     for (idx f = first_front; f < last_front; f++) {

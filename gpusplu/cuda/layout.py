@@ -7,6 +7,8 @@ dtype of the same bytes. Pointers are uint64, which holds an address of either s
 from __future__ import annotations
 
 import re
+from collections import ChainMap
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -55,19 +57,21 @@ def arguments(file: str) -> dict[str, np.dtype]:
     return {kernel: struct(file, name) for kernel, name in KERNEL.findall(text) if kernel != "name"}
 
 
-def record(dtype: np.dtype, **fields: object) -> np.ndarray:
-    """A record of `dtype`; every field is required. A buffer stands for its address, None for a null pointer.
+def record(dtype: np.dtype, *known: Mapping[str, Any], **fields: Any) -> np.ndarray:
+    """A record of `dtype`; members that are no `fields` are taken from the first mapping that knows their name. A
+    buffer stands for its address, None for a null pointer.
 
     Raises
     ------
     TypeError
-        A field is missing or unknown.
+        A member is missing, or one of the fields is unknown.
     """
-    if set(fields) != set(dtype.names or ()):
-        different = sorted(set(fields) ^ set(dtype.names or ()))
+    values, names = ChainMap(fields, *map(dict, known)), dtype.names or ()
+    if different := sorted({*names} - values.keys() | fields.keys() - {*names}):
         raise TypeError(f"the struct of the kernel and that of the host differ in {', '.join(different)}")
     filled = np.zeros((), dtype)
-    for name, value in fields.items():
+    for name in names:
+        value = values[name]
         filled[name] = 0 if value is None else getattr(value, "pointer", value)
     return filled
 

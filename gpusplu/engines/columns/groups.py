@@ -6,6 +6,7 @@ launch factors and one solves.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -136,6 +137,7 @@ class GroupLaunches(Part):
         control: Buffer,
         begins: Any,
         shared: int,
+        known: Sequence[Mapping[str, Any]],
         more: bool = False,
         **fields: Any,
     ) -> None:
@@ -150,4 +152,4 @@ class GroupLaunches(Part):
                 control=control,
             )
             grid = self.blocks(end - begin, 1, RESIDENT)
-            stream.launch(kernel, grid, THREADS, shared, record(kernel.arguments, tickets=tickets, **fields))
+            stream.launch(kernel, grid, THREADS, shared, record(kernel.arguments, *known, tickets=tickets, **fields))

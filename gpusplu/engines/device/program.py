@@ -12,7 +12,7 @@ commands read, and load the kernels; while a caller captures the stream, only co
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -88,12 +88,20 @@ class Part:
         return self.device.kernel(file, name, self.dtype.char, self.kind)
 
     def launch(
-        self, stream: Stream, file: str, name: str, shape: tuple[int, int, int], early: bool = False, /, **fields: Any
+        self,
+        stream: Stream,
+        file: str,
+        name: str,
+        shape: tuple[int, int, int],
+        known: Sequence[Mapping[str, Any]] = (),
+        early: bool = False,
+        /,
+        **fields: Any,
     ) -> None:
-        """Launch a kernel of a file; `shape`: blocks, threads of each, and dynamic shared memory [bytes]; `early`: a
-        programmatic dependent launch; `fields`: its arguments, as `record` takes them."""
+        """Launch a kernel of a file; `shape`: blocks, threads of each, and dynamic shared memory [bytes]; `known`
+        and `fields`: its arguments, as `record` takes them; `early`: a programmatic dependent launch."""
         kernel = self.kernel(file, name)
-        stream.launch(kernel, *shape, record(kernel.arguments, **fields), early)
+        stream.launch(kernel, *shape, record(kernel.arguments, *known, **fields), early)
 
     def blocks(self, work: int, threads: int, resident: int) -> int:
         """Blocks for `work` threads of work: no more than the device holds at once."""
@@ -188,14 +196,9 @@ class MatrixPart(Part):
         return self._columns if trans or self.one_triangle else self._rows
 
 
-def address(buffer: Buffer | None) -> int:
-    """Null for None."""
-    return 0 if buffer is None else buffer.pointer
-
-
-def addresses(buffers: Mapping[str, Buffer | None]) -> dict[str, int]:
-    """`address` of each."""
-    return {name: address(buffer) for name, buffer in buffers.items()}
+def address(buffer: Buffer | None, offset: int = 0) -> int:
+    """Address of a byte; of no buffer the offset."""
+    return offset if buffer is None else buffer.pointer + offset
 
 
 class Program(MatrixPart, ABC):

@@ -23,6 +23,7 @@ from ..columns.groups import Grouping, GroupLaunches, choose_groups, group_capac
 from ..columns.plan import ColumnPlan
 from ..columns.program import ColumnArrays, ColumnProgram, ColumnSolve
 from ..device.buffers import Buffers, Memory
+from ..device.program import address
 
 FILE = "columns/glu.cu"
 MODES = ("cluster", "batch", "pipeline")
@@ -103,14 +104,13 @@ class GluProgram(ColumnProgram):
 
     @cached_property
     def _glu_arrays(self) -> dict[str, Buffer | None]:
-        return {name: self.upload(getattr(self.schedule, name)) for name in ("tasks", "chunks")} | {
-            name: self.arrays.arrays[name] for name in ("row", "map")
-        }
+        return self.upload_all({name: getattr(self.schedule, name) for name in ("tasks", "chunks")})
 
     @cached_property
     def _pipeline_arrays(self) -> dict[str, Buffer | None]:
-        names = ("chains", "steps", "updates", "places")
-        return {name: self.upload(getattr(self.schedule, name)) for name in names}
+        return self.upload_all(
+            {name: getattr(self.schedule, name) for name in ("chains", "steps", "updates", "places")}
+        )
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         self._assemble(stream, buffers, values)
@@ -122,39 +122,32 @@ class GluProgram(ColumnProgram):
         (source, scale), own, words = self.arrays.entries, buffers.own, sum(self._counter_words)
         shape = self.blocks(max(self.plan.nnz, words), THREADS, 8), THREADS, 0
         arrays = {"source": source, "scale": scale, "values": values}
-        arrays |= {name: own[name] for name in ("factor", "counters")}
-        self.launch(stream, FILE, "assemble_glu", shape, **arrays, count=self.plan.nnz, counter_count=words)
+        self.launch(stream, FILE, "assemble_glu", shape, [own], **arrays, count=self.plan.nnz, counter_count=words)
 
     def _update(self, stream: Stream, buffers: Buffers, number: int, run: np.ndarray) -> None:
         mode, begin, end, widest = (int(run[name]) for name in ("mode", "begin", "end", "widest"))
-        name, shared = KERNELS[mode], {"factor": buffers.own["factor"], "tiny": self.tiny}
+        name, own = KERNELS[mode], buffers.own
         if MODES[mode] == "pipeline":
             shape = end - begin, widest, max(1, int(run["slots"])) * self.dtype.itemsize
-            self.launch(stream, FILE, name, shape, **self._pipeline_arrays, **shared, begin=begin)
+            self.launch(stream, FILE, name, shape, (self._pipeline_arrays, own), tiny=self.tiny, begin=begin)
             return
-        counters = buffers.own["counters"].pointer
-        fields = shared | {
-            **self._glu_arrays,
-            "end": end,
-            "ticket": counters + 4 * number,
-            "done": counters + 4 * len(self.runs),
-        }
+        counters, known = own["counters"], ({"tiny": self.tiny}, self._glu_arrays, self.arrays.arrays, own)
+        fields = {"end": end, "ticket": address(counters, 4 * number), "done": address(counters, 4 * len(self.runs))}
         if MODES[mode] == "batch":
             # Twice the count of a level, so that the next level's blocks are resident when it ends.
             grid = min(2 * widest, RESIDENT * int(self.device.multiprocessors))
-            self.launch(stream, FILE, name, (grid, THREADS, TICKET_BYTES), **fields, begin=begin)
+            self.launch(stream, FILE, name, (grid, THREADS, TICKET_BYTES), known, **fields, begin=begin)
             return
         first_chunk = self.schedule.level_chunk
         for level in range(int(run["level_begin"]), int(run["level_end"])):
             first, chunks = int(first_chunk[level]), int(first_chunk[level + 1] - first_chunk[level])
             if chunks:
-                self.launch(stream, FILE, name, (chunks, THREADS, TICKET_BYTES), **fields, begin=first)
+                self.launch(stream, FILE, name, (chunks, THREADS, TICKET_BYTES), known, **fields, begin=first)
 
     def _finish(self, stream: Stream, buffers: Buffers) -> None:
         shape = self.blocks(FINISH_THREADS * self.plan.n, THREADS, 8), THREADS, 0
-        arrays = {name: self.arrays.arrays[name] for name in ("col_ptr", "diag")}
-        arrays |= {"factor": buffers.own["factor"], "status": buffers.device_status}
-        self.launch(stream, FILE, "finish_glu", shape, **arrays, tiny=self.tiny, singular=self.tiny, n=self.plan.n)
+        fields = {"status": buffers.device_status, "tiny": self.tiny, "singular": self.tiny, "n": self.plan.n}
+        self.launch(stream, FILE, "finish_glu", shape, (self.arrays.arrays, buffers.own), **fields)
 
 
 PROGRAM = GluProgram

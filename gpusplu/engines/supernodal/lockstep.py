@@ -435,7 +435,7 @@ class LaneCommands:
             MOVE,
             "gather_lanes",
             (self._groups * -(-entries // BLOCK_ENTRIES), THREADS, self._tile_bytes()),
-            **{"from": given},
+            [{"from": given}],
             source=source,
             to=self._memory[to],
             count=self.count,
@@ -451,9 +451,9 @@ class LaneCommands:
         pairs, count = self._program.pairs
         if not count:
             return
-        shape, arrays = (self._groups * -(-count // BLOCK_ENTRIES), THREADS, 0), {"values": self._memory["values"]}
+        shape = self._groups * -(-count // BLOCK_ENTRIES), THREADS, 0
         fields = {"pairs": pairs, "count": count, "entries": self.nnz, "reports": reports}
-        self._program.launch(stream, MOVE, "compare_lanes", shape, **arrays, **fields)
+        self._program.launch(stream, MOVE, "compare_lanes", shape, [self._memory], **fields)
 
     def _tile_bytes(self) -> int:
         return LANES * (LANES + 1) * self._dtype.itemsize
@@ -471,29 +471,28 @@ class LaneCommands:
         tickets = memory["factoring"].pointer + groups * LANES * REPORT.itemsize
         arrived = tickets + 4 * TICKETS
         limits = (0.0, 0.0) if core.cholesky else _core.small_pivots_of_fronts(self._dtype.char, self.n)
-        fields: dict[str, Any] = program.factor_arrays | dict(
-            leaf_count=len(plan.leaves),
-            team_count=len(plan.team_fronts),
-            wide_count=len(plan.wide_fronts),
-            tile_count=len(plan.tiles),
-            above_count=len(plan.numbered),
-            n=self.n,
-            groups=groups,
-            nnz=self.nnz,
-            factor_size=core.factor_size,
-            shared_size=core.shared_size,
-            task_size=core.task_size,
-            tickets=tickets,
-            arrived=arrived,
-            flags=arrived + 4 * groups * len(plan.numbered),
-            reports=memory["factoring"],
-            tiny=limits[0],
-            singular=limits[1],
-            **{name: memory[name] for name in ("values", "factor", "shared", "stacks")},
-        )
+        fields: dict[str, Any] = {
+            "leaf_count": len(plan.leaves),
+            "team_count": len(plan.team_fronts),
+            "wide_count": len(plan.wide_fronts),
+            "tile_count": len(plan.tiles),
+            "above_count": len(plan.numbered),
+            "n": self.n,
+            "groups": groups,
+            "nnz": self.nnz,
+            "factor_size": core.factor_size,
+            "shared_size": core.shared_size,
+            "task_size": core.task_size,
+            "tickets": tickets,
+            "arrived": arrived,
+            "flags": arrived + 4 * groups * len(plan.numbered),
+            "reports": memory["factoring"],
+            "tiny": limits[0],
+            "singular": limits[1],
+        }
         lanes = LANES * self._dtype.itemsize
         leaf, tile, staged = LEAF_ENTRIES * lanes, TILE_ENTRIES * lanes, STAGED_ITEMS * lanes
-        of_team = leaf + staged  # of each warp
+        of_team, known = leaf + staged, (program.factor_arrays, memory)  # of each warp
         small, wide, large = (len(some) for some in (plan.team_fronts, plan.wide_fronts, plan.tiles))
         for file, name, count, resident, threads, shared in (
             (FRONTS, "factor_leaves", len(plan.leaves), 0, THREADS, 2 * WARPS * leaf),
@@ -503,7 +502,7 @@ class LaneCommands:
         ):
             if count:
                 grid = program.blocks(count * groups, 1, resident * self._resident) if resident else program.leaf_blocks
-                program.launch(stream, file, name, (grid, threads, shared), **fields)
+                program.launch(stream, file, name, (grid, threads, shared), known, **fields)
 
     @property
     def _resident(self) -> int:
@@ -513,8 +512,8 @@ class LaneCommands:
     def add_up(self, stream: Stream, factored: bool, x: int = 0, columns: int = 0) -> None:
         """Accumulate the status of a deferred call; x: address of its solutions."""
         memory, fields = self._memory, {"x": x, "size": self.n * columns, "factored": factored}
-        arrays = {name: memory[name] for name in ("outcomes", "accumulated")} | {"reports": memory["factoring"]}
-        self._program.launch(stream, MOVE, "accumulate_lanes", (self.count, THREADS, 0), **arrays, **fields)
+        shape = self.count, THREADS, 0
+        self._program.launch(stream, MOVE, "accumulate_lanes", shape, [memory], **fields, reports=memory["factoring"])
 
     def copy_systems(self, stream: Stream, systems: Buffer, count: int, to: int) -> None:
         """Copy values of `count` systems, with int32 numbers, each system's contiguous."""
@@ -538,15 +537,13 @@ class LaneCommands:
             MOVE,
             "scatter_lanes",
             (self._groups * -(-self.n // BLOCK_ENTRIES), THREADS, self._tile_bytes()),
-            **{"from": self._memory["x"]},
-            other=self._memory["other"],
+            ({"from": self._memory["x"]}, self._memory),
             to=x + column * itemsize,
             count=self.count,
             entries=self.n,
             size=self.n * columns,
             stride=columns,
             errors=solving,
-            outcomes=self._memory["outcomes"],
             first=column == 0,
         )
 
@@ -566,34 +563,27 @@ class LaneCommands:
         upper = bool(trans) and not cholesky
         conjugate = trans == 1 if cholesky else trans == 2
         into, base = ("x", "other") if step % 2 == 0 else ("other", "x")
-        fields: dict[str, Any] = (
-            program.solve_arrays
-            | program.direction(upper)
-            | dict(
-                warp_count=len(plan.warp_tasks),
-                block_count=len(plan.block_fronts),
-                above_count=len(plan.numbered),
-                n=self.n,
-                groups=self._groups,
-                sums_size=len(core.below),
-                forward=(upper, upper or cholesky, conjugate),
-                backward=(not upper and not cholesky, not upper or cholesky, conjugate != cholesky),
-                factor_size=core.factor_size,
-                factor=memory["factor"],
-                b=memory["r" if step else "b"],
-                y=memory["y"],
-                sums=memory["sums"],
-                base=memory[base] if step else None,
-                x=memory[into],
-                errors=memory["solving"],
-                active=self._round(step - 1)["active"] if step else 0,
-                **{name: words[name] for name in ("tickets", "arrived", "done")},
-            )
-        )
+        fields: dict[str, Any] = {
+            "warp_count": len(plan.warp_tasks),
+            "block_count": len(plan.block_fronts),
+            "above_count": len(plan.numbered),
+            "n": self.n,
+            "groups": self._groups,
+            "sums_size": len(core.below),
+            "forward": (upper, upper or cholesky, conjugate),
+            "backward": (not upper and not cholesky, not upper or cholesky, conjugate != cholesky),
+            "factor_size": core.factor_size,
+            "b": memory["r" if step else "b"],
+            "base": memory[base] if step else None,
+            "x": memory[into],
+            "errors": memory["solving"],
+            "active": self._round(step - 1)["active"] if step else 0,
+        }
         warps = program.blocks(len(plan.warp_tasks) * self._groups, WARPS, self._resident)
         fronts = program.blocks(2 * len(plan.block_fronts) * self._groups, 1, self._resident)
         shared = CONTROL_BYTES + WARPS * (1 + LINES_AHEAD) * SOLVE_ROWS * LANES * self._dtype.itemsize
-        program.launch(stream, SOLVE, "solve_lanes", (max(warps, fronts), THREADS, shared), **fields)
+        known = program.solve_arrays, program.direction(upper), words, memory
+        program.launch(stream, SOLVE, "solve_lanes", (max(warps, fronts), THREADS, shared), known, **fields)
 
     def _measure(self, stream: Stream, trans: int, step: int, refine_all: bool) -> None:
         program, memory, words = self._program, self._memory, self._round(step)
@@ -603,13 +593,11 @@ class LaneCommands:
             MEASURE,
             "measure_lanes",
             (self._groups * -(-self.n // MEASURED), THREADS, MEASURE_BYTES * THREADS),
+            [memory],
             ptr=ptr,
             ind=ind,
             source=source,
-            values=memory["values"],
             x=memory["other" if step % 2 else "x"],
-            b=memory["b"],
-            r=memory["r"],
             n=self.n,
             nnz=self.nnz,
             groups=self._groups,

@@ -17,7 +17,7 @@ from ...cuda.nvrtc import HERMITIAN, kernel_kind
 from ...cuda.stream import Buffer, Stream
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.interrupted import outliving
-from ..device.program import Part, Program, addresses, joined, outer_determinant
+from ..device.program import Part, Program, address, joined, outer_determinant
 from .memory import (
     FACTOR_ARRAYS,
     LARGE_ARRAYS,
@@ -135,7 +135,6 @@ class FrontSolve:
         into, out = fronts.orders[self._transposed], fronts.orders[not self._transposed]
         self._control = vectors.own["control"].pointer
         self._shared = {
-            **addresses(fronts.solve_arrays),
             "groups": self._groups,
             "group_capacity": vectors.groups,
             "front_count": plan.nf,
@@ -151,9 +150,9 @@ class FrontSolve:
             "nrhs": nrhs,
             "conjugate": fronts.solves_conjugated(trans),
             "places": max(1, plan.below.size),
-            **{name: vectors.own[name] for name in ("work", "vectors", "counters", "packets")},
         }
-        self._progress, self._last = vectors.own["progress"], plan.last_part
+        self._progress = vectors.own["progress"]
+        self._known, self._last = (self._shared, fronts.solve_arrays, vectors.own), plan.last_part
 
     def forward(self, stream: Stream, part: int) -> None:
         self._small(stream, part, "forward")
@@ -167,14 +166,14 @@ class FrontSolve:
         return int(self._schedule.ticket_ptr[part + 1] - self._schedule.ticket_ptr[part])
 
     def _fields(self, part: int, ends: bool) -> dict[str, Any]:
-        fields = {
-            **self._shared,
+        return {
+            "slots": address(
+                self._fronts.solve_arrays["slots"], SLOTS * SLOT_BYTES * int(self._schedule.ticket_ptr[part])
+            ),
             "tickets": self._tickets(part),
             "control": self._control + 4 * TICKETS * part,
             "ends_solve": ends,
         }
-        fields["slots"] += SLOTS * SLOT_BYTES * int(self._schedule.ticket_ptr[part])
-        return fields
 
     def _small(self, stream: Stream, part: int, direction: str) -> None:
         """Fronts of phases 0 to 2."""
@@ -187,7 +186,7 @@ class FrontSolve:
         shape = fronts.blocks(tickets * self._groups, 1, resident), THREADS, shared_bytes
         early = direction == "backward"  # after a factorization, waiting blocks would crowd a few multiprocessors
         fields = self._fields(part, part == self._last)
-        fronts.launch(stream, solve_file(self._transposed), name, shape, early, **fields)
+        fronts.launch(stream, solve_file(self._transposed), name, shape, self._known, early, **fields)
 
     def _large(self, stream: Stream, part: int, direction: str) -> None:
         """Fronts of phase 3."""
@@ -197,27 +196,26 @@ class FrontSolve:
             return
         file, name = "fronts/solve_large.cu", f"solve_large_{direction}_{self._suffix}"
         ends = part == self._last and not self._tickets(part)
-        arrays = addresses(fronts.solve_large_arrays)
-        arrays[direction] += TASK_BYTES * first
+        arrays = fronts.solve_large_arrays
+        tasks = {direction: address(arrays[direction], TASK_BYTES * first), f"{direction}_count": end - first}
         resident, shared_bytes = fronts.plan.large_solve_shape(direction == "forward", self._columns)
         fronts.launch(
             stream,
             file,
             name,
             (fronts.blocks((end - first) * self._groups, 1, resident), THREADS, shared_bytes),
+            (tasks, arrays, {"forward_count": 0, "backward_count": 0, "progress": self._progress}),
             True,
-            solve=record(fronts.kernel(file, name).arguments["solve"], **self._fields(part, ends)),
-            **arrays,
-            **{"forward_count": 0, "backward_count": 0, f"{direction}_count": end - first},
+            solve=record(fronts.kernel(file, name).arguments["solve"], *self._known, **self._fields(part, ends)),
             front_count=int(np.count_nonzero(fronts.plan.is_large)),
             transposed=self._transposed,
-            progress=self._progress,
         )
 
 
 DEPENDENT_TASKS = 20  # per multiprocessor: most tasks of a launch of large fronts that begins early
 WARP_FRONTS = constant(SHARED, "WARP_FRONTS")  # of phase 0 that a block has
 RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")  # of the shared memory of a block
+LARGE_TASK = struct(FRONTS, "LargeTask")
 # File and kernel by phase.
 FRONT_KERNELS = (
     ("fronts/warp_fronts.cu", "factor_warps"),
@@ -263,9 +261,7 @@ class Fronts(Part):
 
     @cached_property
     def _large_arrays(self) -> dict[str, Buffer | None]:
-        shared = ("fronts", "entry_source", "entry_place", "entry_scale")
-        own = self.upload_all(arrays_of(self.plan, LARGE_ARRAYS))
-        return {name: self._factor_arrays[name] for name in shared} | own
+        return self.upload_all(arrays_of(self.plan, LARGE_ARRAYS))
 
     @cached_property
     def solve_arrays(self) -> dict[str, Buffer | None]:
@@ -352,32 +348,26 @@ class Fronts(Part):
         phase, count, threads, shared_bytes = (
             int(launch[name]) for name in ("phase", "count", "threads", "shared_bytes")
         )
-        shared = {
-            "values": values,
-            "factor": buffers.own["factor"],
-            "blocks": buffers.own["blocks"],
-            "status": buffers.device_status,
-            "tiny": self.tiny,
-            "singular": self.singular,
-        }
+        begin, arrays, own = int(launch["begin"]), self._factor_arrays, buffers.own
+        fields = {"values": values, "status": buffers.device_status, "tiny": self.tiny, "singular": self.singular}
         if phase == LARGE:
-            arrivals = buffers.own["arrivals"] if dependent else None
-            arrays = {**self._large_arrays, "counters": buffers.own["large_counters"], "arrivals": arrivals}
-            fields = {**addresses(arrays), **shared, "task_count": count}
-            fields["tasks"] += struct("shared/fronts.hpp", "LargeTask").itemsize * int(launch["begin"])
-            fields["counters"] += 4 * int(launch["scalars"])
+            fields |= {
+                "tasks": address(self._large_arrays["tasks"], LARGE_TASK.itemsize * begin),
+                "task_count": count,
+                "counters": address(own["large_counters"], 4 * int(launch["scalars"])),
+                "arrivals": own["arrivals"] if dependent else None,
+            }
             resident = self.plan.large_blocks
             if dependent:
                 resident, most = 1, self.plan.limits.shared_memory_bytes
                 shared_bytes = max(shared_bytes, most // 2 + RESERVED_BYTES)
             shape = self.blocks(count, 1, resident), threads, shared_bytes
-            self.launch(stream, "fronts/large_fronts.cu", "factor_large", shape, dependent, **fields)
+            known = self._large_arrays, arrays, own
+            self.launch(stream, "fronts/large_fronts.cu", "factor_large", shape, known, dependent, **fields)
             return
-        arrays = {**self._factor_arrays, "counters": buffers.own["counters"], "arrivals": buffers.own["arrivals"]}
-        fields = {**addresses(arrays), **shared, "count": count, "walk": 1}
-        fields["start"] += 4 * int(launch["begin"])
-        grid = -(-count // WARP_FRONTS) if phase == 0 else count
-        self.launch(stream, *FRONT_KERNELS[phase], (grid, threads, shared_bytes), dependent, **fields)
+        fields |= {"start": address(arrays["start"], 4 * begin), "count": count, "walk": 1}
+        shape = -(-count // WARP_FRONTS) if phase == 0 else count, threads, shared_bytes
+        self.launch(stream, *FRONT_KERNELS[phase], shape, (arrays, own), dependent, **fields)
 
 
 def kind_of_plan(plan: Plan, hermitian: bool) -> int:

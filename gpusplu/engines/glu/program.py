@@ -146,7 +146,7 @@ class GluProgram(ColumnProgram):
 
     def _finish(self, stream: Stream, buffers: Buffers) -> None:
         shape = self.blocks(FINISH_THREADS * self.plan.n, THREADS, 8), THREADS, 0
-        fields = {"status": buffers.device_status, "tiny": self.tiny, "singular": self.tiny, "n": self.plan.n}
+        fields = {"status": buffers.device_status, "tiny": self.tiny, "n": self.plan.n}
         self.launch(stream, FILE, "finish_glu", shape, (self.arrays.arrays, buffers.own), **fields)
 
 

@@ -125,7 +125,6 @@ class ColumnFactorization(Part):
             places=self._places,
             status=buffers.device_status,
             tiny=tiny,
-            singular=tiny,
         )
 
 

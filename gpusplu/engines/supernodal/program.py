@@ -365,7 +365,7 @@ class Fronts(Part):
             known = self._large_arrays, arrays, own
             self.launch(stream, "fronts/large_fronts.cu", "factor_large", shape, known, dependent, **fields)
             return
-        fields |= {"start": address(arrays["start"], 4 * begin), "count": count, "walk": 1}
+        fields |= {"start": address(arrays["start"], 4 * begin), "count": count}
         shape = -(-count // WARP_FRONTS) if phase == 0 else count, threads, shared_bytes
         self.launch(stream, *FRONT_KERNELS[phase], shape, (arrays, own), dependent, **fields)
 

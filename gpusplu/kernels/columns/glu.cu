@@ -56,7 +56,7 @@ struct GluFinish {
   const long long *col_ptr, *diag;
   Scalar* factor;
   Status* status;
-  double tiny, singular;
+  double tiny;  // pivots below may mean a singular matrix too
   int n;
 };
 
@@ -194,10 +194,9 @@ GPUSPLU_KERNEL(update_pipeline, GluPipeline, MOST_PIPELINE_THREADS, 1) {
 GPUSPLU_KERNEL(finish_glu, GluFinish, GLU_THREADS, GLU_BLOCKS) {
   constexpr int TOGETHER = GLU_FINISH_THREADS;
   const ColumnPivots pivots(args.tiny);
-  const unsigned singular_bits = magnitude_bits((Real)args.singular);
   const int lane = threadIdx.x % TOGETHER, together = blockDim.x / TOGETHER;
   unsigned multiplier_bits = 0;
-  int perturbed = 0, tiny = 0, not_finite = 0;
+  int perturbed = 0, not_finite = 0;
   for (int first = blockIdx.x * together; first < args.n; first += gridDim.x * together) {
     const int k = first + threadIdx.x / TOGETHER;
     const bool is_column = k < args.n;
@@ -211,14 +210,12 @@ GPUSPLU_KERNEL(finish_glu, GluFinish, GLU_THREADS, GLU_BLOCKS) {
     }
     __syncwarp();  // all have read the pivot
     if (lane || !is_column) continue;
-    const unsigned bits = magnitude_bits(pivot);
-    not_finite += bits >= NAN_BITS;
+    not_finite += magnitude_bits(pivot) >= NAN_BITS;
     if (!pivots.small(pivot)) continue;
-    perturbed++, tiny += bits < singular_bits;
+    perturbed++;
     args.factor[diagonal] = pivots.replaced(pivot);
   }
-  if (perturbed) atomicAdd(&args.status->n_perturbed, perturbed);
-  if (tiny) atomicAdd(&args.status->n_tiny, tiny);
+  if (perturbed) atomicAdd(&args.status->n_perturbed, perturbed), atomicAdd(&args.status->n_tiny, perturbed);
   if (not_finite) atomicAdd(&args.status->not_finite, not_finite);
   report_growth(multiplier_bits, args.status);
 }

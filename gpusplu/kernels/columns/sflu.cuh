@@ -269,13 +269,12 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   DEVICE Scalar pivot_reciprocal() const {
     const ColumnPivots pivots(args.tiny);
     const Scalar pivot = work()[diagonal];
-    const unsigned bits = magnitude_bits(pivot);
-    if (bits >= NAN_BITS && lane == 0) atomicAdd(&args.status->not_finite, 1);
+    if (magnitude_bits(pivot) >= NAN_BITS && lane == 0) atomicAdd(&args.status->not_finite, 1);
     if (!pivots.small(pivot)) return reciprocal(pivot);
     __syncwarp();
     if (lane == 0) {
       atomicAdd(&args.status->n_perturbed, 1);
-      if (bits < magnitude_bits((Real)args.singular)) atomicAdd(&args.status->n_tiny, 1);
+      atomicAdd(&args.status->n_tiny, 1);
       work()[diagonal] = pivots.replaced(pivot);
     }
     return pivots.inverse(pivot);

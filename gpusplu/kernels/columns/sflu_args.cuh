@@ -38,7 +38,7 @@ struct SfluArgs {
   const int* follows;  // without maps: L(:, j) is L(:, j - 1) except for its first row
   int places;          // without maps: places that a warp can keep
   Status* status;
-  double tiny, singular;  // see FactorArgs
+  double tiny;  // pivots below are replaced, and may mean a singular matrix [scaled A]
 };
 
 // minus the sum of the terms q, q + stride, .. before `end`, the places and positions of which load(q) has.

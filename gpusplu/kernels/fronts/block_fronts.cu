@@ -74,7 +74,7 @@ template <int THREADS> DEVICE void factor(const FactorArgs& args) {
   }
   for (int current = 0;; current ^= 1) {
     const Front &f = memory.record[current], &next = memory.record[current ^ 1];
-    const int R = f.rows, ld = front_ld(R), climb = args.walk ? f.climb : -1;
+    const int R = f.rows, ld = front_ld(R), climb = f.climb;
     int4 vector = make_int4(0, 0, 0, 0);
     if (climb >= 0 && thread < RECORD_VECTORS) vector = __ldg((const int4*)(args.fronts + climb) + thread);
     entries.put(f, thread, front, ld);

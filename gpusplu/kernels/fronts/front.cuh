@@ -23,7 +23,6 @@ struct FactorArgs {
   const Front* fronts;
   const int* start;  // fronts without children in this phase
   int count;
-  int walk;  // continue with a parent when all its children are done
   const int* owner_ptr;
   const Item* items;
   const int* partial;

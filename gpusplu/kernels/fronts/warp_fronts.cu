@@ -74,7 +74,7 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, WARP_FRONT_THREADS, front_blocks(0, is_
   }
   for (int current = 0;; current ^= 1) {
     const Front &f = memory.record[current], &next = memory.record[current ^ 1];
-    const int climb = args.walk ? f.climb : -1;
+    const int climb = f.climb;
     int4 vector = make_int4(0, 0, 0, 0);
     if (climb >= 0 && lane < RECORD_VECTORS) vector = __ldg((const int4*)(args.fronts + climb) + lane);
     entries.put(f, lane, memory.front, PANEL_LD);

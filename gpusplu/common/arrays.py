@@ -128,10 +128,6 @@ class Torch:
         """Where a tensor is, in words."""
         return str(tensor.device)
 
-    def together(self, one: Any, other: Any) -> bool:
-        """Whether two tensors are in one place."""
-        return bool(one.device == other.device)
-
     def check(self, name: str, tensor: Any) -> None:
         """Refuse tensors if their numbers or gradients would be lost.
 
@@ -239,10 +235,6 @@ class Jax:
     def place(self, x: Any) -> str:
         """Where an array is, in words."""
         return " and ".join(sorted(map(str, self.devices(x))))
-
-    def together(self, one: Any, other: Any) -> bool:
-        """Whether two arrays are in one place."""
-        return self.devices(one) == self.devices(other)
 
     def check(self, name: str, x: Any) -> None:
         """Refuse arrays that have no numbers yet, or have them in several places.
@@ -375,7 +367,7 @@ def call_with_foreign(function: Callable[..., Any], *arguments: Any, **options: 
                 raise TypeError(f"{name}: got {type_name(first)} and {type_name(x)}; pass arrays of one library")
             continue
         library.check(name, x)
-        if x is not first and not library.together(first, x):
+        if x is not first and library.place(first) != library.place(x):
             places = f"{library.place(first)} and {library.place(x)}"
             raise ValueError(f"{name}: got arrays on {places}; move them to one device")
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TypeGuard
 
 import numpy as np
 
 from .. import _core
-from ..cuda.cache import folder
+from ..cuda.cache import folder, write
 from ..cuda.layout import struct
 from .model import Costs, Observation, Term, seconds
 from .table import entries, shipped
@@ -141,11 +139,8 @@ def store(subject: str, costs: Costs) -> Path:
         The folder cannot be written.
     """
     path = path_of(subject)
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"version": VERSION, "subject": subject, "costs": {k: dict(v) for k, v in costs.items()}})
-    with NamedTemporaryFile("w", dir=path.parent, delete=False) as partial:
-        partial.write(text)
-    os.replace(partial.name, path)
+    write(path, text.encode())
     forget()
     return path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -41,11 +42,14 @@ def kernels(file: str, scalar: str, kind: int, arch: int) -> bytes:
         return path.read_bytes()
     except OSError:
         code = compile_kernels(file, scalar, kind, arch)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=path.parent, delete=False) as partial:
-            partial.write(code)
-        os.replace(partial.name, path)
-    except OSError:
-        pass
+    with suppress(OSError):
+        write(path, code)
     return code
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file that appears under its name in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, delete=False) as partial:
+        partial.write(content)
+    os.replace(partial.name, path)

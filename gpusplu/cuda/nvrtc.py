@@ -18,7 +18,6 @@ from ..common.installed import install_hint
 from ..errors import ON_HOST, EngineUnavailableError, GpuspluError
 
 FOLDER = Path(__file__).parents[1] / "kernels"
-SCALARS = ("f", "d", "F", "D")
 # Kinds of factorization, as kernels number them (kernels/common/device.cuh).
 LU, CHOLESKY, HERMITIAN, SYMMETRIC = range(4)  # the last two: LDL^T
 # Files and folders that are compiled for LU only: they do not depend on the kind of factorization, or only LU needs
@@ -32,11 +31,7 @@ ONE_KIND = (
     "lockstep/lanes.cu",
     "lockstep/measure.cu",
 )
-# Files that are compiled separately for LDL^T, and those of another kind that LDL^T uses unchanged.
-OF_LDLT = (
-    *("fronts/block_fronts.cu", "fronts/complement.cu", "fronts/large_fronts.cu"),
-    *("fronts/solve_fronts.cu", "fronts/warp_fronts.cu"),
-)
+# Files of another kind that LDL^T uses unchanged.
 STAND_IN = {
     ("fronts/complement.cu", HERMITIAN): CHOLESKY,
     ("fronts/solve_fronts.cu", HERMITIAN): CHOLESKY,
@@ -48,17 +43,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 class CompileError(GpuspluError, RuntimeError):
     """NVRTC refused a kernel file, or warned about it."""
-
-
-def files() -> list[str]:
-    """The kernel files, by their paths in the folder of kernels."""
-    return sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.cu"))
-
-
-def kinds(file: str, scalar: str) -> tuple[int, ...]:
-    """Kinds of factorization that `file` is compiled for."""
-    wanted = range(4) if file in OF_LDLT else (LU, CHOLESKY)
-    return tuple(sorted({kind_of(file, scalar, kind) for kind in wanted}))
 
 
 def kernel_kind(kind: str, hermitian: bool) -> int:

@@ -73,16 +73,11 @@ def factor(A: Any, kind: str, options: ReadOptions, request: Request, borrow: bo
     """
     start = perf_counter()
     A, request = read(A, request)
-    chosen = options_for(options, A)
+    chosen = options if isinstance(options, Options) else options(A.shape[0])
     if request.engine == AUTO:
         request = without_small(request, A.nnz)
-    try:
-        return route(A, kind, chosen, request, borrow, start)
-    except MemoryError:
-        if not patterns.drop():
-            raise
-    phases.short_of_memory()
-    return route(A, kind, chosen, request, borrow, start)
+    made: Made = within_memory(route, A, kind, chosen, request, borrow, start)
+    return made
 
 
 def options_for(options: ReadOptions, A: Any) -> Options:

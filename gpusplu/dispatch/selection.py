@@ -73,19 +73,11 @@ def name_engine(engine: str, device: Any) -> Request:
         return automatic()
     from ..cuda import devices, several
 
-    if several.is_several(device):
-        opened = several.open_devices(device)
-        if len(opened) > 1 and engine != AUTO and not registry.named(engine).capabilities.several:
-            raise EngineUnavailableError(f"engine={engine!r} runs on one device; pass one of them, or another engine")
-        indices = tuple(each.index for each in opened)
-        return Request(
-            engine,
-            "" if engine == AUTO else "requested by name",
-            indices[0],
-            devices=indices if len(indices) > 1 else (),
-        )
-    index = devices.open_device(device).index
-    return Request(engine, "" if engine == AUTO else "requested by name", index)
+    opened = several.open_devices(device) if several.is_several(device) else (devices.open_device(device),)
+    if len(opened) > 1 and engine != AUTO and not registry.named(engine).capabilities.several:
+        raise EngineUnavailableError(f"engine={engine!r} runs on one device; pass one of them, or another engine")
+    indices, reason = tuple(each.index for each in opened), "" if engine == AUTO else "requested by name"
+    return Request(engine, reason, indices[0], devices=indices if len(indices) > 1 else ())
 
 
 @cache

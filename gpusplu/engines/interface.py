@@ -54,9 +54,9 @@ class Numeric(Protocol):
     it was made with; columns are n apart. A refactorization that raises, or finds a NaN, leaves the factor as it was.
 
     A factor that takes arrays on a device has their class as `device_array`, and `refactor_solve`. Its `refactor`,
-    `solve` and `refactor_solve` take ``wait=False``, which is ``check="later"`` of users, and it has `check`
-    (device/factor.py), which waits, repairs, raises, and returns the largest backward error of calls that did not. A factor that builds graphs has `get_ready`, which builds them before a call
-    needs them.
+    `solve` and `refactor_solve` take ``wait=False``, which is ``check="later"`` of users, and it has `check`, which
+    waits, repairs, raises, and returns the largest backward error of calls that did not wait. A factor that builds
+    graphs has `get_ready`, which builds them before a call needs them.
     """
 
     n: int

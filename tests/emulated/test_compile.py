@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gpusplu.cuda import cache, devices, layout, nvrtc
-from gpusplu.cuda.nvrtc import SCALARS, CompileError
+from gpusplu.cuda.nvrtc import CompileError
 
 if importlib.util.find_spec("nvidia") is None:
     pytest.skip("no NVRTC (pip install nvidia-cuda-nvrtc)", allow_module_level=True)
@@ -22,11 +22,23 @@ ARCHITECTURES_OF = {"f": (75, 90), "d": (75, 80, 86, 90, 120), "F": (75,), "D": 
 OF_LDLT = (75, 80, 90)
 BY_DEFAULT = ("d", 0, 90)  # other kinds run in the emulator
 UNOPTIMIZED = "--Ofast-compile=max"  # a tenth of the time
+FILES = sorted(str(path.relative_to(nvrtc.FOLDER)) for path in nvrtc.FOLDER.rglob("*.cu"))
+FILES_OF_LDLT = {
+    f"fronts/{name}.cu" for name in ("block_fronts", "complement", "large_fronts", "solve_fronts", "warp_fronts")
+}
+
+
+def kinds(file, scalar):
+    """Kinds of factorization that a file is compiled for."""
+    wanted = range(4) if file in FILES_OF_LDLT else (nvrtc.LU, nvrtc.CHOLESKY)
+    return sorted({nvrtc.kind_of(file, scalar, kind) for kind in wanted})
+
+
 CASES = [
     pytest.param(file, scalar, kind, arch, marks=[] if (scalar, kind, arch) == BY_DEFAULT else pytest.mark.thorough)
-    for file in nvrtc.files()
-    for scalar in SCALARS
-    for kind in nvrtc.kinds(file, scalar)
+    for file in FILES
+    for scalar in ARCHITECTURES_OF
+    for kind in kinds(file, scalar)
     for arch in ARCHITECTURES_OF[scalar]
     if kind < nvrtc.HERMITIAN or arch in OF_LDLT
 ]
@@ -61,13 +73,13 @@ def of_cuda_12():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("file", nvrtc.files())
+@pytest.mark.parametrize("file", FILES)
 def test_every_kernel_compiles_with_cuda_12(of_cuda_12, file):
     options = (*nvrtc.flags("d", nvrtc.LU, 90), f"--include-path={nvrtc.FOLDER}", UNOPTIMIZED)
     assert of_cuda_12.compile(file, nvrtc.sources(file)[file], options)[:4] == b"\x7fELF"
 
 
-@pytest.mark.parametrize("file", nvrtc.files())
+@pytest.mark.parametrize("file", FILES)
 def test_host_reads_the_arguments_of_every_kernel(file):
     dtypes = layout.arguments(file)
     assert dtypes
@@ -76,7 +88,7 @@ def test_host_reads_the_arguments_of_every_kernel(file):
 
 
 def test_kernel_names_are_unique():
-    names = [name for file in nvrtc.files() for name in layout.arguments(file)]
+    names = [name for file in FILES for name in layout.arguments(file)]
     assert len(names) == len(set(names))
 
 

@@ -38,9 +38,12 @@ class RowsOnDevice(MatrixPart):
         array.set(values)
         return array
 
-    def gathered(self, given: Any) -> tuple[Any, bool]:
-        """Canonical values from the caller's, an array on the device; also False if they must be symmetric and are
-        not."""
+    def matrix(self, values: np.ndarray) -> DeviceMatrix:
+        """Of canonical values on the host."""
+        return DeviceMatrix(self, self.array(values))
+
+    def gathered(self, given: Any) -> DeviceMatrix:
+        """Of the caller's values, an array on the device."""
         values, found = self.device.array((self.pattern.nnz,), self.dtype), np.zeros(1, STATUS)
         status = self.device.zeros(STATUS.itemsize)
         self.device.own_stream().synchronize()
@@ -48,7 +51,7 @@ class RowsOnDevice(MatrixPart):
         self.launch_values(stream, "gather_values", pointer(given), pointer(values), 0, status.pointer)
         with outliving(self.device, status):
             stream.read(found, status.pointer, found.nbytes)
-        return values, not is_asymmetric(Status(*found[0].item()), self.dtype)
+        return DeviceMatrix(self, values, not is_asymmetric(Status(*found[0].item()), self.dtype))
 
     def full(self, shape: tuple[int, ...], value: float, dtype: np.dtype) -> Any:
         """A new array on the device."""

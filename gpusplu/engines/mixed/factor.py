@@ -107,17 +107,7 @@ class MixedFactor:
 
     def _matrix_of(self, values: np.ndarray) -> DoubleMatrix:
         """Of canonical values on the host."""
-        if self.device_array is None:
-            return HostMatrix(self._pattern, values)
-        from .device import DeviceMatrix
-
-        return DeviceMatrix(self._on_device, self._on_device.array(values))
-
-    def _matrix_given(self, values: Any) -> DoubleMatrix:
-        """Of the caller's values on the device."""
-        from .device import DeviceMatrix
-
-        return DeviceMatrix(self._on_device, *self._on_device.gathered(values))
+        return HostMatrix(self._pattern, values) if self.device_array is None else self._on_device.matrix(values)
 
     def _hold(self, A: DoubleMatrix) -> None:
         self._A, self._double_current = A, False
@@ -209,7 +199,7 @@ class MixedFactor:
         on_device, before = matrix.is_cupy_array(values), self._A
         if not on_device:
             values = values.copy() if source is None else values[source]
-        A = self._matrix_given(values) if on_device else self._matrix_of(values)
+        A = self._on_device.gathered(values) if on_device else self._matrix_of(values)
 
         def refactor() -> None:
             self._left = True

@@ -32,9 +32,9 @@ from ..factors.batch import splu_batch
 from ..factors.gradients import TRANSPOSE, Factored
 from ..factors.lu import LUFactor, made_lu
 from . import foreign
-from .host import INDEX_ARRAYS, columns_of, each_structure, rows_of, solved
+from .host import columns_of, each_structure, rows_of, solved
 from .store import SINGLE_USE, Entry, Store
-from .structure import Structure
+from .structure import INDEX_AXES, Structure
 
 #: Refactorizations and solves that the choice of an engine assumes: a compiled program is usually run often.
 CALLS = 1000
@@ -257,7 +257,7 @@ def indices_on_host(work: Callable[..., Any]) -> Callable[..., Any]:
 
     def with_indices(*arrays: Any, structure: Structure | None, layout: str, **options: Any) -> Any:
         if structure is None:
-            last = 1 + INDEX_ARRAYS[layout]
+            last = 1 + len(INDEX_AXES[layout])
             arrays = arrays[0], *(array.get() for array in arrays[1:last]), *arrays[last:]
         return work(*arrays, structure=structure, layout=layout, **options)
 

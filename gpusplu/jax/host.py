@@ -12,15 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..common.rhs import UNITS_PER_SOLVE
 from ..errors import NonFiniteError
 from ..factors.batch import BatchedFactor
 from ..factors.gradients import Factored, conjugate
 from .store import STORE
-from .structure import Structure, seen
-
-# Number of index arrays of a matrix with traced indices, after its values.
-INDEX_ARRAYS = {"bcsr": 2, "bcoo": 1}
+from .structure import INDEX_AXES, Structure, seen
 
 
 def each_structure(work: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,9 +25,10 @@ def each_structure(work: Callable[..., Any]) -> Callable[..., Any]:
     def with_arrays(*arrays: np.ndarray, structure: Structure | None, n: int, layout: str, **options: Any) -> Any:
         if structure is not None:
             return work(structure, *arrays, **options)
-        number = INDEX_ARRAYS[layout]
+        axes = INDEX_AXES[layout]
+        number = len(axes)
         index, others = arrays[1 : 1 + number], (arrays[0], *arrays[1 + number :])
-        if index[-1].ndim == (2 if layout == "bcoo" else 1):
+        if index[-1].ndim == axes[-1]:
             return work(seen(n, layout, index), *others, **options)
         if all((array == array[0]).all() for array in index):
             return work(seen(n, layout, tuple(array[0] for array in index)), *others, **options)
@@ -78,25 +75,6 @@ def rows_of(x: Any, b: Any) -> Any:
 
 
 @each_structure
-def product(structure: Structure, values: np.ndarray, x: np.ndarray, *, transpose: bool) -> Sequence[np.ndarray]:
-    return (products(structure, values, x, transpose),)
-
-
-def products(structure: Structure, values: np.ndarray, x: np.ndarray, transpose: bool) -> np.ndarray:
-    if values.ndim == 1:
-        return structure.product(values, x, transpose)
-    x = np.broadcast_to(x, (values.shape[0], *x.shape[-2:]))
-    return np.stack([structure.product(v, each, transpose) for v, each in zip(values, x, strict=True)])
-
-
-@each_structure
-def pairs(structure: Structure, left: np.ndarray, right: np.ndarray) -> Sequence[np.ndarray]:
-    if left.ndim == 2:
-        return (structure.pairs(left, right),)
-    return (np.stack([structure.pairs(*each) for each in zip(left, right, strict=True)]),)
-
-
-@each_structure
 def slogdet(structure: Structure, values: np.ndarray, *, kept: int) -> Sequence[np.ndarray]:
     try:
         with STORE.factor(structure, values, kept=kept) as factored:
@@ -119,22 +97,4 @@ def selected(structure: Structure, values: np.ndarray) -> Sequence[np.ndarray]:
             entries = conjugate(factored.adjoint_inverse(rows, columns))
     except RuntimeError:
         entries = np.full((*values.shape[:-1], rows.size), np.nan, values.dtype)
-    return (structure.padded(entries),)
-
-
-@each_structure
-def turned(structure: Structure, values: np.ndarray, tangent: np.ndarray) -> Sequence[np.ndarray]:
-    """The derivative of `selected`: entries (column, row) of ``-A^-1 dA A^-1``, by 2 n solves."""
-    rows, columns = structure.coordinates
-    entries, order = np.empty((*values.shape[:-1], rows.size), values.dtype), np.argsort(rows, kind="stable")
-    try:
-        with STORE.factor(structure, values) as factored:
-            for first in range(0, structure.n, UNITS_PER_SOLVE):
-                units = np.arange(first, min(first + UNITS_PER_SOLVE, structure.n))
-                inverse = solved(factored, np.eye(units.size, structure.n, first, dtype=values.dtype), "N")
-                x = solved(factored, products(structure, tangent, inverse, False), "N")
-                requested = order[slice(*np.searchsorted(rows[order], (units[0], units[-1] + 1)))]
-                entries[..., requested] = -x[..., rows[requested] - first, columns[requested]]
-    except RuntimeError:
-        entries[...] = np.nan
     return (structure.padded(entries),)

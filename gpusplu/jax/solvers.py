@@ -188,7 +188,7 @@ def slogdet(A: Any) -> SlogDet:
     """Sign (or phase) and logarithm of the modulus of the determinant of A.
 
     Derivatives are those of jax.numpy.linalg.slogdet, by the entries of the inverse on A's pattern; second ones take
-    2 n solves, and third ones are not supported.
+    2 n solves.
 
     Parameters
     ----------

@@ -11,6 +11,9 @@ import scipy.sparse as sp
 from .. import _core
 from ..factors.gradients import coordinates
 
+# Axes of an operand without a batch: of values, of vectors, and of the index arrays of each layout.
+VALUES, VECTORS = 1, 2
+INDEX_AXES = {"bcsr": (1, 1), "bcoo": (2,)}
 # Of the last dimension of BCOO's indices, and of its padding: entries with such an index are none.
 ROW, COLUMN = 0, 1
 
@@ -85,12 +88,6 @@ class Structure:
         pointers = pointers.astype(indices.dtype, copy=False)
         return sp.csc_array((zeros, indices[: rows.size], pointers), shape=shape)
 
-    @cached_property
-    def _compressed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pointers and indices of compressed rows as the core has them."""
-        indices, pointers = self.index
-        return pointers.astype(np.int64), indices.astype(np.int32, copy=False)
-
     def entries(self, values: np.ndarray) -> np.ndarray:
         """Those of the values that are entries, shape (..., entries)."""
         return values if self.kept is None else np.ascontiguousarray(values[..., self.kept])
@@ -101,26 +98,6 @@ class Structure:
         made.__dict__.update(self._template.__dict__)
         made.data = entries
         return made
-
-    def product(self, values: np.ndarray, x: np.ndarray, transpose: bool) -> np.ndarray:
-        """``A x`` or ``A^T x`` of vectors that are rows, shape (k, n)."""
-        A = self.matrix(self.entries(values))
-        return np.ascontiguousarray(((A.T if transpose != self.transposed else A) @ x.T).T)
-
-    def pairs(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Values ``sum_k left[k, row] * right[k, column]`` of rows of vectors, shape (k, n); padding has zeros."""
-        if self.layout == "bcsr":
-            pointers, indices = self._compressed
-            found = np.empty(pointers[-1], left.dtype)
-            one, other = np.ascontiguousarray(left).reshape(-1), np.ascontiguousarray(right).reshape(-1)
-            _core.outer_entries(pointers, indices, one, other, found)
-            return self.padded(found)
-        rows, columns = self.coordinates
-        found = np.take(left[0], rows)
-        found *= np.take(right[0], columns)
-        for one, other in zip(left[1:], right[1:], strict=True):
-            found += np.take(one, rows) * np.take(other, columns)
-        return self.padded(found)
 
     def padded(self, entries: np.ndarray, padding: int = 0) -> np.ndarray:
         """Values with zeros for padding, or something else, shape (..., size), of entries."""

@@ -25,11 +25,8 @@ GPU = pytest.mark.parametrize("backend", [pytest.param("gpu", marks=pytest.mark.
 #: How programs are lowered for a device.
 LOWERED = {
     gj.primitives.solve_p: on_device.lower_solve,
-    gj.primitives.product_p: gj.primitives.by_xla(gj.primitives.product),
-    gj.primitives.pairs_p: gj.primitives.by_xla(gj.primitives.pairs),
     gj.primitives.slogdet_p: on_device.lower_by_host(gj.host.slogdet),
     gj.primitives.selected_p: on_device.lower_by_host(gj.host.selected),
-    gj.primitives.turned_p: on_device.lower_by_host(gj.host.turned),
 }
 
 

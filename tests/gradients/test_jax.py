@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from support.jaxes import LAYOUTS, System, close, gj, jax, jnp
+from support.jaxes import BCSR, LAYOUTS, System, close, gj, jax, jnp
 
 layouts = pytest.mark.parametrize("layout", LAYOUTS)
 dtypes = pytest.mark.parametrize("dtype", ["d", "D"])
@@ -245,7 +245,27 @@ def test_determinants_of_singular_matrices():
     assert jnp.isnan(f(one.values.at[0].set(jnp.nan))[0])
 
 
-def test_third_derivatives_are_refused():
-    one = System(n=5)
-    with pytest.raises(NotImplementedError, match="slogdet has first and second derivatives only"):
-        jax.jacfwd(jax.hessian(lambda values: gj.slogdet(one.matrix(values))[1]))(one.values)
+@layouts
+def test_third_derivatives_of_determinants(layout):
+    one = System(layout, n=4)
+    third, expected = (
+        jax.jacfwd(jax.hessian(f))(one.values)
+        for f in (
+            lambda values: gj.slogdet(one.matrix(values))[1],
+            lambda values: jnp.linalg.slogdet(one.full(values))[1],
+        )
+    )
+    assert close(third, expected, 1e-10)
+
+
+def test_gradient_of_many_entries_with_traced_indices():
+    A = gs.gallery.poisson(100_000).tocsr()
+    b = jnp.ones(A.shape[0])
+
+    @jax.jit
+    def gradient(values):
+        return jax.grad(lambda values: gj.spsolve(BCSR((values, A.indices, A.indptr), shape=A.shape), b).sum())(values)
+
+    x = gs.spsolve(A, np.ones(A.shape[0]))
+    rows, columns = A.tocoo().coords
+    assert close(gradient(jnp.asarray(A.data)), -x[rows] * x[columns], 1e-9)

@@ -73,7 +73,7 @@ def test_parameters_live_as_long_as_their_program():
     compiled = program(lambda array, parameter: [array + 1], parameter=Parameter()).lower(jnp.arange(3.0)).compile()
     jax.clear_caches()
     gc.collect()
-    (alive,) = (weakref.ref(each) for each in gc.get_objects() if isinstance(each, Parameter))
+    (alive,) = (weakref.ref(each) for each in gc.get_objects() if type(each) is Parameter)
     assert compiled(jnp.arange(3.0))[0][1] == 2
     del compiled
     gc.collect()

@@ -81,14 +81,6 @@ template <class T> Tuple<NumPy<T>, NumPy<double>> residual_array(In<off> ptr, In
   return nb::make_tuple(to_numpy(std::move(r)), to_numpy(std::move(sizes)));
 }
 
-template <class T> void outer_entries_array(In<off> ptr, In<idx> ind, In<T> left, In<T> right, InOut<T> entries) {
-  const PatternView A = pattern_view(ptr, ind);
-  const idx count = columns_of(left, A.n, "left");
-  require_length(right, (off)left.shape(0), "right");
-  require_length(entries, A.nnz(), "entries");
-  without_gil([&] { outer_entries(A, left.data(), right.data(), count, entries.data()); });
-}
-
 template <class T>
 void solve_triangle_array(bool lower, In<off> ptr, In<idx> ind, In<T> values, std::string trans, InOut<T> x) {
   const PatternView triangle = matrix_view(ptr, ind, values);
@@ -148,8 +140,6 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
   m.def("symmetry_traits", &symmetry_dict<T>, "ptr"_a, "ind"_a, "values"_a.noconvert());
   m.def("solve_triangle", &solve_triangle_array<T>, "lower"_a, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
         "x"_a.noconvert(), "op(T) x = x in place, columns one after the other; see core/matrix/triangle.hpp.");
-  m.def("outer_entries", &outer_entries_array<T>, "ptr"_a, "ind"_a, "left"_a.noconvert(), "right"_a.noconvert(),
-        "entries"_a.noconvert(), "Overwrite `entries` with sums of right[i] left[j]; vectors one after the other.");
   m.def("rowwise_error", &rowwise_error_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
         "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
   m.def("residual", &residual_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert(),

@@ -72,19 +72,6 @@ template <class T> void multiply(PatternView A, const T* values, Trans op, const
   });
 }
 
-template <class T> void outer_entries(PatternView A, const T* left, const T* right, idx count, T* entries) {
-  for (off p = 0; p < A.nnz(); p++) require(A.ind[p] >= 0 && A.ind[p] < A.n, "a row is outside of the matrix");
-  if (count == 0) std::fill(entries, entries + A.nnz(), T(0));
-  run_pass(threads_for(A.nnz()), [&](const Team& team) {
-    const auto [begin, end] = slice(A.n, team);
-    for (idx k = 0; k < count && !must_stop(); k++) {
-      const T *l = left + (off)k * A.n, *r = right + (off)k * A.n;
-      for (idx j = begin; j < end; j++)
-        for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) entries[p] = (k ? entries[p] : T(0)) + r[A.ind[p]] * l[j];
-    }
-  });
-}
-
 template <class T>
 void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, T* r, idx nrhs, ResidualNorms* norms) {
   const int want = threads_for(A.nnz());
@@ -171,7 +158,6 @@ double backward_error(const ResidualNorms& norms, double norm_op_A) {
 
 #define GS_INSTANTIATE(T)                                                                                        \
   template void multiply(PatternView, const T*, Trans, const T*, T*, idx);                                       \
-  template void outer_entries(PatternView, const T*, const T*, idx, T*);                                         \
   template void residual(PatternView, const T*, Trans, const T*, const T*, T*, idx, ResidualNorms*);             \
   template void row_sizes(PatternView, const T*, Trans, const T*, const T*, double*);                            \
   template double rowwise_error(PatternView, const T*, Trans, const T*, const T*, const T*, const double*, idx); \

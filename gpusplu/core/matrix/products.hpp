@@ -10,10 +10,6 @@ namespace gs {
 // y = op(A) x, for nrhs columns.
 template <class T> void multiply(PatternView A, const T* values, Trans op, const T* x, T* y, idx nrhs);
 
-// The entries on A's pattern of the sum of `count` outer products right_k left_k^T: entry (i, j) is the sum of
-// right_k[i] left_k[j], without conjugation. Throws std::invalid_argument if a row is outside of A.
-template <class T> void outer_entries(PatternView A, const T* left, const T* right, idx count, T* entries);
-
 // Largest entries by modulus of one right-hand side; NaN where there is a NaN.
 struct ResidualNorms {
   double residual = 0, x = 0, b = 0;

@@ -11,36 +11,21 @@ BITS = {4: np.uint32, 8: np.uint64, 16: np.uint64}
 UNWRITTEN = 2  # contents of memory for a result before it is written
 
 
-class Written:
-    """Records when something was written on a device in the current stream, so that other streams can wait for it."""
-
-    __slots__ = ("event", "stream")
-
-    def __init__(self, device: Any):
-        self.stream = device.caller_stream()
-        self.event = self.stream.record()
-
-    def precede(self, stream: Any) -> None:
-        """Make later commands of a stream wait for the write."""
-        if stream != self.stream:
-            stream.wait(self.event)
-
-
 class Difference:
     """Whether arrays differ in any bit; computed in the current stream, read later.
 
     Parameters
     ----------
     device : cuda.devices.Device
-    written : Written
-        When the second arrays of the pairs were written.
+    written : event
+        After which the second arrays of the pairs are written.
     *pairs : tuple of cupy.ndarray
         Two arrays of one shape and dtype each.
     """
 
-    def __init__(self, device: Any, written: Written, *pairs: tuple[Any, Any]):
+    def __init__(self, device: Any, written: Any, *pairs: tuple[Any, Any]):
         self._stream = device.caller_stream()
-        written.precede(self._stream)
+        self._stream.wait(written)
         self._device_flags = [differs(*pair) for pair in pairs]
         self._host_flags = device.pinned(np.dtype(np.uint8), len(pairs))
         self._host_flags[:] = UNWRITTEN

@@ -155,8 +155,4 @@ def bodies(file: str) -> dict[str, str]:
 def texts(file: str) -> tuple[str, ...]:
     """`file` and all of gpusplu's files that it includes, without comments: the first call of a process reads 20
     structs."""
-    return tuple(map(without_comments, sources(file).values()))
-
-
-def without_comments(text: str) -> str:
-    return COMMENT.sub("", text)
+    return tuple(COMMENT.sub("", text) for text in sources(file).values())

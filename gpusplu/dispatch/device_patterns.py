@@ -15,7 +15,7 @@ import numpy as np
 
 from ..common import matrix
 from ..common.matrix import Columns
-from ..cuda.kept import Difference, Written
+from ..cuda.kept import Difference
 from . import patterns
 
 
@@ -70,7 +70,7 @@ class DevicePattern:
     def __init__(self, device: Any, key: tuple[Any, ...], on_host: tuple[Any, Any]):
         self.device, self.key, self.on_host = device, key, on_host
         self.on_device = tuple(map(matrix.to_device, on_host))
-        self.written = Written(device)
+        self.written = device.caller_stream().record()
         self.nbytes = sum(array.nbytes for array in on_host)
 
     def is_of(self, A: Any) -> bool:

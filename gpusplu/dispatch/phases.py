@@ -8,7 +8,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from ..common.listeners import EACH, NOBODY, UNASKED, caller, log_enabled, tell
+from ..common.listeners import EACH, NOBODY, SUMMARY, UNASKED, caller, log_enabled, tell
 from ..common.progress import shown_to
 from ..common.stats import duration, show
 from ..cost.model import Estimate
@@ -75,14 +75,12 @@ def reused(symbolic: Any) -> None:
 
 def dropped(call: int, why: str) -> None:
     """Log that a cached analysis is not used."""
-    if log_enabled():
-        tell(f"analysis of call {call} dropped: {why}")
+    tell(f"analysis of call {call} dropped: {why}")
 
 
 def short_of_memory() -> None:
     """Log that the pattern cache is cleared and the call repeated."""
-    if log_enabled(UNASKED):
-        tell("low memory: pattern cache cleared, retrying", UNASKED)
+    tell("low memory: pattern cache cleared, retrying", UNASKED)
 
 
 def made_at_once(symbolic: Any, dropped_call: int) -> None:
@@ -172,11 +170,9 @@ def batch_factored(count: int, side_by_side: bool, seconds: float) -> None:
 
 def migrated(symbolic: Any) -> None:
     """Log that a factor has migrated to another engine."""
-    if log_enabled():
-        tell(f"migrated to engine {symbolic.engine}: {symbolic.choice.reason}")
+    tell(f"migrated to engine {symbolic.engine}: {symbolic.choice.reason}")
 
 
 def stays(reason: str, failed: bool = False) -> None:
     """Log that a factor does not migrate; `failed`: because a device failed."""
-    if log_enabled(UNASKED):
-        tell(reason, UNASKED) if failed else tell(reason)
+    tell(reason, UNASKED if failed else SUMMARY)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from .. import _core
+from ..common.matrix import Pattern
 from ..common.stats import Explanation, column, duration, durations, show
-from ..common.traits import matrix_traits
 from ..cost.features import method_of
 from ..cost.model import Estimate
 from ..cost.scale import DEVICE_BYTES, advice, needs_of, size
@@ -62,6 +63,44 @@ def events_of(stats: Mapping[str, Any]) -> list[str]:
     return [f"{what}: {show(count)}" for what, count in events.items() if count]
 
 
+def matrix_traits(pattern: Pattern, canonical: np.ndarray) -> Any:
+    """Traits of the matrix with these canonical values; cost: two passes over its entries.
+
+    Attributes
+    ----------
+    n, nnz : int
+        Order and number of entries.
+    dtype : str
+    density : float
+        Share of the entries that are stored; 0 of an empty matrix.
+    pattern_symmetry : float
+        Share of the off-diagonal entries of which the transposed entry is stored too.
+    hermitian : bool
+        Up to rounding.
+    definite_likely : bool
+        Hermitian with a positive diagonal. Not verified by a Cholesky factorization.
+    diagonally_dominant : bool
+        By columns.
+    diagonal : int
+        Diagonal entries that are not zero.
+    """
+    n, nnz = pattern.n, pattern.nnz
+    found = _core.symmetry_traits(pattern.ptr, pattern.ind, canonical)
+    columns = np.repeat(np.arange(n), np.diff(pattern.ptr))
+    hermitian = bool(found["hermitian_error"] <= 100 * np.finfo(canonical.dtype).eps)
+    return SimpleNamespace(
+        n=n,
+        nnz=nnz,
+        dtype=canonical.dtype.name,
+        density=nnz / (float(n) * n) if n else 0.0,
+        pattern_symmetry=float(found["pattern_symmetry"]),
+        hermitian=hermitian,
+        definite_likely=hermitian and bool(found["positive_diagonal"]),
+        diagonally_dominant=bool(found["diagonally_dominant"]),
+        diagonal=int(np.count_nonzero((pattern.ind == columns) & (canonical != 0))),
+    )
+
+
 def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
     """Explain a matrix and the choices of its analysis; there are none if the matrix is structurally singular."""
     (problem, analysis), engine = symbolic.parts(), registry.named(symbolic.engine)
@@ -97,7 +136,7 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
 def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
     """The content of `explain_matrix` as a dict, times in seconds."""
     (problem, analysis), request = symbolic.parts(), symbolic.choice.request
-    traits = asdict(matrix_traits(problem.pattern, canonical))
+    traits = vars(matrix_traits(problem.pattern, canonical))
     matrix = {**traits, "structural_rank": symbolic.structural_rank}
     if symbolic.structural_rank < symbolic.n:
         return {"matrix": matrix, "engine": None, "reason": SINGULAR, "seconds": dict(symbolic.seconds)}

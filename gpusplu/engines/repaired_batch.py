@@ -106,7 +106,7 @@ class ChunkedBatch(Batch):
             which = self._load(start)
             part = self._batch.solve(b[which], trans)
             if x is None:
-                x = part if self._size == self._count else _empty_like(part, b.shape)
+                x = part if self._size == self._count else np.empty_like(part, order="C", shape=b.shape)
             x[which] = part
             self._errors[which], self.steps[which] = self._batch.errors(), self._batch.steps
         return x
@@ -125,15 +125,6 @@ class ChunkedBatch(Batch):
     def values(self, system: int) -> np.ndarray:
         one = matrix.to_host(self._values[system])
         return one.copy() if self._source is None else one[self._source]
-
-
-def _empty_like(array: Any, shape: tuple[int, ...]) -> Any:
-    """A new array of the kind and the dtype of `array`."""
-    if isinstance(array, np.ndarray):
-        return np.empty(shape, array.dtype)
-    import cupy
-
-    return cupy.empty(shape, array.dtype)
 
 
 MOST_OVERLAPPED = 64  # systems that the host works on concurrently with a device: their values take page-locked memory

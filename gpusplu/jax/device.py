@@ -23,7 +23,7 @@ import numpy as np
 from ..common import matrix
 from ..common.options import DEFAULTS
 from ..cuda import devices
-from ..cuda.kept import Difference, Written
+from ..cuda.kept import Difference
 from ..dispatch import patterns
 from ..dispatch.pipeline import within_memory
 from ..dispatch.selection import AUTO, read_request
@@ -64,13 +64,13 @@ class DeviceEntry(Entry):
     ----------
     first : tuple
         Of the first factor of the group: its analysis, and values on the host.
-    written : Written
+    written : event
         The values.
     """
 
     __slots__ = ("first", "written")
     first: tuple[Any, np.ndarray]
-    written: Written
+    written: Any
 
     def differs(self, device: Any, values: Any) -> Difference:
         """Whether other values differ from those held."""
@@ -171,7 +171,7 @@ class DeviceStore(Store):
         try:
             x = factored_again(replaced.factored, values, b, op)  # if it raises, the factor is unchanged
             replaced.values[...] = values
-            replaced.written = Written(device)
+            replaced.written = device.caller_stream().record()
             replaced.waits, replaced.swept = SINGLE_USE, False
             return replaced, x
         finally:
@@ -193,7 +193,7 @@ class DeviceStore(Store):
             x = factored_again(factored, values, b, op)
         entry = DeviceEntry((*group, next(_numbers)), values, factored, nbytes)
         entry.first = first
-        entry.written = Written(device)
+        entry.written = device.caller_stream().record()
         with self.lock:
             self.keep(entry)
         return entry, x

@@ -15,7 +15,7 @@ SHARED = sorted(str(path.relative_to(nvrtc.FOLDER)) for path in nvrtc.FOLDER.glo
 
 
 def text_of(path):
-    return layout.without_comments(path.read_text())
+    return layout.COMMENT.sub("", path.read_text())
 
 
 def definitions(text):

@@ -27,7 +27,7 @@ from ..device.program import Part
 from ..sflu.program import LONG_SCALARS, TRAILING_ARRAYS, ColumnFactorization, Tuning, factor_words
 from ..supernodal.memory import all_vector_bytes, factor_memory, plan_bytes, vector_memory
 from ..supernodal.plan import Limits
-from ..supernodal.program import Fronts
+from ..supernodal.program import Fronts, FrontSolve
 from .model import predict_divisions, trailing_costs
 from .plan import divide, trailing_last
 
@@ -160,7 +160,7 @@ class CrisscrossProgram(ColumnProgram):
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         self.factorization.run(stream, buffers, values)
         if self.fronts:
-            self.fronts.factor(stream, of_front(buffers), buffers.own["factor"])
+            self.fronts.run(stream, of_front(buffers), buffers.own["factor"])
 
     def solve(
         self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
@@ -171,7 +171,8 @@ class CrisscrossProgram(ColumnProgram):
         count, inner = self.factorization.launches.groups.count, vectors.own["trailing"]
         forward, backward = np.array([0, count]), np.array([count, 2 * count])
         self.solution.sweep(stream, buffers, vectors, trans, nrhs, b, x, forward, more=True)
-        self.fronts.solve(stream, of_front(buffers), of_front(vectors), trans, nrhs, inner, inner)
+        front = FrontSolve(self.fronts, of_front(buffers), of_front(vectors), trans, nrhs, inner, inner)
+        self.fronts.run(stream, of_front(buffers), solve=front)
         self.solution.sweep(stream, buffers, vectors, trans, nrhs, b, x, backward)
 
 

@@ -285,20 +285,9 @@ class Fronts(Part):
 
     # ---- commands
 
-    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
-        self._run(stream, buffers, values, None)
-
-    def solve(
-        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+    def run(
+        self, stream: Stream, buffers: Buffers, values: Buffer | None = None, solve: FrontSolve | None = None
     ) -> None:
-        self._run(stream, buffers, None, FrontSolve(self, buffers, vectors, trans, nrhs, b, x))
-
-    def factor_solve(
-        self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
-    ) -> None:
-        self._run(stream, buffers, values, FrontSolve(self, buffers, vectors, trans, nrhs, vectors.b, vectors.x))
-
-    def _run(self, stream: Stream, buffers: Buffers, values: Buffer | None, solve: FrontSolve | None) -> None:
         """Factor, solve, or both: streamed segments then get their forward solve before they leave the device."""
         plan, copies, passed = self.plan, self._copies(stream, buffers), 0
         if values is not None:
@@ -539,12 +528,12 @@ class FrontProgram(Program):
         return vector_memory(self.plan, capacity)
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
-        self.fronts.factor(stream, buffers, values)
+        self.fronts.run(stream, buffers, values)
 
     def solve(
         self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:
-        self.fronts.solve(stream, buffers, vectors, trans, nrhs, b, x)
+        self.fronts.run(stream, buffers, solve=FrontSolve(self.fronts, buffers, vectors, trans, nrhs, b, x))
 
     def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int] | None:
         return self.diagonal.signs(stream, buffers.own["factor"]) if self.has_signs else None
@@ -557,4 +546,5 @@ class FrontProgram(Program):
     def factor_solve(
         self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
     ) -> None:
-        self.fronts.factor_solve(stream, buffers, values, vectors, trans, nrhs)
+        solve = FrontSolve(self.fronts, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+        self.fronts.run(stream, buffers, values, solve)

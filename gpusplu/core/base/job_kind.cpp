@@ -26,8 +26,7 @@ template <class T> void set(std::atomic<T>& x, T value) { x.store(value, std::me
 }  // namespace
 
 bool BlasInterference::interferes() {
-  const std::int64_t until = until_.load(std::memory_order_relaxed);
-  if (until == 0 || wall_clock() >= until) return false;
+  if (!is_known(wall_clock())) return false;
   const std::int64_t time = time_of_blas();
   if (time_of_blas_.exchange(time, std::memory_order_relaxed) == time) return false;
   found_interference();

@@ -9,6 +9,7 @@ namespace gs {
 class BlasInterference {
  public:
   bool interferes();  // true if workers were found to interfere and have used CPU time since the last call
+  bool is_known(std::int64_t now) const { return now < until_.load(std::memory_order_relaxed); }
   void found_interference();
 
  private:

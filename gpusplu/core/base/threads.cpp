@@ -141,8 +141,8 @@ struct Pool {
     const bool one_thread = rates.wants_one_thread(begin, processors_are_taken);
     PinnedBlas for_this;
     PinnedBlas& blas = detail::progress_point.caller ? detail::progress_point.operation->blas() : for_this;
-    const bool with_blas =
-        !one_thread && blas.left() == 0 && 2 * want > fair_share(num_threads()) && kind.blas.interferes();
+    const bool may_pin = !one_thread && blas.left() == 0 && 2 * want > fair_share(num_threads());
+    const bool known = kind.blas.is_known(begin), with_blas = may_pin && kind.blas.interferes();
     if (with_blas) blas.begin();
     if (blas.left() > 0) want = std::min(want, blas.left());
     WaitRecord of_job;
@@ -150,10 +150,9 @@ struct Pool {
     else run(want, f, c, of_job);
     for_this.end();
     const std::int64_t end = wall_clock(), elapsed = end - begin;
-    if (of_job.long_wait.load(std::memory_order_relaxed) && elapsed >= kWorthLooking) {
+    if (may_pin && !known && of_job.long_wait.load(std::memory_order_relaxed) && elapsed >= kWorthLooking) {
       find_blas_threads();
-      const bool blas_interferes = time_of_blas() - blas_before > std::min(elapsed / 4, kWorthLooking);
-      if (blas_interferes && !with_blas && blas.left() == 0) return kind.blas.found_interference();
+      if (time_of_blas() - blas_before > std::min(elapsed / 4, kWorthLooking)) return kind.blas.found_interference();
     }
     rates.record(one_thread ? 1 : want, work, elapsed, end, processors_are_taken);
   }

@@ -18,8 +18,6 @@
 //                          <lower>, all conjugated for the conjugate transpose
 //   Cholesky  A = L L^H    forward <lower, scaled>, backward the same conjugated; the transpose: with the conjugation
 //                          in the other direction
-//
-// rows: rows.pivot(i, q) is row i < W of right-hand side q, rows.below(i, q) row W + i; both are references.
 #pragma once
 #include "simd/lanes.hpp"
 
@@ -246,9 +244,9 @@ GS_INLINE void eliminate(const LockstepParts<V>& front, int position, Watch& wat
       over_tiles<M>(k + n.value, front.R,
                     [&](auto m, int i) { finish_rows<cholesky, m.value, n.value>(front, k, i, watch); });
       if constexpr (!cholesky) {
-        over_tiles<M>(k + n.value, front.W,
-                      [&](auto m, int j) { finish_columns<m.value, n.value>(front, k, j, watch); });
-        over_tiles<M>(front.W, front.R, [&](auto m, int j) { finish_columns<m.value, n.value>(front, k, j, watch); });
+        const auto finish = [&](auto m, int j) { finish_columns<m.value, n.value>(front, k, j, watch); };
+        over_tiles<M>(k + n.value, front.W, finish);
+        over_tiles<M>(front.W, front.R, finish);
       }
     });
   write_block<cholesky>(front);
@@ -256,64 +254,71 @@ GS_INLINE void eliminate(const LockstepParts<V>& front, int position, Watch& wat
 
 // ---- substitution
 
-template <bool upper_, bool scaled_, bool conjugate_> struct LockstepMode {
-  static constexpr bool upper = upper_, scaled = scaled_, conjugate = conjugate_;
+// A factor M: e(i, p) for i < W is pivots[i row_step + p column_step], and e(W + i, p) is below[p below_step + i].
+template <class V> struct LockstepTriangle {
+  int W, H;
+  Entries<V> pivots;
+  int row_step, column_step;
+  Entries<V> below;
+  int below_step;
+};
+template <class V> GS_INLINE LockstepTriangle<V> triangle_of(const LockstepParts<V>& front, bool upper) {
+  if (upper) return {front.W, front.H, front.lower, front.R, 1, front.upper, front.H};
+  return {front.W, front.H, front.lower, 1, front.R, front.lower + front.W, front.R};
+}
+
+// The rows of a front in the vectors of the whole system.
+template <class V> struct LockstepRows {
+  Entries<V> x;
+  const idx* below;
+  int first;
 };
 
-// e(i, p) for i < W, and e(W + i, p).
-template <class Mode, class V> GS_INLINE V pivot_entry(const LockstepParts<V>& front, int i, int p) {
-  return conj_where<Mode::conjugate>(Mode::upper ? front.lower[i * front.R + p] : front.lower[p * front.R + i]);
-}
-template <class Mode, class V> GS_INLINE V below_entry(const LockstepParts<V>& front, int i, int p) {
-  return conj_where<Mode::conjugate>(Mode::upper ? front.upper[p * front.H + i]
-                                                 : front.lower[p * front.R + front.W + i]);
-}
-
-template <class Mode, int n, class V> GS_INLINE void load_pivots(const LockstepParts<V>& front, int k, V (&e)[n][n]) {
+template <bool scaled, bool conjugate, int n, class V>
+GS_INLINE void load_pivots(const LockstepTriangle<V>& M, int k, V (&e)[n][n]) {
   GS_UNROLL
   for (int p = 0; p < n; p++) GS_UNROLL
   for (int i = p; i < n; i++)
-    if (i > p || Mode::scaled) e[i][p] = pivot_entry<Mode>(front, k + i, k + p);
+    if (i > p || scaled) e[i][p] = conj_where<conjugate>(M.pivots[(k + i) * M.row_step + (k + p) * M.column_step]);
 }
 
-template <class Mode, int columns, class V, class Rows>
-GS_INLINE void forward(const LockstepParts<V>& front, const Rows& rows) {
-  constexpr int N = TILE_COLUMNS<V>;
-  for (int k = 0; k < front.W; k += N)
-    with_count<N>(front.W - k < N ? front.W - k : N, [&](auto count) {
-      constexpr int n = count.value;
-      V e[n][n], x[n][columns];
-      load_pivots<Mode>(front, k, e);
+// Pivots k .. k + n - 1 of a forward solve. Not inlined: solves of a factor and those right after a factorization share
+// the code.
+template <bool scaled, int columns, int n, class V>
+__attribute__((noinline)) static void forward_pivots(const LockstepTriangle<V>& M, const LockstepRows<V>& rows, int k) {
+  V e[n][n], x[n][columns];
+  load_pivots<scaled, false>(M, k, e);
+  const Entries<V> own = rows.x + (rows.first + k) * columns;
+  GS_UNROLL
+  for (int p = 0; p < n; p++) GS_UNROLL
+  for (int q = 0; q < columns; q++) {
+    V v = own[p * columns + q];
+    GS_UNROLL
+    for (int i = 0; i < p; i++) v = mul_sub(e[p][i], x[i][q], v);
+    own[p * columns + q] = x[p][q] = scaled ? v * e[p][p] : v;
+  }
+  const auto update = [&](Entries<V> to, Entries<V> entries, int step) {
+    V entry[n];
+    GS_UNROLL
+    for (int p = 0; p < n; p++) entry[p] = entries[p * step];
+    GS_UNROLL
+    for (int q = 0; q < columns; q++) {
+      V y = to[q];
       GS_UNROLL
-      for (int p = 0; p < n; p++) GS_UNROLL
-      for (int q = 0; q < columns; q++) {
-        V v = rows.pivot(k + p, q);
-        GS_UNROLL
-        for (int i = 0; i < p; i++) v = mul_sub(e[p][i], x[i][q], v);
-        x[p][q] = Mode::scaled ? v * e[p][p] : v;
-        rows.pivot(k + p, q) = x[p][q];
-      }
-      const auto update = [&](V& to, const V(&entry)[n], int q) {
-        V y = to;
-        GS_UNROLL
-        for (int p = 0; p < n; p++) y = mul_sub(entry[p], x[p][q], y);
-        to = y;
-      };
-      for (int i = k + n; i < front.W; i++) {
-        V entry[n];
-        GS_UNROLL
-        for (int p = 0; p < n; p++) entry[p] = pivot_entry<Mode>(front, i, k + p);
-        GS_UNROLL
-        for (int q = 0; q < columns; q++) update(rows.pivot(i, q), entry, q);
-      }
-      for (int i = 0; i < front.H; i++) {
-        V entry[n];
-        GS_UNROLL
-        for (int p = 0; p < n; p++) entry[p] = below_entry<Mode>(front, i, k + p);
-        GS_UNROLL
-        for (int q = 0; q < columns; q++) update(rows.below(i, q), entry, q);
-      }
-    });
+      for (int p = 0; p < n; p++) y = mul_sub(entry[p], x[p][q], y);
+      to[q] = y;
+    }
+  };
+  for (int i = k + n; i < M.W; i++)
+    update(rows.x + (rows.first + i) * columns, M.pivots + (i * M.row_step + k * M.column_step), M.column_step);
+  for (int i = 0; i < M.H; i++)
+    update(rows.x + rows.below[i] * columns, M.below + (k * M.below_step + i), M.below_step);
+}
+template <bool scaled, int columns, class V>
+GS_INLINE void forward(const LockstepTriangle<V>& M, const LockstepRows<V>& rows) {
+  constexpr int N = TILE_COLUMNS<V>;
+  for (int k = 0; k < M.W; k += N)
+    with_count<N>(M.W - k < N ? M.W - k : N, [&](auto n) { forward_pivots<scaled, columns, n.value>(M, rows, k); });
 }
 
 // sum(p, q) -= e(i, k + p) x(i, q) over rows i, in `chains` sums that do not wait for each other.
@@ -329,7 +334,7 @@ GS_INLINE void subtract_rows(V (&x)[n][columns], int begin, int end, Entry&& ent
     GS_UNROLL
     for (int c = 0; c < chains; c++) GS_UNROLL
     for (int q = 0; q < columns; q++) {
-      const V y = row(i + c, q);
+      const V y = row(i + c)[q];
       GS_UNROLL
       for (int p = 0; p < n; p++) {
         V& sum = c == 0 ? x[p][q] : more[c][p][q];
@@ -339,7 +344,7 @@ GS_INLINE void subtract_rows(V (&x)[n][columns], int begin, int end, Entry&& ent
   }
   for (; i < end; i++) GS_UNROLL
   for (int q = 0; q < columns; q++) {
-    const V y = row(i, q);
+    const V y = row(i)[q];
     GS_UNROLL
     for (int p = 0; p < n; p++) x[p][q] = mul_sub(entry(i, p), y, x[p][q]);
   }
@@ -349,33 +354,38 @@ GS_INLINE void subtract_rows(V (&x)[n][columns], int begin, int end, Entry&& ent
   for (int q = 0; q < columns; q++) x[p][q] = x[p][q] + more[c][p][q];
 }
 
-template <class Mode, int columns, class V, class Rows>
-GS_INLINE void backward(const LockstepParts<V>& front, const Rows& rows) {
+template <bool scaled, bool conjugate, int columns, int n, class V>
+__attribute__((noinline)) static void backward_pivots(const LockstepTriangle<V>& M, const LockstepRows<V>& rows,
+                                                      int k) {
+  constexpr int chains = columns > 1 ? 1 : n == 1 ? 4 : 2;
+  V e[n][n], x[n][columns];
+  const Entries<V> own = rows.x + (rows.first + k) * columns;
+  GS_UNROLL
+  for (int p = 0; p < n; p++) GS_UNROLL
+  for (int q = 0; q < columns; q++) x[p][q] = own[p * columns + q];
+  subtract_rows<chains>(
+      x, 0, M.H, [&](int i, int p) { return conj_where<conjugate>(M.below[(k + p) * M.below_step + i]); },
+      [&](int i) { return rows.x + rows.below[i] * columns; });
+  subtract_rows<1>(
+      x, k + n, M.W,
+      [&](int i, int p) { return conj_where<conjugate>(M.pivots[i * M.row_step + (k + p) * M.column_step]); },
+      [&](int i) { return rows.x + (rows.first + i) * columns; });
+  load_pivots<scaled, conjugate>(M, k, e);
+  GS_UNROLL
+  for (int p = n - 1; p >= 0; p--) GS_UNROLL
+  for (int q = 0; q < columns; q++) {
+    V v = x[p][q];
+    GS_UNROLL
+    for (int i = p + 1; i < n; i++) v = mul_sub(e[i][p], x[i][q], v);
+    own[p * columns + q] = x[p][q] = scaled ? v * e[p][p] : v;
+  }
+}
+template <bool scaled, bool conjugate, int columns, class V>
+GS_INLINE void backward(const LockstepTriangle<V>& M, const LockstepRows<V>& rows) {
   constexpr int N = TILE_COLUMNS<V>;
-  for (int k = (front.W - 1) / N * N; k >= 0; k -= N)
-    with_count<N>(front.W - k < N ? front.W - k : N, [&](auto count) {
-      constexpr int n = count.value, chains = columns > 1 ? 1 : n == 1 ? 4 : 2;
-      V e[n][n], x[n][columns];
-      GS_UNROLL
-      for (int p = 0; p < n; p++) GS_UNROLL
-      for (int q = 0; q < columns; q++) x[p][q] = rows.pivot(k + p, q);
-      subtract_rows<chains>(
-          x, 0, front.H, [&](int i, int p) { return below_entry<Mode>(front, i, k + p); },
-          [&](int i, int q) { return rows.below(i, q); });
-      subtract_rows<1>(
-          x, k + n, front.W, [&](int i, int p) { return pivot_entry<Mode>(front, i, k + p); },
-          [&](int i, int q) { return rows.pivot(i, q); });
-      load_pivots<Mode>(front, k, e);
-      GS_UNROLL
-      for (int p = n - 1; p >= 0; p--) GS_UNROLL
-      for (int q = 0; q < columns; q++) {
-        V v = x[p][q];
-        GS_UNROLL
-        for (int i = p + 1; i < n; i++) v = mul_sub(e[i][p], x[i][q], v);
-        x[p][q] = Mode::scaled ? v * e[p][p] : v;
-        rows.pivot(k + p, q) = x[p][q];
-      }
-    });
+  for (int k = (M.W - 1) / N * N; k >= 0; k -= N)
+    with_count<N>(M.W - k < N ? M.W - k : N,
+                  [&](auto n) { backward_pivots<scaled, conjugate, columns, n.value>(M, rows, k); });
 }
 
 }  // namespace gs::GS_SIMD

@@ -5,8 +5,8 @@
 
 namespace gs::GS_SIMD {
 
-template <class T> struct LockstepSubstitution : LockstepLanes<T> {
-  using Own = LockstepLanes<T>;
+template <class T> struct LockstepSubstitution : LockstepFactorization<T> {
+  using Own = LockstepFactorization<T>;
   using Own::entries;
   using typename Own::R, typename Own::V;
 
@@ -92,7 +92,7 @@ template <class T> struct LockstepSubstitution : LockstepLanes<T> {
   template <bool cholesky> static void factor_solve_as(const LockstepProgram& P, const R* values, R* workspace,
                                                        R* blocks, const PivotRule& rule, LockstepNotes* notes,
                                                        const Passes& passes, R* x) {
-    typename LockstepFactorization<T>::template Factorization<cholesky> factorization(P, values, blocks, rule);
+    typename Own::template Factorization<cholesky> factorization(P, values, blocks, rule);
     off at = 0;
     for (idx f = 0; f < P.nf; f++) {
       const gpu::LockstepFront& own = P.fronts[f];

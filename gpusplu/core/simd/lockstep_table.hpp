@@ -5,19 +5,12 @@
 #include "simd/lockstep_vectors.hpp"
 #include "simd/select.hpp"
 
-#define GS_LOCKSTEP_TABLE(T)                                                                  \
-  template <> const gs::LockstepKernels<T>& gs::GS_SIMD::Kernels::lockstep<T>() {             \
-    static constinit const LockstepKernels<T> table = {LockstepFactorization<T>::load,        \
-                                                       LockstepFactorization<T>::compare,     \
-                                                       LockstepFactorization<T>::factor,      \
-                                                       LockstepSubstitution<T>::solve,        \
-                                                       LockstepSubstitution<T>::factor_solve, \
-                                                       LockstepVectors<T>::residual,          \
-                                                       LockstepVectors<T>::add,               \
-                                                       LockstepVectors<T>::choose,            \
-                                                       LockstepVectors<T>::take,              \
-                                                       LockstepVectors<T>::give,              \
-                                                       LockstepVectors<T>::permute,           \
-                                                       LockstepLanes<T>::number};             \
-    return table;                                                                             \
+#define GS_LOCKSTEP_TABLE(T)                                                                                 \
+  template <> const gs::LockstepKernels<T>& gs::GS_SIMD::Kernels::lockstep<T>() {                            \
+    using Solve = LockstepSubstitution<T>;                                                                   \
+    using Vectors = LockstepVectors<T>;                                                                      \
+    static constinit const LockstepKernels<T> table = {                                                      \
+        Solve::load,  Solve::compare,  Solve::factor, Solve::solve,  Solve::factor_solve, Vectors::residual, \
+        Vectors::add, Vectors::choose, Vectors::take, Vectors::give, Vectors::permute,    Vectors::number};  \
+    return table;                                                                                            \
   }

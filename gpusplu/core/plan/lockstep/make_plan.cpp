@@ -47,7 +47,7 @@ void place_fronts(const Symbolic& s, LockstepPlan& plan) {
     front.factor = plan.factor_size;
     plan.factor_size += off(W + H) * W + (plan.cholesky ? 0 : off(W) * H);
     plan.tallest = std::max(plan.tallest, W + H);
-    plan.flops += front_flops(W, H, plan.cholesky);
+    plan.flops += gs::front_flops(W, H, plan.cholesky);
   }
   plan.child = std::move(children.list);
   plan.below.assign(s.row_ind.begin(), s.row_ind.end());

@@ -275,8 +275,7 @@ class GraphStream:
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         """Copy `nbytes` bytes."""
-        if nbytes:
-            self._append(self._builder.copy(self._device, (to, 0), (source, 0), (nbytes, 1), self._last))
+        self.copy_rows(to, 0, source, 0, nbytes, 1)
 
     def copy_rows(self, to: int, to_pitch: int, source: int, source_pitch: int, width: int, height: int) -> None:
         """Copy `height` rows of `width` bytes; pitches are the distances between rows [bytes]."""

@@ -429,10 +429,9 @@ class RepairedBatch:
     def _is_suspect(self, multiplier: float) -> bool:
         return bool(self._policy.is_suspect(_core.PivotReport(max_multiplier=float(multiplier))))
 
-    def _own_factor(self, system: int, canonical: np.ndarray) -> BatchStatus:
-        """Make or refactor the separate factor of a system with these values; returns the status."""
-        self._own[system] = found = self._own_factored(system, canonical)
-        return found
+    def _own_factor(self, system: int, canonical: np.ndarray) -> None:
+        """Make or refactor the separate factor of a system with these values."""
+        self._own[system] = self._own_factored(system, canonical)
 
     def _own_factored(self, system: int, canonical: np.ndarray) -> BatchStatus:
         if not _core.all_finite(canonical):

@@ -72,14 +72,7 @@ class ColumnArrays(Part):
         source[plan.entry_place] = plan.entry_source
         return self.upload(source), self.upload(plan.entry_scale)
 
-    @cached_property
-    def orders(self) -> list[tuple[Buffer | None, Buffer | None]]:
-        """Permutation and scales of rows, of columns."""
-        plan = self.plan
-        return [
-            (self.upload(plan.row_perm), self.upload(plan.row_scale)),
-            (self.upload(plan.col_perm), self.upload(plan.col_scale)),
-        ]
+    orders = cached_property(lambda self: self.upload_orders(self.plan))
 
     @cached_property
     def row_diag(self) -> Buffer | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,7 +140,6 @@ class CommandGraphs(StreamOrder):
         self.host = self.buffers.host
         self._graphs: dict[tuple[Call, Addresses], Graph] = {}
         self._ready: set[Call] = set()  # kinds of calls that have a graph
-        self._accumulated: AccumulatedBuffer | None = None
         self._seen: dict[tuple[Call, Addresses], int] = {}  # how often, without a graph yet
         self._direct_left = DIRECT_GRAPHS
 
@@ -270,20 +270,18 @@ class CommandGraphs(StreamOrder):
         status = self.status()
         return _core.backward_error(status.residual, status.x_norm, status.b_norm, status.a_norm)
 
-    @property
+    @cached_property
     def accumulated(self) -> AccumulatedBuffer:
         """Status of deferred calls; allocated at the first such call."""
-        if self._accumulated is None:
-            self._accumulated = AccumulatedBuffer(self.device)
-        return self._accumulated
+        return AccumulatedBuffer(self.device)
 
     def read_accumulated(self, stream: Stream) -> Any:
         """Wait for the status of deferred calls."""
-        return NO_CALLS if self._accumulated is None else self._accumulated.read(stream)
+        return self.accumulated.read(stream) if "accumulated" in vars(self) else NO_CALLS
 
     def clear_accumulated(self, stream: Stream) -> None:
-        if self._accumulated is not None:
-            self._accumulated.clear(stream)
+        if "accumulated" in vars(self):
+            self.accumulated.clear(stream)
 
     # ---- without a graph
 

@@ -84,6 +84,11 @@ class Part:
         """`upload` of each."""
         return {name: self.upload(array) for name, array in arrays.items()}
 
+    def upload_orders(self, plan: Any) -> list[tuple[Buffer | None, Buffer | None]]:
+        """Permutation and scales of rows, of columns."""
+        sides = ("row_perm", "row_scale"), ("col_perm", "col_scale")
+        return [(self.upload(getattr(plan, perm)), self.upload(getattr(plan, scale))) for perm, scale in sides]
+
     def kernel(self, file: str, name: str) -> Kernel:
         return self.device.kernel(file, name, self.dtype.char, self.kind)
 

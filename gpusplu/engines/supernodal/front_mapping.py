@@ -222,8 +222,7 @@ def map_fronts(
     """
     fronts, link = Fronts(plan), link or link_of(costs_of(), peers=True)
     branches = fronts.trees()
-    single_seconds = branches[0].seconds
-    grain = single_seconds / (GRAINS * len(speeds))
+    grain = branches[0].seconds / (GRAINS * len(speeds))
     schedules = Schedules(fronts, speeds, memory, link, values)
     sharing, most = 0, MOST_SHARED if share and len(speeds) > 1 else 0
     best, waiting = schedules.find(branches, 0), 0
@@ -244,15 +243,7 @@ def map_fronts(
     if best is None:  # nothing fits: the closest schedule shows how much is missing
         best = Schedules(fronts, speeds, None, link, values).find(branches, 0)
     assert best is not None
-    return FrontMapping(tuple(best.turns), best.seconds, single_seconds / speeds[0], best.traffic, tuple(speeds))
-
-
-class Schedule(NamedTuple):
-    """Seconds, turns by their begin, and bytes sent between devices."""
-
-    seconds: float
-    turns: list[Turn]
-    traffic: int
+    return best
 
 
 class Schedules:
@@ -262,6 +253,7 @@ class Schedules:
         self, fronts: Fronts, speeds: Sequence[float], memory: Sequence[int] | None, link: Link, values: int = 0
     ):
         self.fronts, self.speeds, self.memory, self.link = fronts, list(speeds), memory, link
+        self.single = fronts.trees()[0].seconds / speeds[0]  # seconds on the first device
         self.begin = [0.0] + [link.copy(values) if values else 0.0] * (len(self.speeds) - 1)
         self._shared: dict[tuple[int, tuple[float, ...]], Shared] = {}
 
@@ -280,7 +272,7 @@ class Schedules:
         seconds, count = min(found, default=(branch.seconds, 1))
         return (count, seconds) if seconds < GAIN * branch.seconds / fastest[0] else (1, branch.seconds)
 
-    def find(self, branches: list[Branch], sharing: int, halve: bool = False) -> Schedule | None:
+    def find(self, branches: list[Branch], sharing: int, halve: bool = False) -> FrontMapping | None:
         """The HEFT schedule in which large fronts with fewer than `sharing` such fronts above them are shared if that
         is faster, with `halve` by half as many devices for each of these; None if memory does not suffice."""
         fronts, order = self.fronts, sorted(branches)
@@ -305,7 +297,7 @@ class Schedules:
             if not state.place(k, order[k], [state.turns[b] for b in below[k]], counts[k]):
                 return None
         turns = sorted(state.turns.values(), key=lambda t: (t.start, t.end, t.branch.begin))
-        return Schedule(max(state.free), turns, int(state.traffic))
+        return FrontMapping(tuple(turns), max(state.free), self.single, int(state.traffic), tuple(self.speeds))
 
 
 class State:

@@ -22,7 +22,6 @@ from .memory import (
     FACTOR_ARRAYS,
     LARGE_ARRAYS,
     LARGE_SOLVE_ARRAYS,
-    ORDER_ARRAYS,
     SHARED,
     SOLVE_ARRAYS,
     TICKETS,
@@ -271,11 +270,7 @@ class Fronts(Part):
     def solve_large_arrays(self) -> dict[str, Buffer | None]:
         return self.upload_all(arrays_of(self.plan, LARGE_SOLVE_ARRAYS))
 
-    @cached_property
-    def orders(self) -> list[tuple[Buffer | None, Buffer | None]]:
-        """Permutation and scales of rows, of columns."""
-        found = self.upload_all(arrays_of(self.plan, ORDER_ARRAYS))
-        return [(found["row_perm"], found["row_scale"]), (found["col_perm"], found["col_scale"])]
+    orders = cached_property(lambda self: self.upload_orders(self.plan))
 
     def _copies(self, stream: Stream, buffers: Buffers) -> Copies | None:
         """Copies if the factor streams, else None."""

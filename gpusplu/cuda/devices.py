@@ -202,12 +202,10 @@ class Device(HostCopies):
 
     def compiled(self, files: Iterable[str], scalar: str, kind: int) -> bool:
         """Whether `prepare` would find all of these in the cache."""
-        for key in keys(files, scalar, kind):
-            if not self._has(key):
-                if not self._place(key).exists():
-                    return False
-                self._prepared.add(key)
-        return True
+        missing = [key for key in keys(files, scalar, kind) if not self._has(key)]
+        found = all(self._place(key).exists() for key in missing)
+        self._prepared.update(missing if found else ())
+        return found
 
     def _place(self, key: tuple[str, str, int]) -> Path:
         """Path in the cache; the key requires reading and hashing the sources: some milliseconds for all engines."""

@@ -74,18 +74,17 @@ class MixedFactor:
         self._why, self._error = "", -1.0
         self._counts = dict.fromkeys(("n_refactor", "n_refinement", "n_gmres", "n_double"), 0)
         self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
-        self._device = self._open_device() if engine.capabilities.on_device else nullcontext()
+        self._device: Any = nullcontext()
+        if engine.capabilities.on_device:
+            from ...cuda import devices
+
+            self._device = devices.open_device(problem.request.device)
         self.device_array = getattr(self._device, "array_class", None)
         with self._device:
             self._hold(self._matrix_of(values if engine.capabilities.on_device else values.copy()))  # may be A.data
             if why := self._make_single(values):
                 self._go_over(why)
         self._seconds["factor_seconds"] = perf_counter() - start
-
-    def _open_device(self) -> Any:
-        from ...cuda import devices
-
-        return devices.open_device(self._problem.request.device)
 
     @property
     def _lock(self) -> Any:

@@ -351,23 +351,17 @@ class LockstepProgram(MatrixPart):
         shared = {name: self.factor_arrays[name] for name in ("fronts", "above")}
         return shared | self.upload_all(arrays)
 
-    @cached_property
-    def _orders(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Permutation and scales of rows, of columns."""
-        core = self.core
-        return [(core.row_perm, core.row_scale), (core.col_perm, core.col_scale)]
-
     def direction(self, transposed: bool) -> dict[str, Buffer | None]:
         """Items of the right-hand side and the order of the solution, for A or its transpose."""
         return self._directions[transposed and not self.one_triangle]
 
     @cached_property
     def _directions(self) -> list[dict[str, Buffer | None]]:
-        found = []
-        for into, out in ((0, 1), (1, 0)) if not self.one_triangle else ((0, 1),):
-            items: Items = self.plan.solve_items(*self._orders[into])
+        core, found = self.core, []
+        orders = (core.row_perm, core.row_scale), (core.col_perm, core.col_scale)
+        for into, (perm, scale) in (orders,) if self.one_triangle else (orders, orders[::-1]):
+            items: Items = self.plan.solve_items(*into)
             arrays = {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
-            perm, scale = self._orders[out]
             found.append(self.upload_all(arrays | {"perm_out": perm, "scale_out": scale}))
         return found
 

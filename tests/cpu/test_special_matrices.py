@@ -151,9 +151,9 @@ def test_staircases_keep_their_order(dtype, size):
 def test_no_more_fills_up_than_is_said(seed):
     A = staircase(size=5, seed=seed, density=0.8)
     lu = gs.splu(A)
-    if is_left(lu):
-        assert lu.L.nnz <= core_of(lu).lnz
-        assert lu.L.nnz + lu.U.nnz <= 3 * A.nnz + A.shape[0]
+    assert is_left(lu)
+    assert lu.L.nnz <= core_of(lu).lnz
+    assert lu.L.nnz + lu.U.nnz <= 3 * A.nnz + A.shape[0]
     is_solved(lu, A)
 
 

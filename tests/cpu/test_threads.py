@@ -148,7 +148,7 @@ def test_loops_wait_for_no_helper_that_is_away(threads):
     threads(4)
     runs, seconds = _core_testing.run_loops(size=4, counts=[30] * 2000, away=0.03)
     assert all(times == 1 for of_loop in runs for times in of_loop)
-    assert seconds < 6
+    assert seconds < 20
 
 
 def test_a_quota_counts_as_processors(tmp_path):

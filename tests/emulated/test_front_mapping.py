@@ -106,11 +106,10 @@ def test_memory_decides_where_there_is_little():
 
 def test_what_is_no_segment():
     plan = plan_of(gallery.poisson(20, 20), True, block_rows=30)
-    small = int(np.flatnonzero((plan.phase < 3) & (plan.parent >= 0))[0])
+    small = np.flatnonzero((plan.phase < 3) & (plan.parent >= 0) & (plan.phase[plan.parent] < 3))[0]
     ptr, two = np.array([0, small + 1, plan.nf], np.int32), np.array([0, 1], np.int32)
-    if plan.phase[plan.parent[small]] < 3:
-        with pytest.raises(ValueError, match="not large is in another segment"):
-            plan.with_segments(ptr, two, two, 2)
+    with pytest.raises(ValueError, match="not large is in another segment"):
+        plan.with_segments(ptr, two, two, 2)
     with pytest.raises(ValueError, match="cover all fronts"):
         plan.with_segments(ptr[:2], two[:1], two[:1], 1)
     with pytest.raises(ValueError, match="no such device"):

@@ -22,7 +22,7 @@
 #include <numeric>
 #include <utility>
 
-#include "analysis/graph.hpp"
+#include "analysis/shrinking_graph.hpp"
 #include "base/operation.hpp"
 
 namespace gs {
@@ -502,166 +502,92 @@ template <class Offset> class MinimumDegree {
   Pace pace_;
 };
 
-// First steps of minimum degree that need no quotient graph: dense rows, and vertices with at most two neighbours,
-// which are most vertices of circuits and power grids.
-struct LowDegrees {
-  std::vector<idx> early;  // vertices that are eliminated, in that order
-  std::vector<idx> dense;  // those that are better ordered last
-  std::vector<idx> rest;   // all others: vertex k of `graph` is rest[k]
-  Pattern graph;           // of these, with the edges that eliminating the early ones leaves; in no order
-  FactorSize size;         // columns of the early ones
-};
-
 constexpr idx longest = 512;   // longest list that is searched; neighbours of longer hubs stay where they are
 constexpr double few = 0.125;  // of the vertices
 
 bool are_many(std::size_t low, idx n) { return (double)low > few * n; }
 
-// Rows with more neighbours would make every degree large and every update slow (the paper on AMD, sec. 6).
-double dense_degree(idx n) { return std::max(16.0, 10 * std::sqrt((double)n)); }
-
 // Leaves out dense rows and the diagonal and eliminates vertices where there are many of low degree: those with no
 // neighbour or one first, again and again, as they cause no fill; then those with two in rounds, in which no two have a
 // common neighbour, so that trees stay low. Each is replaced by an edge between its neighbours. Minimum degree would
 // take them in some such order too. Cost: O(nnz), and the searches for such vertices in the lists of their neighbours.
-class LowDegreeElimination {
+class LowDegreeElimination : ShrinkingGraph {
  public:
-  explicit LowDegreeElimination(PatternView graph) : n_(graph.n), vertex_(graph.n), list_(graph.nnz()) {
-    idx* next = list_.data();
-    for (idx i = 0; i < n_; i++) {
-      idx* const first = next;
-      for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; p++) {
-        *next = graph.ind[p];
-        next += graph.ind[p] != i;
-      }
-      vertex_[i] = {first - list_.data(), (idx)(next - first), (idx)(next - first), 0};
-    }
-  }
+  explicit LowDegreeElimination(PatternView graph)
+      : ShrinkingGraph(
+            graph, graph.n, [](idx v) { return v; }, [](idx u) { return u; }) {}
 
-  LowDegrees run() {
-    leave_dense_out();
-    for (idx i = 0; i < n_; i++)
-      if (is_in(i) && vertex_[i].degree <= 1) leaves_.push_back(i);
-    for (idx i = n_; i-- > 0;)
-      if (vertex_[i].degree == 2) pairs_.push_back(i);
-    if (!are_many(leaves_.size() + pairs_.size(), n_)) leaves_.clear(), pairs_.clear();
+  ReducedGraph run(FactorSize& size) {
+    postpone_dense(n / 4);
+    for (idx i = 0; i < n; i++)
+      if (is_in(i) && vertex[i].degree <= 1) leaves_.push_back(i);
+    for (idx i = n; i-- > 0;)
+      if (vertex[i].degree == 2) pairs_.push_back(i);
+    if (!are_many(leaves_.size() + pairs_.size(), n)) leaves_.clear(), pairs_.clear();
     strip_leaves();
-    std::vector<idx> candidates;
-    for (idx round = 1; !pairs_.empty(); round++) {
-      candidates.swap(pairs_);
-      pairs_.clear();
-      eliminate_pairs(round, candidates, pairs_);
-    }
-    keep_rest();
-    return std::move(out_);
+    for (idx round = 1; !pairs_.empty(); round++)
+      for (const idx v : std::exchange(pairs_, {})) eliminate_pair(round, v);
+    size = size_;
+    return reduce();
   }
 
  private:
-  // Its neighbours are in the first `length` entries from `start`, among others that have left the graph.
-  struct Vertex {
-    off start;
-    idx length;
-    idx degree;   // negative: it has left the graph
-    idx touched;  // round that eliminated a neighbour last
-  };
-
-  bool is_in(idx v) const { return vertex_[v].degree >= 0; }
-  idx* begin(idx v) { return list_.data() + vertex_[v].start; }
-  idx* end(idx v) { return begin(v) + vertex_[v].length; }
-
-  // A graph dense throughout keeps its rows.
-  void leave_dense_out() {
-    for (idx i = 0; i < n_; i++)
-      if (vertex_[i].degree > dense_degree(n_)) out_.dense.push_back(i);
-    if ((idx)out_.dense.size() > n_ / 4) out_.dense.clear();
-    for (const idx i : out_.dense)
-      for (const idx* j = begin(i); j < end(i); j++) vertex_[*j].degree--;
-    for (const idx i : out_.dense) vertex_[i].degree = -1;
-  }
-
-  void take(idx v) {
-    out_.early.push_back(v);
-    out_.size.add(vertex_[v].degree + 1, 1);
-    vertex_[v].degree = -1;
+  void eliminate(idx v) {
+    size_.add(vertex[v].degree + 1, 1);
+    take(v);
   }
 
   // A neighbour of v has left.
   void lower(idx v) {
-    const idx degree = --vertex_[v].degree;
+    const idx degree = --vertex[v].degree;
     if (degree == 1) leaves_.push_back(v);
     if (degree == 2) pairs_.push_back(v);
+  }
+
+  idx* find_neighbour(idx* from, idx v) {
+    return std::find_if(from, end(v), [&](idx u) { return is_in(u); });
   }
 
   void strip_leaves() {
     for (std::size_t k = 0; k < leaves_.size(); k++) {
       const idx v = leaves_[k];
       if (!is_in(v)) continue;
-      const idx above = vertex_[v].degree > 0 ? *std::find_if(begin(v), end(v), [&](idx u) { return is_in(u); }) : -1;
-      take(v);
+      const idx above = vertex[v].degree > 0 ? *find_neighbour(begin(v), v) : -1;
+      eliminate(v);
       if (above >= 0) lower(above);
     }
     leaves_.clear();
   }
 
-  void eliminate_pairs(idx round, const std::vector<idx>& candidates, std::vector<idx>& next) {
-    for (const idx v : candidates) {
-      if (vertex_[v].degree != 2) continue;
-      if (vertex_[v].touched == round) {
-        next.push_back(v);
-        continue;
-      }
-      const auto is_neighbour = [&](idx u) { return is_in(u); };
-      const idx* const a = std::find_if(begin(v), end(v), is_neighbour);
-      const idx* const b = std::find_if(a + 1, const_cast<const idx*>(end(v)), is_neighbour);
-      const idx one = *a, other = *b;
-      if (!bypass(v, one, other)) continue;
-      vertex_[one].touched = vertex_[other].touched = round;
-      strip_leaves();
-    }
+  void eliminate_pair(idx round, idx v) {
+    if (vertex[v].degree != 2) return;
+    if (vertex[v].touched == round) return pairs_.push_back(v);
+    idx *const a = find_neighbour(begin(v), v), *const b = find_neighbour(a + 1, v);
+    const idx one = *a, other = *b;
+    if (!bypass(v, one, other)) return;
+    vertex[one].touched = vertex[other].touched = round;
+    strip_leaves();
   }
 
   // Removes v, which has the neighbours a and b, and connects a with b. Returns false without a change where that would
   // be expensive.
   bool bypass(idx v, idx a, idx b) {
-    if (vertex_[a].length > vertex_[b].length) std::swap(a, b);
-    if (vertex_[b].length > longest) return false;
+    if (vertex[a].length > vertex[b].length) std::swap(a, b);
+    if (vertex[b].length > longest) return false;
     if (std::find(begin(a), end(a), b) != end(a)) {
-      take(v);
+      eliminate(v);
       lower(a), lower(b);
       return true;
     }
     idx *const v_in_a = std::find(begin(a), end(a), v), *const v_in_b = std::find(begin(b), end(b), v);
     if (v_in_a == end(a) || v_in_b == end(b)) return false;  // the pattern is not symmetric
     *v_in_a = b, *v_in_b = a;
-    take(v);
+    eliminate(v);
     return true;
   }
 
-  // Numbers the remaining vertices and closes the gaps that removed vertices left in their lists.
-  void keep_rest() {
-    std::vector<idx> number(n_);
-    out_.rest.reserve(n_ - out_.early.size() - out_.dense.size());
-    for (idx i = 0; i < n_; i++)
-      if (is_in(i)) number[i] = (idx)out_.rest.size(), out_.rest.push_back(i);
-    Pattern& graph = out_.graph;
-    graph.n = (idx)out_.rest.size();
-    graph.ptr.resize((std::size_t)graph.n + 1);
-    off size = 0;
-    for (idx k = 0; k < graph.n; k++) graph.ptr[k] = size, size += vertex_[out_.rest[k]].degree;
-    graph.ptr[graph.n] = size;
-    graph.ind.resize(size);
-    for (idx k = 0; k < graph.n; k++) {
-      idx* next = graph.ind.data() + graph.ptr[k];
-      for (const idx* u = begin(out_.rest[k]); u < end(out_.rest[k]); u++)
-        if (is_in(*u)) *next++ = number[*u];
-    }
-  }
-
-  const idx n_;
-  RawVector<Vertex> vertex_;
-  RawVector<idx> list_;
   std::vector<idx> leaves_, pairs_;  // vertices that have come down to at most one neighbour, to two
-  LowDegrees out_;
+  FactorSize size_;                  // columns of the vertices that are eliminated
 };
 
 // Whether these steps are worth a copy of the graph (many such vertices) or are required (dense rows).
@@ -705,19 +631,13 @@ std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size) {
     std::iota(perm.begin(), perm.end(), 0);
     return perm;
   }
-  if (!has_low_degrees(graph)) {
-    FactorSize all;
-    std::vector<idx> perm = by_minimum_degree(graph, all);
-    if (size) *size = all;
-    return perm;
-  }
-  LowDegrees low = LowDegreeElimination(graph).run();
-  low.early.reserve(graph.n);
-  const std::vector<idx> late = by_minimum_degree(low.graph.view(), low.size);
-  for (const idx k : late) low.early.push_back(low.rest[k]);
-  low.early.insert(low.early.end(), low.dense.begin(), low.dense.end());
-  if (size) *size = low.dense.empty() ? std::optional(low.size) : std::nullopt;
-  return std::move(low.early);
+  FactorSize all;
+  ReducedGraph low;
+  const bool reduces = has_low_degrees(graph);
+  if (reduces) low = LowDegreeElimination(graph).run(all);
+  std::vector<idx> perm = by_minimum_degree(reduces ? low.graph.view() : graph, all);
+  if (size) *size = low.late.empty() ? std::optional(all) : std::nullopt;
+  return reduces ? low.expand(perm) : perm;
 }
 
 }  // namespace gs

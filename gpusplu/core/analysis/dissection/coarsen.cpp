@@ -160,8 +160,8 @@ template <bool weighted> void match_leftovers(Workspace& ws, const Graph& g, Clu
       for (off k = count * i / n_parts; k < count * (i + 1) / n_parts; k++)
         outlook[k] = inspect_neighbours<weighted>(g, c, single[k], heaviest);
     });
-  Zeros& waiting = ws.slot;  // by hub, plus one
-  ws.list.clear();           // hubs with a waiting vertex
+  std::vector<idx>& waiting = ws.slot;  // by hub, plus one
+  ws.list.clear();                      // hubs with a waiting vertex
   for (off k = 0; k < count; k++) {
     const idx v = single[k];
     Outlook seen = n_parts > 1 ? outlook[k] : inspect_neighbours<weighted>(g, c, v, heaviest);
@@ -222,8 +222,8 @@ idx number_clusters(Workspace& ws, const Graph& g, Clusters& c, std::vector<Rang
 // the row's last entry is moved there in the end.
 template <bool weighted> void contract_range(Workspace& ws, const Graph& g, const Clusters& c, Range& range, idx count,
                                              off* ptr, idx* weight, idx* adj, idx* edge_weight) {
-  ws.reserve(g.n);
-  Zeros& place = ws.slot;  // minus `base`, plus one; of an earlier row if not above this row's beginning
+  reserve_zeros(ws.slot, g.n);
+  std::vector<idx>& place = ws.slot;  // minus `base`, plus one; of an earlier row if not above this row's beginning
   adj += range.at, edge_weight += range.at;
   off size = 0, base = 0;
   idx row = range.first;

@@ -1,7 +1,7 @@
 // Shared by the stages of nested dissection: memory, graphs, hierarchies, the heap of gains, random numbers.
 #pragma once
+#include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -28,9 +28,9 @@ class Random {
   std::uint64_t state_;
 };
 
-inline constexpr std::size_t kLine = 64;
 template <class T> constexpr std::size_t padded_bytes(std::size_t count) {
-  return (count * sizeof(T) + kLine - 1) & ~(kLine - 1);
+  constexpr std::size_t line = 64;
+  return (count * sizeof(T) + line - 1) / line * line;
 }
 
 // Scratch memory with stack discipline in a growing list of blocks, which stay warm between uses.
@@ -48,7 +48,14 @@ class Arena {
   void release(Mark m) { block_ = m.block, top_ = m.top; }
 
  private:
-  std::byte* raw(std::size_t bytes);
+  std::byte* raw(std::size_t bytes) {
+    constexpr std::size_t smallest = std::size_t(1) << 20;
+    while (block_ < blocks_.size() && top_ + bytes > blocks_[block_].size()) block_++, top_ = 0;
+    if (block_ == blocks_.size())
+      blocks_.emplace_back(std::max(bytes, blocks_.empty() ? smallest : 2 * blocks_.back().size()));
+    top_ += bytes;
+    return blocks_[block_].data() + top_ - bytes;
+  }
 
   std::vector<RawVector<std::byte>> blocks_;
   std::size_t block_ = 0, top_ = 0;
@@ -67,21 +74,10 @@ class ArenaScope {
   Arena::Mark mark_;
 };
 
-// Zeros, of which only those in use take memory. Grows while all are zero.
-class Zeros {
- public:
-  void reserve(idx n);
-  idx& operator[](idx i) { return data_.get()[i]; }
-  idx operator[](idx i) const { return data_.get()[i]; }
-  idx* data() { return data_.get(); }
-
- private:
-  struct Free {
-    void operator()(idx* p) const { std::free(p); }
-  };
-  std::unique_ptr<idx, Free> data_;
-  idx size_ = 0;
-};
+// Makes room for n zeros where all are zero.
+inline void reserve_zeros(std::vector<idx>& zeros, idx n) {
+  if (zeros.size() < (std::size_t)n) zeros.assign(std::max<std::size_t>(n, 2 * zeros.size()), 0);
+}
 
 // Symmetric, without loops. Does not own its arrays.
 struct Graph {
@@ -103,7 +99,7 @@ struct Hierarchy {
 // Binary max-heap of (gain, vertex) with positions, at most one entry a vertex; equal gains: the lowest vertex first.
 class GainHeap {
  public:
-  void reserve(idx n) { place_.reserve(n); }
+  void reserve(idx n) { reserve_zeros(place_, n); }
   bool empty() const { return heap_.empty(); }
   bool contains(idx v) const { return place_[v] > 0; }
   idx top_vertex() const { return vertex_of(heap_[0]); }
@@ -158,7 +154,7 @@ class GainHeap {
   }
 
   std::vector<std::int64_t> heap_;
-  Zeros place_;  // by vertex, plus one; 0: absent
+  std::vector<idx> place_;  // by vertex, plus one; 0: absent
 };
 
 class Tasks;
@@ -169,13 +165,12 @@ struct Workspace {
   Arena arena;              // scratch
   RawVector<idx> clusters;  // of coarsening
   GainHeap heap[2];
-  Zeros slot;    // all 0 between uses
-  Zeros place;   // the same, for vertices of the whole graph
-  Zeros locked;  // locked[v] == stamp: v has been moved in this pass
+  std::vector<idx> slot;    // all 0 between uses
+  std::vector<idx> place;   // the same, for vertices of the whole graph
+  std::vector<idx> locked;  // locked[v] == stamp: v has been moved in this pass
   idx stamp = 0;
-  Zeros neighbour_weight[2];  // of separator vertices: weight of their neighbours on side 0 and on side 1
-  std::vector<idx> boundary;  // of the partition being refined: a superset of the separator or of the cut's ends
-  std::vector<idx> pulled;    // vertices that entered the separator, in order
+  std::vector<idx> neighbour_weight[2];            // of separator vertices: of their neighbours on side 0 and on side 1
+  std::vector<idx> pulled;                         // vertices that entered the separator, in order
   std::vector<std::pair<idx, std::size_t>> moves;  // vertices moved in this pass, in order, and pulled.size() before
   std::vector<idx> list;                           // short-lived
   std::vector<std::uint64_t> bit_rows;
@@ -183,8 +178,8 @@ struct Workspace {
 
   void reserve(idx n) {
     heap[0].reserve(n), heap[1].reserve(n);
-    slot.reserve(n), locked.reserve(n);
-    neighbour_weight[0].reserve(n), neighbour_weight[1].reserve(n);
+    for (std::vector<idx>* zeros : {&slot, &locked, &neighbour_weight[0], &neighbour_weight[1]})
+      reserve_zeros(*zeros, n);
   }
 };
 

@@ -14,11 +14,13 @@
 #include <numeric>
 #include <optional>
 
-#include "analysis/compress.hpp"
+#include "analysis/column_counts.hpp"
 #include "analysis/dissection/coarsen.hpp"
 #include "analysis/dissection/components.hpp"
 #include "analysis/dissection/partition.hpp"
 #include "analysis/dissection/tasks.hpp"
+#include "analysis/graph.hpp"
+#include "analysis/shrinking_graph.hpp"
 #include "base/threads.hpp"
 
 namespace gs {
@@ -36,6 +38,10 @@ constexpr idx kDenseLeaf = 2048;  // largest component without a separator that 
 constexpr int kDeepest = 100;     // unbalanced beyond reason
 
 constexpr idx kEliminated = INT32_MAX;
+
+constexpr double kWorthwhile = 0.9;  // classes per vertex above which twins are not merged
+constexpr idx kEarlyDegree = 2;      // of vertices that are eliminated before
+constexpr idx kLongRow = 1000;       // longest list that is searched
 
 struct BitRows {
   idx n, words;  // rows; words of a row: columns are the n vertices, then the halo
@@ -59,7 +65,7 @@ struct BitRows {
 };
 
 BitRows load(Workspace& ws, const Graph& whole, const idx* vertex, idx n) {
-  ws.place.reserve(whole.n);
+  reserve_zeros(ws.place, whole.n);
   idx* place = ws.place.data();  // columns plus one
   const idx halo_limit = std::max<idx>(64, 2 * n);
   idx columns = n;
@@ -153,9 +159,8 @@ bool divide(const Context& context, Workspace& ws, Component& component, Compone
   ArenaScope scope(ws.arena);
   ws.reserve(g.n);
   Random random(mix(component.seed));
-  Partition part{ws.arena.get<signed char>(g.n)};
   coarsen(ws, component.hierarchy, coarse_target(g.n), random);
-  find_separator(ws, component.hierarchy, context.coarse(), part, random);
+  const Partition part = find_separator(ws, component.hierarchy, context.coarse(), random);
   if (part.weight[0] == 0 || part.weight[1] == 0) return false;
   split(ws, component, part, (component.depth + 1) % kGenerations != 0, g.n >= kParallel, child);
   idx* separator = context.order + child[1].first + child[1].n();
@@ -203,24 +208,8 @@ std::vector<idx> collect_ball(const Graph& g, idx size, std::uint64_t seed) {
   return queue;
 }
 
-// Sum of the squared column counts of the Cholesky factor in that order: order[place] is a vertex of the graph.
-// By row subtrees (Liu, SIAM J. Matrix Anal. 11 (1990)).
 double factor_flops(const Graph& g, const std::vector<idx>& order) {
-  std::vector<idx> place(g.n), parent(g.n, -1), mark(g.n, -1), count(g.n, 1);
-  for (idx k = 0; k < g.n; k++) place[order[k]] = k;
-  for (idx k = 0; k < g.n; k++) {
-    mark[k] = k;
-    for (off p = g.ptr[order[k]]; p < g.ptr[order[k] + 1]; p++) {
-      for (idx i = place[g.adj[p]]; i < k && mark[i] != k; i = parent[i]) {
-        if (parent[i] < 0) parent[i] = k;
-        mark[i] = k;
-        count[i]++;
-      }
-    }
-  }
-  double flops = 0;
-  for (idx c : count) flops += (double)c * c;
-  return flops;
+  return ordered_tree({g.n, g.ptr, g.adj}, order).cost.flops;
 }
 
 // Chooses between separators and cuts at the coarse levels: orders a ball of some thousand vertices by both methods and
@@ -313,7 +302,7 @@ std::vector<idx> dissect(const Graph& whole) {
   std::vector<idx> all(whole.n);
   if (whole.n == 0) return all;
   std::iota(all.begin(), all.end(), 0);
-  std::vector<Component> components = connected_components(whole, all.data(), kLeaf, seed);
+  const std::vector<Component> components = connected_components(whole, all.data(), kLeaf, seed);
   const bool large =
       std::any_of(components.begin(), components.end(), [](const Component& c) { return c.n() > kLeaf; });
   std::optional<Probe> probe;
@@ -323,7 +312,7 @@ std::vector<idx> dissect(const Graph& whole) {
       attempts.emplace_back(whole, components, [coarse] { return coarse; });
   } else {
     if (large) probe.emplace(whole, seed);
-    attempts.emplace_back(whole, std::move(components), [&] { return probe->answer(); });
+    attempts.emplace_back(whole, components, [&] { return probe->answer(); });
   }
 
   Tasks tasks;
@@ -340,18 +329,120 @@ std::vector<idx> dissect(const Graph& whole) {
   return std::move(attempts[second].order);
 }
 
+// Classes of vertices.
+struct Classes {
+  std::vector<idx> of;           // of each vertex
+  std::vector<idx> first, size;  // of each class: its lowest vertex, and the number of its members
+};
+
+// Twins are vertices with equal closed neighbourhoods (Ashcraft, SIAM J. Sci. Comput. 16 (1995)): finite elements with
+// several unknowns a node have as many. Where they save less than a tenth of the vertices, each is a class by itself.
+// They are adjacent, so comparing sums of hashed neighbourhoods along the edges finds them; a collision costs quality,
+// never correctness.
+Classes find_twins(PatternView g) {
+  std::vector<std::uint64_t> key(g.n);
+  std::vector<idx> twin(g.n);  // a lower one, or the vertex itself
+  const auto for_vertices = [&](auto&& visit) {
+    over_range(g.n, g.nnz(), [&](idx begin, idx end) {
+      for (idx v = begin; v < end; v++) visit(v);
+    });
+  };
+  for_vertices([&](idx v) {
+    key[v] = mix((std::uint64_t)v);
+    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) key[v] += g.ind[p] == v ? 0 : mix((std::uint64_t)g.ind[p]);
+  });
+  for_vertices([&](idx v) {
+    const idx* end = g.ind + g.ptr[v + 1];
+    const idx* found = std::find_if(g.ind + g.ptr[v], end, [&](idx u) { return u < v && key[u] == key[v]; });
+    twin[v] = found < end ? *found : v;
+  });
+  idx n_twins = 0;
+  for (idx v = 0; v < g.n; v++) n_twins += twin[v] != v;
+  const bool are_many = g.n - n_twins < kWorthwhile * g.n;
+  Classes classes;
+  classes.of.resize(g.n);
+  for (idx v = 0; v < g.n; v++) {
+    if (are_many && twin[v] != v) {
+      classes.of[v] = classes.of[twin[v]];
+      classes.size[classes.of[v]]++;
+    } else {
+      classes.of[v] = (idx)classes.first.size();
+      classes.first.push_back(v), classes.size.push_back(1);
+    }
+  }
+  return classes;
+}
+
+// Removes v, which has the neighbours a and b, and connects a with b. Returns false without a change where that would
+// be expensive.
+bool bypass(ShrinkingGraph& g, idx v, idx a, idx b) {
+  if (g.vertex[a].length > kLongRow || g.vertex[b].length > kLongRow) return false;
+  idx *v_in_a = std::find(g.begin(a), g.end(a), v), *v_in_b = std::find(g.begin(b), g.end(b), v);
+  if (v_in_a == g.end(a) || v_in_b == g.end(b)) return false;  // the pattern is not symmetric
+  if (std::find(g.begin(a), g.end(a), b) == g.end(a)) {
+    *v_in_a = b, *v_in_b = a;
+  } else {
+    *v_in_a = *(g.end(a) - 1), g.vertex[a].length--, g.vertex[a].degree--;
+    *v_in_b = *(g.end(b) - 1), g.vertex[b].length--, g.vertex[b].degree--;
+  }
+  return true;
+}
+
+// In rounds of independent vertices, so that chains of branches give shallow elimination trees. No fill but one edge in
+// place of two.
+void eliminate_low_degrees(ShrinkingGraph& g) {
+  std::vector<idx> next;
+  Pace pace;
+  for (idx v = 0; v < g.n; v++)
+    if (g.is_in(v) && g.vertex[v].degree <= kEarlyDegree) next.push_back(v);
+  for (idx round = 1; !next.empty(); round++)
+    for (const idx v : std::exchange(next, {})) {
+      pace.go_on(4);
+      if (!g.is_in(v) || g.vertex[v].degree > kEarlyDegree) continue;
+      if (g.vertex[v].touched == round) {
+        next.push_back(v);
+        continue;
+      }
+      idx *const begin = g.begin(v), *const end = std::remove_if(begin, g.end(v), [&](idx u) { return !g.is_in(u); });
+      g.vertex[v].length = (idx)(end - begin);
+      if (end - begin == 2 && !bypass(g, v, begin[0], begin[1])) continue;
+      if (end - begin == 1) g.vertex[*begin].degree--;
+      g.take(v);
+      for (const idx* u = begin; u < end; u++) {
+        g.vertex[*u].touched = round;
+        if (g.vertex[*u].degree <= kEarlyDegree) next.push_back(*u);
+      }
+    }
+}
+
+// Twins become one vertex; vertices of high degree, unless there are many, go last, those of low degree first.
+ReducedGraph reduce(PatternView graph, const Classes& classes) {
+  const auto number = [&](idx v) { return classes.first[classes.of[v]] == v ? classes.of[v] : -1; };
+  ShrinkingGraph shrinking(
+      graph, (idx)classes.first.size(), [&](idx c) { return classes.first[c]; }, number);
+  shrinking.postpone_dense(shrinking.n / 20 + 1);
+  eliminate_low_degrees(shrinking);
+  return shrinking.reduce();
+}
+
 }  // namespace
 }  // namespace nd
 
 std::vector<idx> nested_dissection(PatternView graph) {
-  const CompressedGraph reduced = compress(graph);
-  const nd::Graph whole{reduced.n(),
-                        reduced.ptr.data(),
-                        reduced.ind.data(),
-                        reduced.weight.data(),
+  const nd::Classes classes = nd::find_twins(graph);
+  const ReducedGraph reduced = nd::reduce(graph, classes);
+  const std::vector<idx> weight = gather(classes.size, reduced.rest);
+  const nd::Graph whole{(idx)weight.size(),
+                        reduced.graph.ptr.data(),
+                        reduced.graph.ind.data(),
+                        weight.data(),
                         nullptr,
-                        std::accumulate(reduced.weight.begin(), reduced.weight.end(), off(0))};
-  return reduced.expand(nd::dissect(whole));
+                        std::accumulate(weight.begin(), weight.end(), off(0))};
+  std::vector<idx> perm(graph.n), place(classes.size.size());
+  idx end = 0;
+  for (const idx c : reduced.expand(nd::dissect(whole))) place[c] = end, end += classes.size[c];
+  for (idx v = 0; v < graph.n; v++) perm[place[classes.of[v]]++] = v;
+  return perm;
 }
 
 }  // namespace gs

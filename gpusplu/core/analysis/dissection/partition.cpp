@@ -9,12 +9,12 @@
 #include "analysis/dissection/partition.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <tuple>
 
 #include "analysis/dissection/coarsen.hpp"
 #include "analysis/dissection/tasks.hpp"
 #include "base/operation.hpp"
+#include "base/parallel.hpp"
 
 namespace gs::nd {
 namespace {
@@ -30,8 +30,6 @@ constexpr idx kProjectedRange = 50000;  // vertices that are worth a task of pro
 constexpr int kMostProjected = 16;
 
 int cycles(idx n) { return n <= kSingleCycle ? 1 : n / 100 > kCycleSize ? 5 : 2; }
-
-Partition allocate(Workspace& ws, idx n) { return {ws.arena.get<signed char>(n)}; }
 
 off difference(const Partition& part) { return std::abs(part.weight[0] - part.weight[1]); }
 
@@ -51,7 +49,7 @@ template <class To, class Fits> int choose_heap(const Workspace& ws, const Parti
 }
 
 // Vertex separators. Heap s holds the separator vertices that may move to side s. Like Cuts below it has what refine()
-// and grow() need. ws.boundary is a superset of the separator.
+// and grow() need.
 struct Separators {
   static constexpr double balance = 1.3;  // a side weighs at most this many halves; 1.2 gave 4 % more fill
   static constexpr int growing = 0;       // the heap by which side 0 grows
@@ -95,7 +93,7 @@ struct Separators {
         if (ws.heap[other].contains(u)) ws.heap[other].update(u, g.weight[u] - ws.neighbour_weight[to][u]);
       } else if (side == other) {
         pull(ws, g, part, u, other);
-        ws.boundary.push_back(u), ws.pulled.push_back(u);
+        part.boundary.push_back(u), ws.pulled.push_back(u);
         if (ws.locked[u] == ws.stamp) continue;
         ws.heap[to].insert(u, g.weight[u] - ws.neighbour_weight[other][u]);
         if (!grows) ws.heap[other].insert(u, g.weight[u] - ws.neighbour_weight[to][u]);
@@ -110,8 +108,8 @@ struct Separators {
   }
 
   // Fills both heaps from the boundary, and makes the boundary exact.
-  static void queue(Workspace& ws, const Graph& g, const Partition& part) {
-    std::erase_if(ws.boundary, [&](idx v) {
+  static void queue(Workspace& ws, const Graph& g, Partition& part) {
+    std::erase_if(part.boundary, [&](idx v) {
       if (part.side[v] != 2 || ws.heap[0].contains(v)) return true;
       idx weight[3] = {0, 0, 0};
       for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) weight[(int)part.side[g.adj[p]]] += g.weight[g.adj[p]];
@@ -154,7 +152,7 @@ Gain gain_of(const Graph& g, const Partition& part, idx v) {
   return {outside - inside, outside > 0};
 }
 
-// Edge bisections. Heap s holds vertices of side s; ws.boundary is a superset of the cut's ends.
+// Edge bisections. Heap s holds vertices of side s;
 struct Cuts {
   static constexpr double balance = 1.25;
   static constexpr int growing = 1;
@@ -190,7 +188,7 @@ struct Cuts {
         heap.update(u, side == to ? heap.gain(u) - change : heap.gain(u) + change);
       } else if (side == from && ws.locked[u] != ws.stamp && (!grows || from == 1)) {
         heap.insert(u, gain_of(g, part, u).gain);
-        ws.boundary.push_back(u);
+        part.boundary.push_back(u);
       }
     }
   }
@@ -204,8 +202,8 @@ struct Cuts {
         });
   }
 
-  static void queue(Workspace& ws, const Graph& g, const Partition& part) {
-    std::erase_if(ws.boundary, [&](idx v) {
+  static void queue(Workspace& ws, const Graph& g, Partition& part) {
+    std::erase_if(part.boundary, [&](idx v) {
       GainHeap& heap = ws.heap[(int)part.side[v]];
       if (heap.contains(v)) return true;
       const Gain gain = gain_of(g, part, v);
@@ -226,7 +224,7 @@ template <class Kind> bool refine_pass(Workspace& ws, const Graph& g, Partition&
   ws.stamp++;
   ws.moves.clear(), ws.pulled.clear();
   Kind::queue(ws, g, part);
-  const idx size = (idx)ws.boundary.size(), limit = std::min(kPatience + size / 16, 2 * size + 15);
+  const idx size = (idx)part.boundary.size(), limit = std::min(kPatience + size / 16, 2 * size + 15);
   const auto rank = [&] { return std::tuple(Kind::overweight(part, heaviest), Kind::cost(part), difference(part)); };
   const off before = Kind::cost(part);
   auto best = rank();
@@ -261,9 +259,9 @@ template <class Kind> void refine(Workspace& ws, const Graph& g, Partition& part
 
 // Side 0 grows from a random vertex by the best moves to half of the weight.
 template <class Kind> void grow_part(Workspace& ws, const Graph& g, Partition& part, Random& random) {
-  std::memset(part.side, 1, g.n);
+  part.side.assign(g.n, 1);
   part.weight[0] = part.weight[2] = 0, part.weight[1] = g.total_weight;
-  ws.boundary.clear(), ws.pulled.clear();
+  part.boundary.clear(), ws.pulled.clear();
   ws.stamp++;
   GainHeap& heap = ws.heap[Kind::growing];
   idx start = random.below(g.n), left = g.n;
@@ -272,7 +270,7 @@ template <class Kind> void grow_part(Workspace& ws, const Graph& g, Partition& p
     if (seeds) {
       for (; left > 0 && part.side[start] != 1; left--) start = start + 1 == g.n ? 0 : start + 1;
       if (left == 0) break;
-      ws.boundary.push_back(start);
+      part.boundary.push_back(start);
       Kind::seed(ws, g, part, start);
     }
     const idx v = heap.top_vertex();
@@ -284,53 +282,27 @@ template <class Kind> void grow_part(Workspace& ws, const Graph& g, Partition& p
   Kind::finish_growth(g, part);
 }
 
-// The best partition met so far. Its memory lies in the arena.
-class BestPartition {
- public:
-  BestPartition(Workspace& ws, idx n) : n_(n), side_(ws.arena.get<signed char>(n)) {}
-
-  void offer(const Partition& part, const std::vector<idx>& boundary, off part_cost) {
-    double cost = (double)part_cost;
-    if (part.weight[0] == 0 || part.weight[1] == 0) cost += 1e18;  // better than nothing, worse than any other
-    if (cost >= cost_) return;
-    cost_ = cost;
-    std::memcpy(side_, part.side, n_);
-    rest_ = part;
-    boundary_ = boundary;
-  }
-
-  void restore(Workspace& ws, Partition& part) const {
-    std::memcpy(part.side, side_, n_);
-    std::copy(rest_.weight, rest_.weight + 3, part.weight);
-    part.cut = rest_.cut;
-    ws.boundary = boundary_;
-  }
-
- private:
-  idx n_;
-  signed char* side_;
-  Partition rest_{};
-  std::vector<idx> boundary_;
-  double cost_ = 1e300;
-};
+// A partition with an empty side is better than none and worse than any other.
+double badness(const Partition& part, off cost) {
+  return (double)cost + (part.weight[0] == 0 || part.weight[1] == 0 ? 1e18 : 0);
+}
 
 // The best of kTrials partitions, each grown from a random vertex and refined. For small graphs.
-template <class Kind> void grow(Workspace& ws, const Graph& g, Partition& part, Random& random) {
-  ArenaScope scope(ws.arena);
-  BestPartition best(ws, g.n);
+template <class Kind> Partition grow(Workspace& ws, const Graph& g, Random& random) {
+  Partition best, part;
   for (int trial = 0; trial < kTrials; trial++) {
     grow_part<Kind>(ws, g, part, random);
     refine<Kind>(ws, g, part);
-    best.offer(part, ws.boundary, Kind::cost(part));
+    if (trial == 0 || badness(part, Kind::cost(part)) < badness(best, Kind::cost(best))) best = part;
   }
-  best.restore(ws, part);
+  return best;
 }
 
-// Makes the lighter of the cut's two boundaries the separator; ws.boundary is exactly it then.
+// Makes the lighter of the cut's two boundaries the separator; part.boundary is exactly it then.
 void cut_to_separator(Workspace& ws, const Graph& g, Partition& part) {
   off weight[2] = {0, 0};
   ws.stamp++;
-  std::erase_if(ws.boundary, [&](idx v) {
+  std::erase_if(part.boundary, [&](idx v) {
     if (ws.locked[v] == ws.stamp || !gain_of(g, part, v).boundary) return true;
     ws.locked[v] = ws.stamp;
     weight[(int)part.side[v]] += g.weight[v];
@@ -338,74 +310,57 @@ void cut_to_separator(Workspace& ws, const Graph& g, Partition& part) {
   });
   const bool zero = weight[0] < weight[1] || (weight[0] == weight[1] && part.weight[0] > part.weight[1]);
   const int lighter = zero ? 0 : 1;
-  std::erase_if(ws.boundary, [&](idx v) { return part.side[v] != lighter; });
-  for (idx v : ws.boundary) part.side[v] = 2;
+  std::erase_if(part.boundary, [&](idx v) { return part.side[v] != lighter; });
+  for (idx v : part.boundary) part.side[v] = 2;
   part.weight[lighter] -= weight[lighter], part.weight[2] += weight[lighter];
 }
 
 // Carries the coarse partition to the finer graph and its boundary along.
-void project(Workspace& ws, const Graph& fine, const idx* cluster, idx coarse_n, Coarse coarse, const Partition& from,
-             Partition& to) {
-  std::copy(from.weight, from.weight + 3, to.weight);
-  to.cut = from.cut;
-  ArenaScope scope(ws.arena);
-  char* at_cut = nullptr;
-  if (coarse == Coarse::cuts) {
-    at_cut = ws.arena.get<char>(coarse_n);
-    std::memset(at_cut, 0, coarse_n);
-    for (idx v : ws.boundary) at_cut[v] = 1;
-  }
-  ws.boundary.clear();
+Partition project(Workspace& ws, const Graph& fine, const idx* cluster, Coarse coarse, const Partition& from) {
+  Partition to{RawVector<signed char>(fine.n), {from.weight[0], from.weight[1], from.weight[2]}, from.cut, {}};
+  std::vector<char> at_cut(coarse == Coarse::cuts ? from.side.size() : 0);
+  if (coarse == Coarse::cuts)
+    for (idx v : from.boundary) at_cut[v] = 1;
   const int n_parts = std::clamp(fine.n / kProjectedRange, 1, kMostProjected);
   std::vector<std::vector<idx>> boundary(n_parts);
   for_each(ws, n_parts, n_parts > 1, [&](int i, Workspace&) {
-    std::vector<idx>& own = n_parts > 1 ? boundary[i] : ws.boundary;
-    const idx end = (idx)((off)fine.n * (i + 1) / n_parts);
-    for (idx v = (idx)((off)fine.n * i / n_parts); v < end; v++) {
+    const auto [begin, end] = slice(fine.n, Team{i, n_parts});
+    for (idx v = begin; v < end; v++) {
       const idx c = cluster[v];
       to.side[v] = from.side[c];
-      if (at_cut ? at_cut[c] != 0 : from.side[c] == 2) own.push_back(v);
+      if (coarse == Coarse::cuts ? at_cut[c] != 0 : from.side[c] == 2) boundary[i].push_back(v);
     }
   });
-  for (const std::vector<idx>& part : boundary) ws.boundary.insert(ws.boundary.end(), part.begin(), part.end());
+  to.boundary = std::move(boundary[0]);
+  for (int i = 1; i < n_parts; i++) to.boundary.insert(to.boundary.end(), boundary[i].begin(), boundary[i].end());
+  return to;
 }
 
-void partition_coarsest(Workspace& ws, const Graph& g, Coarse coarse, Partition& part, Random& random) {
-  if (coarse == Coarse::cuts) grow<Cuts>(ws, g, part, random);
-  else grow<Separators>(ws, g, part, random);
+Partition partition_coarsest(Workspace& ws, const Graph& g, Coarse coarse, Random& random) {
+  return coarse == Coarse::cuts ? grow<Cuts>(ws, g, random) : grow<Separators>(ws, g, random);
 }
 
-// Partitions level[0] from a partition `coarsest` of the last level, upwards.
-void uncoarsen(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Partition coarsest, Partition& part) {
-  ArenaScope scope(ws.arena);
-  Partition from = coarsest;
+// Carries a partition of the last level to level[0].
+void uncoarsen(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Partition& part) {
   for (std::size_t l = hierarchy.level.size() - 1; l-- > 0;) {
     go_on();
     const Graph& fine = hierarchy.level[l];
-    Partition to = l > 0 ? allocate(ws, fine.n) : part;
-    project(ws, fine, hierarchy.cluster[l], hierarchy.level[l + 1].n, coarse, from, to);
-    if (coarse == Coarse::cuts) refine<Cuts>(ws, fine, to);
-    else refine<Separators>(ws, fine, to);
-    from = to;
+    part = project(ws, fine, hierarchy.cluster[l], coarse, part);
+    if (coarse == Coarse::cuts) refine<Cuts>(ws, fine, part);
+    else refine<Separators>(ws, fine, part);
   }
-  part = from;
 }
 
 // One V-cycle on g.
-void v_cycle(Workspace& ws, const Graph& g, Coarse coarse, Partition& part, Random& random) {
+Partition v_cycle(Workspace& ws, const Graph& g, Coarse coarse, Random random) {
+  ws.reserve(g.n);
   ArenaScope scope(ws.arena);
   Hierarchy hierarchy{{g}, {}};
   coarsen(ws, hierarchy, kCoarsest, random);
-  Partition coarsest = hierarchy.level.size() > 1 ? allocate(ws, hierarchy.level.back().n) : part;
-  partition_coarsest(ws, hierarchy.level.back(), coarse, coarsest, random);
-  uncoarsen(ws, hierarchy, coarse, coarsest, part);
+  Partition part = partition_coarsest(ws, hierarchy.level.back(), coarse, random);
+  uncoarsen(ws, hierarchy, coarse, part);
+  return part;
 }
-
-struct Trial {
-  std::uint64_t seed = 0;
-  Partition part{};
-  std::vector<idx> boundary;
-};
 
 }  // namespace
 
@@ -414,32 +369,30 @@ idx coarse_target(idx n) {
   return std::max({kCoarsest, std::min(kCycleSize, n / 6), n / 100});
 }
 
-void find_separator(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Partition& part, Random& random) {
-  ArenaScope scope(ws.arena);
+Partition find_separator(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Random& random) {
   const Graph &g = hierarchy.level[0], &last = hierarchy.level.back();
-  Partition coarsest = hierarchy.level.size() > 1 ? allocate(ws, last.n) : part;
+  Partition part;
   if (cycles(g.n) == 1) {
-    partition_coarsest(ws, last, coarse, coarsest, random);
+    part = partition_coarsest(ws, last, coarse, random);
   } else {
-    std::vector<Trial> trials(cycles(g.n));
-    for (Trial& trial : trials) trial.part = allocate(ws, last.n), trial.seed = random.next();
-    for_each(ws, (int)trials.size(), true, [&](int i, Workspace& own) {
-      own.reserve(last.n);
-      Random its(trials[i].seed);
-      v_cycle(own, last, coarse, trials[i].part, its);
-      trials[i].boundary = own.boundary;
-    });
-    BestPartition best(ws, last.n);
-    for (const Trial& trial : trials)
-      best.offer(trial.part, trial.boundary,
-                 coarse == Coarse::cuts ? Cuts::cost(trial.part) : Separators::cost(trial.part));
-    best.restore(ws, coarsest);
+    std::vector<Partition> trials(cycles(g.n));
+    std::vector<Random> seeds;
+    for (std::size_t i = 0; i < trials.size(); i++) seeds.emplace_back(random.next());
+    for_each(ws, (int)trials.size(), true,
+             [&](int i, Workspace& own) { trials[i] = v_cycle(own, last, coarse, seeds[i]); });
+    const auto cost = [&](const Partition& trial) {
+      return badness(trial, coarse == Coarse::cuts ? Cuts::cost(trial) : Separators::cost(trial));
+    };
+    part = std::move(*std::min_element(trials.begin(), trials.end(), [&](const Partition& one, const Partition& other) {
+      return cost(one) < cost(other);
+    }));
   }
-  uncoarsen(ws, hierarchy, coarse, coarsest, part);
+  uncoarsen(ws, hierarchy, coarse, part);
   if (coarse == Coarse::cuts) {
     cut_to_separator(ws, g, part);
     refine<Separators>(ws, g, part);
   }
+  return part;
 }
 
 }  // namespace gs::nd

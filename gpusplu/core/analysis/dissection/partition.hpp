@@ -4,11 +4,11 @@
 
 namespace gs::nd {
 
-// Vertices on side 0 and 1, and 2: in the separator.
 struct Partition {
-  signed char* side;
-  off weight[3] = {0, 0, 0};  // of the sides and the separator
-  off cut = 0;                // while it is an edge bisection: weight of the edges between the sides
+  RawVector<signed char> side;  // of each vertex, 0 or 1; 2: in the separator
+  off weight[3] = {0, 0, 0};    // of the sides and the separator
+  off cut = 0;                  // while it is an edge bisection: weight of the edges between the sides
+  std::vector<idx> boundary;    // a superset of the separator, or of the cut's ends
 };
 
 // How the coarse levels are partitioned. Vertex separators at all levels suit graphs with few triangles (cuts: +30 %
@@ -20,8 +20,8 @@ enum class Coarse { separators, cuts };
 // Size at which coarsening of a graph of n vertices ends and V-cycles begin.
 idx coarse_target(idx n);
 
-// Separates hierarchy.level[0]; the last level of the hierarchy has about coarse_target(n) vertices. The caller owns
-// the arrays of `part`. Cost: O(entries log n).
-void find_separator(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Partition& part, Random& random);
+// Separates hierarchy.level[0]; the last level of the hierarchy has about coarse_target(n) vertices. Cost: O(entries
+// log n).
+Partition find_separator(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Random& random);
 
 }  // namespace gs::nd

@@ -56,12 +56,13 @@ template <int NV, bool TRANSPOSED> struct Sweep {
   // The values of an unknown, if all of them have arrived.
   template <bool SHARED = false> DEVICE bool take_packets(const Word* from, unsigned tag_, Scalar (&v)[NV]) const {
     bool all = true;
-    for_all<NV>([&](int c) {
+#pragma unroll  // no lambda: it costs registers
+    for (int c = 0; c < NV; c++) {
       Packet packet;
       packet.load<SHARED>(from + c * WORDS);
       all = all && packet.has(tag_);
       v[c] = packet.value();
-    });
+    }
     return all;
   }
   DEVICE bool take(int unknown, Scalar (&v)[NV]) const {
@@ -89,9 +90,9 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     for_all<TOGETHER>([&](int r) { some |= p + (threadIdx.x & 31) + 32 * r < last ? 1u << r : 0u; });
     for (unsigned missing = some; __any_sync(~0u, missing);) {
       before_looking_again(packets, false);  // no pause; the emulator lets other warps run
-      for_all<TOGETHER>([&](int r) {
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++)
         if (missing >> r & 1 && take(entries.unknown[r], v[r])) missing &= ~(1u << r);
-      });
     }
     for_all<TOGETHER>([&](int r) {
       if (!(some >> r & 1)) return;

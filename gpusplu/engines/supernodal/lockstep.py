@@ -36,11 +36,11 @@ TILE_STEP, PIVOT_STEP, FRONT_STEP = 0.1, 2.0, 3.0
 
 
 class Items(NamedTuple):
-    """Sources of sums: ``ptr`` into ``item`` (source, place) and ``scale`` (None: ones)."""
+    """Sources of sums: ``item_ptr`` into ``item`` (source, place) and ``item_scale`` (None: ones)."""
 
-    ptr: np.ndarray
+    item_ptr: np.ndarray
     item: np.ndarray
-    scale: np.ndarray | None
+    item_scale: np.ndarray | None
 
 
 class LanePlan:
@@ -336,12 +336,11 @@ class LockstepProgram(MatrixPart):
 
     @cached_property
     def factor_arrays(self) -> dict[str, Buffer | None]:
-        plan, items = self.plan, self.plan.items
+        plan = self.plan
         arrays = {"fronts": plan.fronts, "slot": plan.slot, "leaves": plan.leaves, "tiles": plan.tiles}
         arrays |= {"team_fronts": plan.team_fronts, "wide_fronts": plan.wide_fronts}
         arrays |= {"above": plan.above, "tile_begin": plan.tile_begin, "pending": plan.pending}
-        arrays |= {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
-        return self.upload_all(arrays)
+        return self.upload_all(arrays | plan.items._asdict())
 
     @cached_property
     def solve_arrays(self) -> dict[str, Buffer | None]:
@@ -360,8 +359,7 @@ class LockstepProgram(MatrixPart):
         core, found = self.core, []
         orders = (core.row_perm, core.row_scale), (core.col_perm, core.col_scale)
         for into, (perm, scale) in (orders,) if self.one_triangle else (orders, orders[::-1]):
-            items: Items = self.plan.solve_items(*into)
-            arrays = {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
+            arrays = self.plan.solve_items(*into)._asdict()
             found.append(self.upload_all(arrays | {"perm_out": perm, "scale_out": scale}))
         return found
 

@@ -34,8 +34,6 @@ FACTOR_ARRAYS = {
     "entry_source": "entry_source",
     "entry_place": "entry_place",
     "entry_scale": "entry_scale",
-}
-LARGE_ARRAYS = {  # of large fronts besides
     "large": "large_fronts",
     "tasks": "large_tasks",
     "chunk_ptr": "large_chunk_ptr",
@@ -47,14 +45,12 @@ SOLVE_ARRAYS = {
     "below": "below",
     "chunk_ptr": "solve_schedule.chunk_ptr",
     "chunks": "solve_schedule.chunks",
-}
-LARGE_SOLVE_ARRAYS = {  # of large fronts besides
     "fronts": "solve_schedule.large",
     "forward": "solve_schedule.large_forward",
     "backward": "solve_schedule.large_backward",
 }
 ORDER_ARRAYS = {name: name for name in ("row_perm", "row_scale", "col_perm", "col_scale")}
-ALL_ARRAYS = (FACTOR_ARRAYS, LARGE_ARRAYS, SOLVE_ARRAYS, LARGE_SOLVE_ARRAYS, ORDER_ARRAYS)
+ALL_ARRAYS = (FACTOR_ARRAYS, SOLVE_ARRAYS, ORDER_ARRAYS)
 
 
 def arrays_of(plan: Plan, names: dict[str, str]) -> dict[str, np.ndarray | None]:

@@ -20,8 +20,6 @@ from ..device.interrupted import outliving
 from ..device.program import Part, Program, address, joined, outer_determinant
 from .memory import (
     FACTOR_ARRAYS,
-    LARGE_ARRAYS,
-    LARGE_SOLVE_ARRAYS,
     SHARED,
     SOLVE_ARRAYS,
     TICKETS,
@@ -150,7 +148,6 @@ class FrontSolve:
             "conjugate": fronts.solves_conjugated(trans),
             "places": max(1, plan.below.size),
         }
-        self._progress = vectors.own["progress"]
         self._known, self._last = (self._shared, fronts.solve_arrays, vectors.own), plan.last_part
 
     def forward(self, stream: Stream, part: int) -> None:
@@ -195,7 +192,7 @@ class FrontSolve:
             return
         file, name = "fronts/solve_large.cu", f"solve_large_{direction}_{self._suffix}"
         ends = part == self._last and not self._tickets(part)
-        arrays = fronts.solve_large_arrays
+        arrays = fronts.solve_arrays
         tasks = {direction: address(arrays[direction], TASK_BYTES * first), f"{direction}_count": end - first}
         resident, shared_bytes = fronts.plan.large_solve_shape(direction == "forward", self._columns)
         fronts.launch(
@@ -203,7 +200,7 @@ class FrontSolve:
             file,
             name,
             (fronts.blocks((end - first) * self._groups, 1, resident), THREADS, shared_bytes),
-            (tasks, arrays, {"forward_count": 0, "backward_count": 0, "progress": self._progress}),
+            (tasks, {"forward_count": 0, "backward_count": 0}, *self._known),
             True,
             solve=record(fronts.kernel(file, name).arguments["solve"], *self._known, **self._fields(part, ends)),
             front_count=int(np.count_nonzero(fronts.plan.is_large)),
@@ -259,16 +256,8 @@ class Fronts(Part):
         return self.upload_all(arrays_of(self.plan, FACTOR_ARRAYS))
 
     @cached_property
-    def _large_arrays(self) -> dict[str, Buffer | None]:
-        return self.upload_all(arrays_of(self.plan, LARGE_ARRAYS))
-
-    @cached_property
     def solve_arrays(self) -> dict[str, Buffer | None]:
         return self.upload_all(arrays_of(self.plan, SOLVE_ARRAYS))
-
-    @cached_property
-    def solve_large_arrays(self) -> dict[str, Buffer | None]:
-        return self.upload_all(arrays_of(self.plan, LARGE_SOLVE_ARRAYS))
 
     orders = cached_property(lambda self: self.upload_orders(self.plan))
 
@@ -336,7 +325,7 @@ class Fronts(Part):
         fields = {"values": values, "status": buffers.device_status, "tiny": self.tiny, "singular": self.singular}
         if phase == LARGE:
             fields |= {
-                "tasks": address(self._large_arrays["tasks"], LARGE_TASK.itemsize * begin),
+                "tasks": address(arrays["tasks"], LARGE_TASK.itemsize * begin),
                 "task_count": count,
                 "counters": address(own["large_counters"], 4 * int(launch["scalars"])),
                 "arrivals": own["arrivals"] if dependent else None,
@@ -346,8 +335,7 @@ class Fronts(Part):
                 resident, most = 1, self.plan.limits.shared_memory_bytes
                 shared_bytes = max(shared_bytes, most // 2 + RESERVED_BYTES)
             shape = self.blocks(count, 1, resident), threads, shared_bytes
-            known = self._large_arrays, arrays, own
-            self.launch(stream, "fronts/large_fronts.cu", "factor_large", shape, known, dependent, **fields)
+            self.launch(stream, "fronts/large_fronts.cu", "factor_large", shape, (arrays, own), dependent, **fields)
             return
         fields |= {"start": address(arrays["start"], 4 * begin), "count": count}
         shape = -(-count // WARP_FRONTS) if phase == 0 else count, threads, shared_bytes

@@ -42,6 +42,10 @@ class GpuspluError(Exception):
     NonFiniteError
     """
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without `__init__`, which takes other arguments than the text."""
+        return Exception.__new__, (type(self), *self.args), self.__dict__
+
 
 class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
     """Cholesky found a pivot that is not positive.
@@ -70,9 +74,6 @@ class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
         found = f"column {self.column} of A has pivot {self.pivot:.3g}, so " if column >= 0 else ""
         super().__init__(f"cholesky: {found}A is not positive definite; if A is Hermitian indefinite use ldlt(A)")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.column, self.pivot)
-
 
 class NotHermitianError(GpuspluError, ValueError):
     """cholesky or ldlt was given both triangles and they differ.
@@ -100,9 +101,6 @@ class NoSymmetricFactorError(GpuspluError, RuntimeError):
             "ldlt: symmetric pivots inside the fronts were not accurate enough for these values, so LU with partial "
             "pivoting replaced LDL^T; L, D and the inertia do not exist"
         )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), ()
 
 
 class NonFiniteError(GpuspluError, ValueError, RuntimeError):
@@ -186,9 +184,6 @@ class DeviceMemoryError(GpuspluError, MemoryError):
             f"{f' ({each})' if each else ''}; free memory, or pass {more}{ON_HOST}"
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.needed, self.free, self.short)
-
 
 class DeviceFailedError(GpuspluError, RuntimeError):
     """One of several devices, or a copy between them, failed.
@@ -206,12 +201,8 @@ class DeviceFailedError(GpuspluError, RuntimeError):
 
     def __init__(self, devices: Sequence[int], what: str) -> None:
         self.devices = [int(device) for device in devices]
-        self._what = what
         named = ", ".join(map(str, self.devices))
         super().__init__(f"a command on devices {named} failed: {what}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.devices, self._what)
 
 
 class HostMemoryError(GpuspluError, MemoryError):
@@ -237,9 +228,6 @@ class HostMemoryError(GpuspluError, MemoryError):
             "machines, or fewer ranks on each"
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.needed, self.free)
-
 
 class SolverError(GpuspluError, RuntimeError):
     """An external solver of a distributed factorization stopped for a reason without a separate class.
@@ -258,11 +246,7 @@ class SolverError(GpuspluError, RuntimeError):
 
     def __init__(self, engine: str, code: int, detail: int = 0, meaning: str = "its manual says why") -> None:
         self.engine, self.code, self.detail = str(engine), int(code), int(detail)
-        self._meaning = str(meaning)
         super().__init__(f"{engine} stopped with code {code} ({detail}): {meaning}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.engine, self.code, self.detail, self._meaning)
 
 
 class IllConditionedUpdateError(GpuspluError, np.linalg.LinAlgError):
@@ -289,9 +273,6 @@ class IllConditionedUpdateError(GpuspluError, np.linalg.LinAlgError):
             f"updated: the capacitance matrix has a reciprocal condition number of {self.rcond:.1e}; "
             "factor A + U V^H itself"
         )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rcond,)
 
 
 class BatchError(GpuspluError, RuntimeError):
@@ -322,9 +303,6 @@ class BatchError(GpuspluError, RuntimeError):
         }
         what = "; ".join(f"{kind.name.lower().replace('_', ' ')}: {shorten(of_kind[kind])}" for kind in sorted(of_kind))
         super().__init__(f"{self.indices.size} systems of the batch have failed: {what}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.indices, self.status)
 
 
 def is_singular(error: RuntimeError) -> bool:

@@ -82,7 +82,7 @@ template <auto... members> struct Members {
       const std::string name(name_of<member>());
       using Value = std::remove_cvref_t<std::invoke_result_t<decltype(member), const Class&>>;
       if constexpr (is_vector<Value>) bound.def_prop_ro(name.c_str(), &view_of<member>);
-      else bound.def_prop_ro(name.c_str(), [](const Class& self) -> Value { return std::invoke(member, self); });
+      else bound.def_prop_ro(name.c_str(), +[](const Class& self) -> Value { return std::invoke(member, self); });
     });
     return bound;
   }

@@ -71,7 +71,7 @@ template <auto... members> auto view_of(nb::handle self) {
   const auto& v = member_of<members...>(self);
   return numpy_of<const Element<typename std::remove_cvref_t<decltype(v)>::value_type>>(v, self);
 }
-// Members of a struct.
+// Members of a struct. A plus sign makes getters function pointers, which nanobind compiles once per signature.
 template <auto... members> struct Members {
   static constexpr std::size_t count = sizeof...(members);
   // each<member>() of every one.
@@ -82,7 +82,9 @@ template <auto... members> struct Members {
       const std::string name(name_of<member>());
       using Value = std::remove_cvref_t<std::invoke_result_t<decltype(member), const Class&>>;
       if constexpr (is_vector<Value>) bound.def_prop_ro(name.c_str(), &view_of<member>);
-      else bound.def_prop_ro(name.c_str(), +[](const Class& self) -> Value { return std::invoke(member, self); });
+      else
+        bound.def_prop_ro(
+            name.c_str(), +[](const Class& self) -> Value { return std::invoke(member, self); });
     });
     return bound;
   }

@@ -115,12 +115,8 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
       .def("slogdet", &slogdet_lockstep<T>)
       .def("inverse_on_pattern", &invert_lockstep<T>,
            "Entry (j, i) of the inverse for each canonical entry (i, j), (count, nnz), and identity errors.")
-      .def_prop_ro("count", [](const Self& self) { return self.factor->count(); })
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
-      .def_prop_ro("nnz", [](const Self& self) { return self.factor->nnz(); })
-      .def_prop_ro("nbytes", [](const Self& self) { return self.factor->bytes(); })
-      .def_prop_ro("flops", [](const Self& self) { return self.factor->plan().flops; })
-      .def_prop_ro("factor_size", [](const Self& self) { return self.factor->plan().factor_size; });
+      .def_prop_ro("nbytes", [](const Self& self) { return self.factor->bytes(); });
   m.def("lockstep", &make_lockstep<T>, "symbolic"_a, "canonical"_a, "count"_a, "like"_a.noconvert(), "costs"_a,
         nb::kw_only(), "refine"_a = "auto",
         "Room for `count` systems with this canonical pattern, by an analysis of method 'front', of the dtype of "

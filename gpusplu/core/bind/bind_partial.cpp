@@ -81,10 +81,7 @@ template <class T> void bind_partial_of(nb::module_& m, const char* name) {
       .def("factor", &factor_partial<T>, "values"_a.noconvert(),
            "The Schur complement by columns, of canonical values; None where fronts have no pivots that are fit.")
       .def("condense", &condense_binding<T>, "b"_a.noconvert(), "halfway"_a.noconvert(), "Writes `halfway`.")
-      .def("expand", &expand_binding<T>, "b"_a.noconvert(), "halfway"_a.noconvert(), "x"_a.noconvert(), "Writes `x`.")
-      .def_prop_ro("n_perturbed",
-                   [](const Self& self) { return without_gil([&] { return self.factor->info().n_perturbed; }); })
-      .def_prop_ro("bytes", [](const Self& self) { return self.factor->bytes(); });
+      .def("expand", &expand_binding<T>, "b"_a.noconvert(), "halfway"_a.noconvert(), "x"_a.noconvert(), "Writes `x`.");
   m.def("with_interface", &with_interface_binding<T>, "interior"_a, "canonical"_a, "values"_a.noconvert(),
         "interface"_a.noconvert(), "The analysis of a whole matrix, by one for fronts of its interior.");
   m.def("partial_factor", &make_partial<T>, "symbolic"_a, "canonical"_a, "like"_a.noconvert(), nb::kw_only(),

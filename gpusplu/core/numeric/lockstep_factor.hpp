@@ -63,7 +63,6 @@ template <class T> class LockstepFactor {
   idx n() const { return plan_.n; }
   off nnz() const { return A_.nnz(); }
   off bytes() const;
-  const gpu::LockstepPlan& plan() const { return plan_; }
   bool abandoned() const { return use_.abandoned(); }  // as in Factor
 
  private:

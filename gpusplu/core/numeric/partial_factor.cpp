@@ -69,11 +69,6 @@ template <class T> UseLock::Shared PartialFactor<T>::held() const {
   return shared;
 }
 
-template <class T> FactorInfo PartialFactor<T>::info() const {
-  const UseLock::Shared shared = use_.together();
-  return info_;
-}
-
 template <class T> void PartialFactor<T>::condense(idx nrhs, const T* b, T* halfway) const {
   const UseLock::Shared shared = held();
   front_.condense(nrhs, b, halfway);

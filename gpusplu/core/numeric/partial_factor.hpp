@@ -33,8 +33,6 @@ template <class T> class PartialFactor {
   bool abandoned() const { return use_.abandoned(); }
   idx n() const { return A_.n; }
   idx n_interface() const { return symbolic_->n_interface; }
-  off bytes() const { return front_.bytes() + (off)(values_.size() * sizeof(T)); }
-  FactorInfo info() const;
 
  private:
   UseLock::Shared held() const;

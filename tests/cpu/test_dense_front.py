@@ -5,7 +5,6 @@ import pytest
 import scipy.linalg as sla
 
 from gpusplu import _core_testing
-from support.levels import LEVELS
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 SIZES = [
@@ -13,14 +12,6 @@ SIZES = [
     *[(13, 29), (16, 60), (17, 5), (32, 100), (33, 47), (64, 65), (65, 0), (100, 131), (200, 90)],
 ]
 LARGE = [(300, 210), (257, 0), (130, 700), (800, 100)]
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: f"v{level}")
-def level(request):
-    _core_testing.set_simd_level(request.param)
-    assert _core_testing.simd_level() == request.param
-    yield request.param
-    _core_testing.set_simd_level(0)
 
 
 def random(rng, dtype, *shape):

@@ -11,7 +11,6 @@ from gpusplu.cost.calibration import for_core
 from gpusplu.engines import registry
 from gpusplu.engines.cpu.engine import CpuBatch
 from support.dense_batch import DenseBatches, systems_like
-from support.levels import LEVELS
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
 
 DTYPES = "fdFD"
@@ -21,14 +20,6 @@ OPS = (lambda M: M, lambda M: M.T, lambda M: M.conj().T)
 
 
 COUNTS = (1, 7, 8, 9, 33)
-
-
-@pytest.fixture(params=LEVELS)
-def simd(request):
-    _core_testing.set_simd_level(request.param)
-    assert _core_testing.simd_level() == request.param
-    yield
-    _core_testing.set_simd_level(0)
 
 
 def analysed(A, cholesky=False):
@@ -171,7 +162,7 @@ def test_scales_that_single_precision_does_not_hold(exponent):
 
 @pytest.mark.parametrize("cholesky", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_instruction_set_factors_and_solves_at_once(simd, dtype, cholesky):
+def test_every_instruction_set_factors_and_solves_at_once(level, dtype, cholesky):
     """With the same bits, by all that is written past the caches too."""
     A = grid(9, dtype) if cholesky else random_matrix(60, dtype)
     few = definite(A, 18) if cholesky else systems_like(A, 18)

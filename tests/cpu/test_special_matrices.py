@@ -9,6 +9,7 @@ from gpusplu import _core, gallery
 from gpusplu.common.timing import backward_error
 from support.analyses import analyze, factor_canonical
 from support.small_matrices import EPS, rhs
+from support.solves import check_solves
 
 
 def full(n=60, dtype="d", seed=0, zeros=0.1):
@@ -20,12 +21,6 @@ def full(n=60, dtype="d", seed=0, zeros=0.1):
     return sp.csc_array(A.astype(dtype))
 
 
-def is_solved(lu, A):
-    b = rhs(A.shape[0], A.dtype)
-    for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
-        assert backward_error(op, lu.solve(b, trans), b) < 100 * EPS[A.dtype.char]
-
-
 @pytest.mark.parametrize("dtype", list("fdFD"))
 @pytest.mark.parametrize("n", [32, 60, 300])
 def test_nothing_is_matched_and_all_rows_may_be_pivots(n, dtype):
@@ -33,7 +28,7 @@ def test_nothing_is_matched_and_all_rows_may_be_pivots(n, dtype):
     lu = gs.splu(A)
     core = lu.symbolic.parts()[1].core
     assert core.super_ptr.size == 2 and "matching" not in core.stages
-    is_solved(lu, A)
+    check_solves(A, lu)
     assert abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e3 * EPS[dtype] * abs(A).max()
     lu.refactor(full(n, dtype, seed=1, zeros=0).toarray()[A.nonzero()])
     assert lu.stats.n_reanalyzed == 0
@@ -57,7 +52,7 @@ def test_half_of_the_entries_are_one_front_where_nothing_falls_apart(n):
     lu = gs.splu(A)
     core = lu.symbolic.parts()[1].core
     assert core.super_ptr.size == 2 and "matching" not in core.stages
-    is_solved(lu, A)
+    check_solves(A, lu)
 
 
 def test_half_of_the_entries_are_no_front_where_little_is_to_be_done():
@@ -66,7 +61,7 @@ def test_half_of_the_entries_are_no_front_where_little_is_to_be_done():
     for A in map(sp.csc_array, (triangle, turned, hessenberg(300))):
         lu = gs.splu(A)
         assert lu.symbolic.method == "column"
-        is_solved(lu, A)
+        check_solves(A, lu)
     assert lu.symbolic.ordering == "natural"  # in its own order nothing fills up
 
 
@@ -81,7 +76,7 @@ def test_scales_of_many_sizes(side):
         A = A @ sizes[1]
     A = sp.csc_array(A)
     lu = gs.splu(A)
-    is_solved(lu, A)
+    check_solves(A, lu)
     assert lu.stats.n_perturbed == 0
 
 
@@ -91,12 +86,12 @@ def test_what_is_remembered_suits_other_values_of_that_size():
     for seed in range(4):
         other = A.copy()
         other.data[:] = np.random.default_rng(seed).standard_normal(A.nnz)
-        is_solved(gs.splu(other), other)
+        check_solves(other, gs.splu(other))
         x = gs.spsolve(other, rhs(60))
         assert backward_error(other, x, rhs(60)) < 100 * EPS["d"]
     assert gs.cache_info().misses == 1
     huge = A * 1e40
-    is_solved(gs.splu(huge), huge)
+    check_solves(huge, gs.splu(huge))
 
 
 SPOIL = {"zero column": np.s_[:, 7], "zero row": np.s_[7], "one row twice": np.s_[[7, 8]], "all ones": np.s_[:]}
@@ -142,7 +137,7 @@ def test_staircases_keep_their_order(dtype, size):
     A = staircase(size=size, dtype=dtype)
     lu = gs.splu(A)
     assert is_left(lu)
-    is_solved(lu, A)
+    check_solves(A, lu)
     assert (lu.perm_c == np.arange(A.shape[0])).all()
     assert abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e3 * EPS[dtype] * abs(A).max()
 
@@ -154,7 +149,7 @@ def test_no_more_fills_up_than_is_said(seed):
     assert is_left(lu)
     assert lu.L.nnz <= core_of(lu).lnz
     assert lu.L.nnz + lu.U.nnz <= 3 * A.nnz + A.shape[0]
-    is_solved(lu, A)
+    check_solves(A, lu)
 
 
 def test_what_is_no_staircase_is_matched():
@@ -169,7 +164,7 @@ def test_what_is_no_staircase_is_matched():
         B = sp.csc_array(B)
         lu = gs.splu(B)
         assert not is_left(lu)
-        is_solved(lu, B)
+        check_solves(B, lu)
     analyzed = gs.analyze(A)  # for any values and batches
     assert analyzed.ordering != "natural"
 
@@ -192,14 +187,14 @@ def test_what_is_remembered_suits_values_of_rows_that_are_alike():
     other.data = staircase(seed=1).data
     again = gs.splu(other)
     assert again.symbolic.call == 1
-    is_solved(again, other)
+    check_solves(other, again)
     rows = 10.0 ** np.random.default_rng(0).integers(-8, 8, A.shape[0])
     for index in (np.int32, np.int64):
         scaled = sp.csc_array(A * rows[:, None])
         scaled.indices, scaled.indptr = scaled.indices.astype(index), scaled.indptr.astype(index)
         lu = gs.splu(scaled)
         assert not is_left(lu)
-        is_solved(lu, scaled)
+        check_solves(scaled, lu)
 
 
 def arrays(A):

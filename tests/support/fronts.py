@@ -21,8 +21,9 @@ class Fronts:
         graph = _core_testing.symmetrize(ptr, ind, row_of_col)
         order = _core_testing.amd(*graph) if perm is None else np.asarray(perm, np.int32)
         self.col_perm, self.symbolic = supernodal_structure(*graph, order, cholesky, relax)
-        kind = getattr(_core_testing, "FrontFactor_" + A.dtype.char)
-        self.front = kind.make(self.symbolic, row_of_col[self.col_perm], self.col_perm, row_scale, col_scale, ptr, ind)
+        self.front = _core_testing.front_factor(
+            A.dtype.char, self.symbolic, row_of_col[self.col_perm], self.col_perm, row_scale, col_scale, ptr, ind
+        )
 
     def factor(self, values=None, **rule):
         return self.front.factor(self.A.data if values is None else values, **rule)

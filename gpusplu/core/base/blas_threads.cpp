@@ -113,12 +113,7 @@ struct WorkerTable {
   std::int64_t looked = 0;  // time of the last search for workers [ns]
 };
 
-union PermanentWorkerTable {
-  WorkerTable all{};
-  constexpr PermanentWorkerTable() {}
-  ~PermanentWorkerTable() {}
-};
-constinit PermanentWorkerTable worker_table;
+WorkerTable* worker_table = new WorkerTable;
 
 constexpr int kMostFirst = 4;
 std::atomic<pid_t> firsts[kMostFirst];  // the first worker of each library
@@ -128,15 +123,15 @@ std::atomic<pid_t> firsts[kMostFirst];  // the first worker of each library
 void wait_at_forks() {
   pthread_atfork(
       [] {
-        if (worker_table.all.n_forking++ == 0) worker_table.all.mutex.lock();
+        if (worker_table->n_forking++ == 0) worker_table->mutex.lock();
       },
       [] {
-        if (--worker_table.all.n_forking == 0) worker_table.all.mutex.unlock();
+        if (--worker_table->n_forking == 0) worker_table->mutex.unlock();
       },
       nullptr);
 }
 
-// The next processor of the set after `after`, cyclically.
+// The next processor of the set after `after`, cyclically: another one if there is one.
 int next_processor(const Processors& set, int after) {
   for (int k = 1; k <= CPU_SETSIZE; k++)
     if (const int processor = (after + k) % CPU_SETSIZE; CPU_ISSET(processor, &set)) return processor;
@@ -193,14 +188,6 @@ bool others_are_running(const WorkerTable& all) {
          });
 }
 
-// Avoids the caller's processor if the set has another one.
-int processor_for_all(const Processors& allowed) {
-  const int current = sched_getcpu();
-  for (int k = CPU_SETSIZE; k-- > 0;)
-    if (k != current && CPU_ISSET(k, &allowed)) return k;
-  return current;
-}
-
 }  // namespace
 
 std::int64_t time_of_blas() noexcept {
@@ -216,7 +203,7 @@ std::int64_t time_of_blas() noexcept {
 }
 
 void find_blas_threads(std::int64_t between) noexcept {
-  WorkerTable& all = worker_table.all;
+  WorkerTable& all = *worker_table;
   std::lock_guard lock(all.mutex);
   const std::int64_t now = wall_clock();
   Processors allowed;
@@ -234,7 +221,7 @@ void find_blas_threads(std::int64_t between) noexcept {
 }
 
 void register_own_thread(bool begin) noexcept {
-  WorkerTable& all = worker_table.all;
+  WorkerTable& all = *worker_table;
   std::lock_guard lock(all.mutex);
   const pid_t self = this_thread();
   try {
@@ -245,12 +232,12 @@ void register_own_thread(bool begin) noexcept {
 }
 
 void forget_threads() noexcept {
-  new (&worker_table.all) WorkerTable;  // the old memory is leaked: other threads may have been changing it at the fork
+  worker_table = new WorkerTable;  // the old one is leaked: other threads may have been changing it at the fork
   for (auto& first : firsts) first = 0;
 }
 
 void PinnedBlas::begin() noexcept {
-  WorkerTable& all = worker_table.all;
+  WorkerTable& all = *worker_table;
   std::lock_guard lock(all.mutex);
   Processors allowed;
   if (left_ > 0 || !processors_of(0, allowed) || CPU_COUNT(&allowed) < least_processors_with_blas) return;
@@ -259,7 +246,7 @@ void PinnedBlas::begin() noexcept {
   } catch (const std::bad_alloc&) {
     return;
   }
-  const Processors one = only(processor_for_all(allowed));
+  const Processors one = only(next_processor(allowed, sched_getcpu()));
   if (all.holders++ == 0)
     for (auto& [thread, processors] : all.workers)
       if (!processors_of(thread, processors) || sched_setaffinity(thread, sizeof one, &one) != 0) CPU_ZERO(&processors);
@@ -267,7 +254,7 @@ void PinnedBlas::begin() noexcept {
 }
 
 void PinnedBlas::release() noexcept {
-  WorkerTable& all = worker_table.all;
+  WorkerTable& all = *worker_table;
   std::lock_guard lock(all.mutex);
   left_ = 0;
   if (all.holders == 0 || --all.holders > 0) return;  // 0: begin() ran in the parent process

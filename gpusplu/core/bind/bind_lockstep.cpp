@@ -147,7 +147,7 @@ Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> invert_planned(const gpu::Lockst
     std::copy_n(values.data() + system * nnz, nnz, own);
   };
   auto inverse =
-      numpy_rows<T>(count, nnz, [&](T* rows) { errors = LockstepInverse<T>(plan, A).of_all((idx)count, fetch, rows); });
+      numpy_rows<T>(count, nnz, [&](T* rows) { errors = lockstep_inverse<T>(plan, A, (idx)count, fetch, rows); });
   return nb::make_tuple(std::move(inverse), to_numpy(std::move(errors)));
 }
 

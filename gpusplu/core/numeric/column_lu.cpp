@@ -1,129 +1,124 @@
-#include "numeric/column_lu.hpp"
-
+// Column LU: left-looking sparse LU with threshold partial pivoting, then refactorization on the fixed pattern.
+//
+// factor() is Gilbert & Peierls, "Sparse partial pivoting in time proportional to arithmetic operations", SIAM J. Sci.
+// Stat. Comput. 9 (1988), with the symmetric pruning of Eisenstat & Liu (1992) and the diagonal preference and block
+// triangular form of KLU (Davis & Palamadai Natarajan, ACM TOMS 37 (2010), Algorithm 907). refactor() keeps pivots and
+// pattern and runs a program compiled from them (column_nodes.hpp).
+//
+// Invariant: with s the scaling and P, Q the permutations of the Symbolic refined by the pivoting inside each diagonal
+// block, B = (Dr A Dc)[row_perm][:, col_perm] is block upper triangular and each diagonal block is L_bb U_bb.
 #include <algorithm>
 #include <atomic>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <queue>
+#include <vector>
 
 #include "analysis/graph.hpp"
 #include "base/job_kind.hpp"
 #include "base/operation.hpp"
 #include "base/parts.hpp"
 #include "base/range_flags.hpp"
+#include "base/reusable.hpp"
 #include "base/threads.hpp"
+#include "base/wide.hpp"
 #include "certify/accuracy_policy.hpp"
 #include "matrix/sort_rows.hpp"
 #include "matrix/values.hpp"
 #include "numeric/column_nodes.hpp"
-#include "numeric/column_wide.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
-template <class T> ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A)
-    : n_(A.n),
-      block_ptr_(symbolic.block_ptr),
-      analysis_row_perm_(symbolic.row_perm),
-      analysis_row_scale_(symbolic.row_scale),
-      col_perm_(symbolic.col_perm) {
-  if (block_ptr_.size() < 2) block_ptr_ = {0, n_};
-  RawVector<idx> place(n_);
-  for (idx i = 0; i < n_; i++) place[analysis_row_perm_[i]] = i;
-  pattern_.ptr.resize(n_ + 1);
-  pattern_.first.resize(n_);
-  pattern_.row.resize(A.nnz());
-  pattern_.lower = std::max<off>(0, symbolic.lnz - n_);
-  off end = 0;
-  for (idx k = 0; k < n_; k++) {
-    const idx j = col_perm_[k];
-    pattern_.ptr[k] = end;
-    pattern_.first[k] = A.ptr[j];
-    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) pattern_.row[end++] = place[A.ind[p]];
+namespace {
+
+// ---- systems with intermediate results outside the range of the type
+
+// A column LU in numbers with unlimited exponents.
+template <class T> class WideColumns {
+ public:
+  // As factor_with_pivoting without scales.
+  FactorInfo factor(const PermutedPattern& B, const std::vector<idx>& block_ptr, const T* values,
+                    const PivotOptions& options, std::vector<idx>& row_order) {
+    std::vector<Number> wide(B.row.size());
+    for (std::size_t p = 0; p < wide.size(); p++) wide[p] = widen(values[p]);
+    return factor_with_pivoting<Number>(B, block_ptr, wide.data(), nullptr, nullptr, options, columns_, row_order);
   }
-  pattern_.ptr[n_] = end;
-  if (!symbolic.col_scale.empty()) {
-    scale_col_.resize(n_);
-    for (idx k = 0; k < n_; k++) scale_col_[k] = (real_t<T>)symbolic.col_scale[col_perm_[k]];
+
+  // Solves op(B) y = b for one right-hand side: B's entry k is from[k] of b, and to[k] of x.
+  void solve(const std::vector<idx>& block_ptr, Trans trans, const idx* from, const T* b, const idx* to, T* x) const {
+    const bool conjugate = trans == Trans::conj_transpose;
+    const idx n = (idx)columns_.pivot.size();
+    std::vector<Number> y(n);
+    for (idx k = 0; k < n; k++) y[k] = widen(conj_if(b[from[k]], conjugate));
+    if (trans == Trans::none) solve_plain(block_ptr, y);
+    else solve_transposed(block_ptr, y);
+    for (idx k = 0; k < n; k++) x[to[k]] = conj_if(rounded(y[k]), conjugate);
   }
-}
 
-template <class T> ColumnLU<T>::~ColumnLU() = default;
-template <class T> ColumnLU<T>::ColumnLU(ColumnLU&&) noexcept = default;
-
-template <class T> FactorInfo ColumnLU<T>::factor(const void* values, const PivotOptions& options) {
-  using Real = real_t<T>;
-  nodes_.reset(), wide_.reset();
-  origin_ = {origin_.choice + 1, false};
-  std::vector<Real> row_scale(analysis_row_scale_.empty() ? 0 : n_);
-  for (std::size_t k = 0; k < row_scale.size(); k++) row_scale[k] = (Real)analysis_row_scale_[analysis_row_perm_[k]];
-  const Real* scale_col = scale_col_.empty() ? nullptr : scale_col_.data();
-  ColumnNodes<T> columns;
-  std::vector<idx> row_order;
-  FactorInfo info =
-      factor_with_pivoting<T>(pattern_, block_ptr_, (const T*)values, row_scale.empty() ? nullptr : row_scale.data(),
-                              scale_col, options, columns, row_order);
-  if (info.status == FactorInfo::ok) {
-    scale_row_.resize(row_scale.size());
-    for (std::size_t k = 0; k < row_scale.size(); k++) scale_row_[k] = row_scale[row_order[k]];
-    bound_ = multiplier_bound(options.pivot_threshold, info.max_multiplier);
-    nodes_ = std::make_unique<ColumnNodes<T>>(std::move(columns));
+  // Infinite or zero where T cannot represent a number.
+  ColumnNodes<T> rounded() const {
+    ColumnNodes<T> out;
+    out.node = columns_.node;
+    out.lower_row = columns_.lower_row, out.upper_row = columns_.upper_row;
+    out.a_row = columns_.a_row, out.phase = columns_.phase;
+    round_all(columns_.lower, out.lower), round_all(columns_.upper, out.upper);
+    round_all(columns_.pivot, out.pivot), round_all(columns_.inverse_pivot, out.inverse_pivot);
+    return out;
   }
-  return describe(info, row_order);
-}
 
-template <class T> FactorInfo ColumnLU<T>::factor_wide(const void* values, const PivotOptions& options) {
-  nodes_.reset(), wide_.reset();
-  origin_ = {origin_.choice + 1, false};
-  auto wide = std::make_unique<WideColumns<T>>();
-  std::vector<idx> row_order;
-  const FactorInfo info = wide->factor(pattern_, block_ptr_, (const T*)values, options, row_order);
-  if (info.status == FactorInfo::ok) {
-    scale_row_.clear(), scale_col_.clear(), analysis_row_scale_.clear();
-    nodes_ = std::make_unique<ColumnNodes<T>>(wide->rounded());
-    wide_ = std::move(wide);
+  off bytes() const {
+    const ColumnNodes<Number>& f = columns_;
+    return off((f.lower_row.size() + f.upper_row.size()) * (sizeof(Number) + sizeof(idx)) +
+               f.pivot.size() * (2 * sizeof(Number) + sizeof(ColumnNode)));
   }
-  return describe(info, row_order);
-}
 
-// Describes a factorization that produced the order of rows and, if it succeeded, nodes_.
-template <class T> FactorInfo ColumnLU<T>::describe(FactorInfo info, const std::vector<idx>& row_order) {
-  if (info.status != FactorInfo::ok) {
-    info.column = col_perm_[info.column];
-    return info;
+ private:
+  using Number = wide_t<T>;
+
+  static Number widen(T v) {
+    if constexpr (is_complex<T>) return Number(std::complex<double>(v));
+    else return Number((double)v);
   }
-  row_perm_.resize(n_);
-  for (idx k = 0; k < n_; k++) row_perm_[k] = analysis_row_perm_[row_order[k]];
-  nnz_lower_ = (off)nodes_->lower_row.size() + n_;
-  nnz_upper_ = (off)nodes_->upper_row.size() + n_;
-  flops_ = info.flops;
-  n_off_diagonal_ = info.n_off_diagonal;
-  decide_division(info.max_pivot);
-  return info;
-}
+  static T rounded(Number v) {
+    if constexpr (is_complex<T>) return T(std::complex<double>(v));
+    else return T(double(v));
+  }
+  static void round_all(const auto& from, auto& to) {
+    to.resize(from.size());
+    for (std::size_t p = 0; p < from.size(); p++) to[p] = rounded(from[p]);
+  }
 
-// Products with reciprocals of pivots are faster than quotients, and as good where L and U have rounding errors anyway.
-// U of a matrix that is triangular in some order has none: quotients are exact where x has few digits, and a rounding
-// error of x may grow in the unknowns that follow until it dominates. A reciprocal below the normal numbers has lost
-// digits itself.
-template <class T> void ColumnLU<T>::decide_division(double max_pivot) {
-  divides_ = nnz_lower_ == n_ || max_pivot > largest_with_reciprocal<T>;
-}
+  void solve_plain(const std::vector<idx>& block_ptr, std::vector<Number>& y) const {
+    const ColumnNodes<Number>& f = columns_;
+    for (std::size_t block = block_ptr.size() - 1; block-- > 0;) {
+      const idx begin = block_ptr[block], end = block_ptr[block + 1];
+      for (idx k = begin; k < end; k++)
+        for (off p = f.node[k].lower_row; p < f.node[k + 1].lower_row; p++) y[f.lower_row[p]] -= f.lower[p] * y[k];
+      for (idx k = end; k-- > begin;) {
+        y[k] = y[k] / f.pivot[k];
+        for (off p = f.node[k].upper_row; p < f.node[k + 1].upper_row; p++) y[f.upper_row[p]] -= f.upper[p] * y[k];
+      }
+    }
+  }
 
-template <class T> off ColumnLU<T>::bytes() const {
-  const auto size = [](const auto&... v) { return (off(v.size() * sizeof(v[0])) + ... + 0); };
-  off bytes = size(block_ptr_, analysis_row_perm_, analysis_row_scale_, pattern_.ptr, pattern_.first, pattern_.row,
-                   row_perm_, col_perm_, scale_row_, scale_col_);
-  if (!nodes_) return bytes;
-  const ColumnNodes<T>& f = *nodes_;
-  bytes += size(f.node, f.lower_row, f.upper_row, f.segment, f.lower, f.upper, f.pivot, f.inverse_pivot, f.a_row,
-                f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed);
-  for (const ZeroedArray<T>& work : f.work) bytes += work.size() * (off)sizeof(T);
-  return wide_ ? bytes + wide_->bytes() : bytes;
-}
+  void solve_transposed(const std::vector<idx>& block_ptr, std::vector<Number>& y) const {
+    const ColumnNodes<Number>& f = columns_;
+    for (std::size_t block = 0; block + 1 < block_ptr.size(); block++) {
+      const idx begin = block_ptr[block], end = block_ptr[block + 1];
+      for (idx k = begin; k < end; k++) {
+        for (off p = f.node[k].upper_row; p < f.node[k + 1].upper_row; p++) y[k] -= f.upper[p] * y[f.upper_row[p]];
+        y[k] = y[k] / f.pivot[k];
+      }
+      for (idx k = end; k-- > begin;)
+        for (off p = f.node[k].lower_row; p < f.node[k + 1].lower_row; p++) y[k] -= f.lower[p] * y[f.lower_row[p]];
+    }
+  }
+
+  ColumnNodes<Number> columns_;  // of one column each
+};
 
 // ---- refactorization
-
-namespace {
 
 template <class T> void pivot_range(const RawVector<T>& pivot, FactorInfo& info) {
   real_t<T> smallest = std::numeric_limits<real_t<T>>::max(), largest = 0;
@@ -205,111 +200,10 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
 // 0.16 instead of 0.28, and 0.27 otherwise.
 constexpr double worth_a_team = 5e5;
 
-}  // namespace
-
-template <class T> FactorInfo ColumnLU<T>::refactor(const void* given) {
-  using Real = real_t<T>;
-  const T* const values = (const T*)given;
-  FactorInfo info;
-  if (!all_finite(values, (off)pattern_.row.size())) {
-    info.status = FactorInfo::not_finite;
-    return info;
-  }
-  if (wide_) {
-    info.status = FactorInfo::bad_growth;
-    return info;
-  }
-  origin_.refactored = true;
-  ColumnNodes<T>& f = *nodes_;
-  if (!f.compiled) f = compile_nodes(pattern_, block_ptr_, std::move(f));
-  const int n_threads = num_threads();
-  if (f.schedule.n_threads != n_threads) f.schedule = schedule_nodes(f, pattern_.ptr, n_threads);
-  const ColumnProgram<Real> program = f.program(pattern_, scale_row_.empty() ? nullptr : scale_row_.data(),
-                                                scale_col_.empty() ? nullptr : scale_col_.data());
-  ColumnTask<Real> task{};
-  task.values = reinterpret_cast<const Real*>(values);
-  task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
-  // A team would only pass a chain from thread to thread.
-  const int team = f.schedule.work >= worth_a_team && !f.schedule.chained ? n_threads : 1;
-  ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
-  // Timing decides which of several bad columns a team finds first; one thread always finds the same one.
-  if (monitor.status != FactorInfo::ok && team > 1) {
-    f.schedule = schedule_nodes(f, pattern_.ptr, 1);
-    monitor = run_tasks(f, program, task, 1);
-  }
-
-  info.status = (FactorInfo::Status)monitor.status;
-  info.column = monitor.column < 0 ? -1 : col_perm_[monitor.column];
-  pivot_range(f.pivot, info);
-  info.max_multiplier = monitor.max_multiplier;
-  info.max_entry = monitor.max_entry;
-  info.pivot_growth = monitor.max_entry > 0 ? monitor.max_upper / monitor.max_entry : 0;
-  info.n_off_diagonal = n_off_diagonal_;
-  info.flops = flops_;
-  decide_division(info.max_pivot);
-  return info;
-}
-
-// ---- solves
-// In A's own numbering: permute and scale into interleaved right-hand sides, solve with the nodes, and back.
-
-template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const void* from_b, void* to_x) const {
-  using Real = real_t<T>;
-  const T* b = (const T*)from_b;
-  T* x = (T*)to_x;
-  const bool transpose = trans != Trans::none, conjugate = trans == Trans::conj_transpose;
-  const Real* row_scale = scale_row_.empty() ? nullptr : scale_row_.data();
-  const Real* col_scale = scale_col_.empty() ? nullptr : scale_col_.data();
-  const idx* from = (transpose ? col_perm_ : row_perm_).data();
-  const idx* to = (transpose ? row_perm_ : col_perm_).data();
-  if (wide_) {
-    for (idx k = 0; k < nrhs; k++, go_on()) wide_->solve(block_ptr_, trans, from, b + (off)k * n_, to, x + (off)k * n_);
-    return;
-  }
-  const Real* scale_in = transpose ? col_scale : row_scale;
-  const Real* scale_out = transpose ? row_scale : col_scale;
-  const ColumnProgram<Real> program = nodes_->program(pattern_, row_scale, col_scale);
-  std::unique_ptr<RawVector<T>> kept = scratch_.take();
-  if (!kept) kept = std::make_unique<RawVector<T>>();
-  RawVector<T>& scratch = *kept;
-  begin_phase("solve", nrhs);
-  for (idx done = 0; done < nrhs;) {
-    go_on();
-    int width = 8;
-    while (width > nrhs - done) width /= 2;
-    if (scratch.size() < (std::size_t)n_ * width) scratch.resize((std::size_t)n_ * width);
-    T* y = scratch.data();
-    for (int q = 0; q < width; q++) {
-      const T* column = b + (off)(done + q) * n_;
-      for (idx k = 0; k < n_; k++) {
-        const T v = conj_if(column[from[k]], conjugate);
-        y[(off)k * width + q] = scale_in ? v * scale_in[k] : v;
-      }
-    }
-    const ColumnSolve<Real> task{reinterpret_cast<Real*>(y), width, transpose};
-    with_kernels([&](auto level) {
-      divides_ ? level.template solve_columns<T, true>(program, task)
-               : level.template solve_columns<T, false>(program, task);
-    });
-    for (int q = 0; q < width; q++) {
-      T* column = x + (off)(done + q) * n_;
-      for (idx k = 0; k < n_; k++) {
-        const T v = y[(off)k * width + q];
-        column[to[k]] = conj_if(scale_out ? v * scale_out[k] : v, conjugate);
-      }
-    }
-    done += width;
-    have_done(width);
-  }
-  scratch_.keep(std::move(kept));
-}
-
 // ---- extraction
 // L and U of A[row_perm][:, col_perm] = L U without scaling, from the nodes. Stored zeros (padding, cancellation) are
 // omitted. Above the diagonal blocks the factor holds entries of A, so U_ab = L_aa^-1 A_ab is computed here, by sparse
 // forward substitution column by column.
-
-namespace {
 
 // Calls visit(row, place of the value) for column k of L, in node s, below the diagonal, in no particular order.
 template <class T, class Visit> void each_lower(const ColumnNodes<T>& nodes, idx s, idx k, Visit&& visit) {
@@ -383,57 +277,6 @@ template <class T> void append(Matrix<T>& out, idx row, T v) {
   out.values.push_back(v);
 }
 
-}  // namespace
-
-template <class T> AnyMatrix ColumnLU<T>::lower() const {
-  Matrix<T> out;
-  out.pattern.n = n_;
-  out.pattern.ptr.push_back(0);
-  Pace pace;
-  for (idx s = 0; s < nodes_->n_nodes(); s++)
-    for (idx k = nodes_->node[s].first; k < nodes_->node[s + 1].first; k++) {
-      pace.go_on(1 + nodes_->node[s].n_lower);
-      append(out, k, T(1));
-      each_lower(*nodes_, s, k, [&](idx row, off at) {
-        const T v = nodes_->lower[at];
-        if (v != T(0)) append(out, row, unscaled(v, row_scale(k), 1 / row_scale(row)));
-      });
-      out.pattern.ptr.push_back((off)out.pattern.ind.size());
-    }
-  sort_rows(out);
-  return out;
-}
-
-template <class T> AnyMatrix ColumnLU<T>::upper() const {
-  const std::vector<idx> node_of = nodes_of_columns(*nodes_), block_of = part_of_each(block_ptr_, n_);
-  OuterSolve<T> outer(*nodes_, node_of);
-  Matrix<T> out;
-  out.pattern.n = n_;
-  out.pattern.ptr.push_back(0);
-  Pace pace;
-  for (idx k = 0; k < n_; k++) {
-    const ColumnNode* const node = nodes_->node.data() + node_of[k];
-    pace.go_on(1 + node[1].upper_row - node[0].upper_row);
-    const auto emit = [&](idx row, T v) { append(out, row, unscaled(v, 1 / row_scale(row), 1 / col_scale(k))); };
-    each_upper<true>(*nodes_, node_of[k], k, [&](idx row, T v) {
-      if (v == T(0)) return;
-      if (block_of[row] == block_of[k]) emit(row, v);
-      else outer.add(row, v);
-    });
-    outer.run(emit);
-    emit(k, nodes_->pivot[k]);
-    out.pattern.ptr.push_back((off)out.pattern.ind.size());
-  }
-  sort_rows(out);
-  return out;
-}
-
-template <class T> Values ColumnLU<T>::diagonal() const {
-  std::vector<T> out(n_);
-  for (idx k = 0; k < n_; k++) out[k] = unscaled(nodes_->pivot[k], 1 / row_scale(k), 1 / col_scale(k));
-  return out;
-}
-
 // ---- entries of the inverse
 // From the columns of L and U: the recurrence of Takahashi, Fagan and Chen (Formation of a sparse bus
 // impedance matrix and its application to short circuit study, PICA 1973; Erisman and Tinney, On computing certain
@@ -449,8 +292,6 @@ template <class T> Values ColumnLU<T>::diagonal() const {
 // in reverse order, with twice its arithmetic.
 //
 // Entries (k, i) of B outside the diagonal blocks are above them; the corresponding Z_ik are below them and zero.
-
-namespace {
 
 template <class T> class ColumnInverse {
  public:
@@ -515,47 +356,317 @@ template <class T> class ColumnInverse {
   Pace pace_;
 };
 
-}  // namespace
+// ---- the factor
 
-template <class T> void ColumnLU<T>::inverse_on_pattern(PatternView P, void* out, bool) const {
-  T* const inverse = (T*)out;
-  const std::vector<idx> place = inverse_permutation(row_perm_.data(), n_);
-  ColumnInverse<T>(*nodes_).run([&](idx i, const T* z) {
-    const idx j = col_perm_[i];
-    for (off p = P.ptr[j]; p < P.ptr[j + 1]; p++) {
-      const idx k = place[P.ind[p]];
-      inverse[p] = unscaled(z[k], row_scale(k), col_scale(i));
+template <class T> class ColumnLU : public ColumnNumeric {
+ public:
+  ColumnLU(const Symbolic& symbolic, PatternView A)
+      : n_(A.n),
+        block_ptr_(symbolic.block_ptr),
+        analysis_row_perm_(symbolic.row_perm),
+        analysis_row_scale_(symbolic.row_scale),
+        col_perm_(symbolic.col_perm) {
+    if (block_ptr_.size() < 2) block_ptr_ = {0, n_};
+    RawVector<idx> place(n_);
+    for (idx i = 0; i < n_; i++) place[analysis_row_perm_[i]] = i;
+    pattern_.ptr.resize(n_ + 1);
+    pattern_.first.resize(n_);
+    pattern_.row.resize(A.nnz());
+    pattern_.lower = std::max<off>(0, symbolic.lnz - n_);
+    off end = 0;
+    for (idx k = 0; k < n_; k++) {
+      const idx j = col_perm_[k];
+      pattern_.ptr[k] = end;
+      pattern_.first[k] = A.ptr[j];
+      for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) pattern_.row[end++] = place[A.ind[p]];
     }
-  });
-}
-
-// The entries of L + U, and those above the diagonal blocks, which are zero in the inverse.
-template <class T> std::vector<char> ColumnLU<T>::has_places(PatternView P) const {
-  const std::vector<idx> place = inverse_permutation(row_perm_.data(), n_), block_of = part_of_each(block_ptr_, n_);
-  std::vector<idx> column_of(n_, -1);  // the last one that has a row
-  const ColumnInverse<T> columns(*nodes_);
-  std::vector<char> has(P.nnz());
-  Pace pace;
-  for (idx i = 0; i < n_; i++) {
-    const off begin = P.ptr[col_perm_[i]], end = P.ptr[col_perm_[i] + 1];
-    if (begin == end) continue;
-    off visited = end - begin;
-    columns.rows_of(i, [&](idx k) { column_of[k] = i, visited++; });
-    pace.go_on(visited);
-    for (off p = begin; p < end; p++) {
-      const idx k = place[P.ind[p]];
-      has[p] = column_of[k] == i || block_of[k] < block_of[i];
+    pattern_.ptr[n_] = end;
+    if (!symbolic.col_scale.empty()) {
+      scale_col_.resize(n_);
+      for (idx k = 0; k < n_; k++) scale_col_[k] = (real_t<T>)symbolic.col_scale[col_perm_[k]];
     }
   }
-  return has;
-}
+
+  FactorInfo factor(const void* values, const PivotOptions& options) override {
+    using Real = real_t<T>;
+    nodes_.reset(), wide_.reset();
+    origin_ = {origin_.choice + 1, false};
+    std::vector<Real> row_scale(analysis_row_scale_.empty() ? 0 : n_);
+    for (std::size_t k = 0; k < row_scale.size(); k++) row_scale[k] = (Real)analysis_row_scale_[analysis_row_perm_[k]];
+    const Real* scale_col = scale_col_.empty() ? nullptr : scale_col_.data();
+    ColumnNodes<T> columns;
+    std::vector<idx> row_order;
+    FactorInfo info =
+        factor_with_pivoting<T>(pattern_, block_ptr_, (const T*)values, row_scale.empty() ? nullptr : row_scale.data(),
+                                scale_col, options, columns, row_order);
+    if (info.status == FactorInfo::ok) {
+      scale_row_.resize(row_scale.size());
+      for (std::size_t k = 0; k < row_scale.size(); k++) scale_row_[k] = row_scale[row_order[k]];
+      bound_ = multiplier_bound(options.pivot_threshold, info.max_multiplier);
+      nodes_ = std::make_unique<ColumnNodes<T>>(std::move(columns));
+    }
+    return describe(info, row_order);
+  }
+
+  FactorInfo factor_wide(const void* values, const PivotOptions& options) override {
+    nodes_.reset(), wide_.reset();
+    origin_ = {origin_.choice + 1, false};
+    auto wide = std::make_unique<WideColumns<T>>();
+    std::vector<idx> row_order;
+    const FactorInfo info = wide->factor(pattern_, block_ptr_, (const T*)values, options, row_order);
+    if (info.status == FactorInfo::ok) {
+      scale_row_.clear(), scale_col_.clear(), analysis_row_scale_.clear();
+      nodes_ = std::make_unique<ColumnNodes<T>>(wide->rounded());
+      wide_ = std::move(wide);
+    }
+    return describe(info, row_order);
+  }
+
+  off bytes() const override {
+    const auto size = [](const auto&... v) { return (off(v.size() * sizeof(v[0])) + ... + 0); };
+    off bytes = size(block_ptr_, analysis_row_perm_, analysis_row_scale_, pattern_.ptr, pattern_.first, pattern_.row,
+                     row_perm_, col_perm_, scale_row_, scale_col_);
+    if (!nodes_) return bytes;
+    const ColumnNodes<T>& f = *nodes_;
+    bytes += size(f.node, f.lower_row, f.upper_row, f.segment, f.lower, f.upper, f.pivot, f.inverse_pivot, f.a_row,
+                  f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed);
+    for (const ZeroedArray<T>& work : f.work) bytes += work.size() * (off)sizeof(T);
+    return wide_ ? bytes + wide_->bytes() : bytes;
+  }
+
+  bool is_wide() const override { return wide_ != nullptr; }
+  bool factored() const override { return nodes_ != nullptr; }
+  std::vector<idx> row_perm() const override { return row_perm_; }
+  std::vector<idx> col_perm() const override { return col_perm_; }
+  off nnz_lower() const override { return nnz_lower_; }  // unit diagonal included, as SciPy counts
+  off nnz_upper() const override { return nnz_upper_; }
+  Values below_diagonal() const override { return std::vector<T>(n_); }
+
+  FactorInfo refactor(const void* given) override {
+    using Real = real_t<T>;
+    const T* const values = (const T*)given;
+    FactorInfo info;
+    if (!all_finite(values, (off)pattern_.row.size())) {
+      info.status = FactorInfo::not_finite;
+      return info;
+    }
+    if (wide_) {
+      info.status = FactorInfo::bad_growth;
+      return info;
+    }
+    origin_.refactored = true;
+    ColumnNodes<T>& f = *nodes_;
+    if (!f.compiled) f = compile_nodes(pattern_, block_ptr_, std::move(f));
+    const int n_threads = num_threads();
+    if (f.schedule.n_threads != n_threads) f.schedule = schedule_nodes(f, pattern_.ptr, n_threads);
+    const ColumnProgram<Real> program = f.program(pattern_, scale_row_.empty() ? nullptr : scale_row_.data(),
+                                                  scale_col_.empty() ? nullptr : scale_col_.data());
+    ColumnTask<Real> task{};
+    task.values = reinterpret_cast<const Real*>(values);
+    task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
+    // A team would only pass a chain from thread to thread.
+    const int team = f.schedule.work >= worth_a_team && !f.schedule.chained ? n_threads : 1;
+    ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
+    // Timing decides which of several bad columns a team finds first; one thread always finds the same one.
+    if (monitor.status != FactorInfo::ok && team > 1) {
+      f.schedule = schedule_nodes(f, pattern_.ptr, 1);
+      monitor = run_tasks(f, program, task, 1);
+    }
+
+    info.status = (FactorInfo::Status)monitor.status;
+    info.column = monitor.column < 0 ? -1 : col_perm_[monitor.column];
+    pivot_range(f.pivot, info);
+    info.max_multiplier = monitor.max_multiplier;
+    info.max_entry = monitor.max_entry;
+    info.pivot_growth = monitor.max_entry > 0 ? monitor.max_upper / monitor.max_entry : 0;
+    info.n_off_diagonal = n_off_diagonal_;
+    info.flops = flops_;
+    decide_division(info.max_pivot);
+    return info;
+  }
+
+  // In A's own numbering: permute and scale into interleaved right-hand sides, solve with the nodes, and back.
+  void solve(Trans trans, idx nrhs, const void* from_b, void* to_x) const override {
+    using Real = real_t<T>;
+    const T* b = (const T*)from_b;
+    T* x = (T*)to_x;
+    const bool transpose = trans != Trans::none, conjugate = trans == Trans::conj_transpose;
+    const Real* row_scale = scale_row_.empty() ? nullptr : scale_row_.data();
+    const Real* col_scale = scale_col_.empty() ? nullptr : scale_col_.data();
+    const idx* from = (transpose ? col_perm_ : row_perm_).data();
+    const idx* to = (transpose ? row_perm_ : col_perm_).data();
+    if (wide_) {
+      for (idx k = 0; k < nrhs; k++, go_on())
+        wide_->solve(block_ptr_, trans, from, b + (off)k * n_, to, x + (off)k * n_);
+      return;
+    }
+    const Real* scale_in = transpose ? col_scale : row_scale;
+    const Real* scale_out = transpose ? row_scale : col_scale;
+    const ColumnProgram<Real> program = nodes_->program(pattern_, row_scale, col_scale);
+    std::unique_ptr<RawVector<T>> kept = scratch_.take();
+    if (!kept) kept = std::make_unique<RawVector<T>>();
+    RawVector<T>& scratch = *kept;
+    begin_phase("solve", nrhs);
+    for (idx done = 0; done < nrhs;) {
+      go_on();
+      int width = 8;
+      while (width > nrhs - done) width /= 2;
+      if (scratch.size() < (std::size_t)n_ * width) scratch.resize((std::size_t)n_ * width);
+      T* y = scratch.data();
+      for (int q = 0; q < width; q++) {
+        const T* column = b + (off)(done + q) * n_;
+        for (idx k = 0; k < n_; k++) {
+          const T v = conj_if(column[from[k]], conjugate);
+          y[(off)k * width + q] = scale_in ? v * scale_in[k] : v;
+        }
+      }
+      const ColumnSolve<Real> task{reinterpret_cast<Real*>(y), width, transpose};
+      with_kernels([&](auto level) {
+        divides_ ? level.template solve_columns<T, true>(program, task)
+                 : level.template solve_columns<T, false>(program, task);
+      });
+      for (int q = 0; q < width; q++) {
+        T* column = x + (off)(done + q) * n_;
+        for (idx k = 0; k < n_; k++) {
+          const T v = y[(off)k * width + q];
+          column[to[k]] = conj_if(scale_out ? v * scale_out[k] : v, conjugate);
+        }
+      }
+      done += width;
+      have_done(width);
+    }
+    scratch_.keep(std::move(kept));
+  }
+
+  AnyMatrix lower() const override {
+    Matrix<T> out;
+    out.pattern.n = n_;
+    out.pattern.ptr.push_back(0);
+    Pace pace;
+    for (idx s = 0; s < nodes_->n_nodes(); s++)
+      for (idx k = nodes_->node[s].first; k < nodes_->node[s + 1].first; k++) {
+        pace.go_on(1 + nodes_->node[s].n_lower);
+        append(out, k, T(1));
+        each_lower(*nodes_, s, k, [&](idx row, off at) {
+          const T v = nodes_->lower[at];
+          if (v != T(0)) append(out, row, unscaled(v, row_scale(k), 1 / row_scale(row)));
+        });
+        out.pattern.ptr.push_back((off)out.pattern.ind.size());
+      }
+    sort_rows(out);
+    return out;
+  }
+
+  AnyMatrix upper() const override {
+    const std::vector<idx> node_of = nodes_of_columns(*nodes_), block_of = part_of_each(block_ptr_, n_);
+    OuterSolve<T> outer(*nodes_, node_of);
+    Matrix<T> out;
+    out.pattern.n = n_;
+    out.pattern.ptr.push_back(0);
+    Pace pace;
+    for (idx k = 0; k < n_; k++) {
+      const ColumnNode* const node = nodes_->node.data() + node_of[k];
+      pace.go_on(1 + node[1].upper_row - node[0].upper_row);
+      const auto emit = [&](idx row, T v) { append(out, row, unscaled(v, 1 / row_scale(row), 1 / col_scale(k))); };
+      each_upper<true>(*nodes_, node_of[k], k, [&](idx row, T v) {
+        if (v == T(0)) return;
+        if (block_of[row] == block_of[k]) emit(row, v);
+        else outer.add(row, v);
+      });
+      outer.run(emit);
+      emit(k, nodes_->pivot[k]);
+      out.pattern.ptr.push_back((off)out.pattern.ind.size());
+    }
+    sort_rows(out);
+    return out;
+  }
+
+  Values diagonal() const override {
+    std::vector<T> out(n_);
+    for (idx k = 0; k < n_; k++) out[k] = unscaled(nodes_->pivot[k], 1 / row_scale(k), 1 / col_scale(k));
+    return out;
+  }
+
+  void inverse_on_pattern(PatternView P, void* out, bool) const override {
+    T* const inverse = (T*)out;
+    const std::vector<idx> place = inverse_permutation(row_perm_.data(), n_);
+    ColumnInverse<T>(*nodes_).run([&](idx i, const T* z) {
+      const idx j = col_perm_[i];
+      for (off p = P.ptr[j]; p < P.ptr[j + 1]; p++) {
+        const idx k = place[P.ind[p]];
+        inverse[p] = unscaled(z[k], row_scale(k), col_scale(i));
+      }
+    });
+  }
+
+  // The entries of L + U, and those above the diagonal blocks, which are zero in the inverse.
+  std::vector<char> has_places(PatternView P) const override {
+    const std::vector<idx> place = inverse_permutation(row_perm_.data(), n_), block_of = part_of_each(block_ptr_, n_);
+    std::vector<idx> column_of(n_, -1);  // the last one that has a row
+    const ColumnInverse<T> columns(*nodes_);
+    std::vector<char> has(P.nnz());
+    Pace pace;
+    for (idx i = 0; i < n_; i++) {
+      const off begin = P.ptr[col_perm_[i]], end = P.ptr[col_perm_[i] + 1];
+      if (begin == end) continue;
+      off visited = end - begin;
+      columns.rows_of(i, [&](idx k) { column_of[k] = i, visited++; });
+      pace.go_on(visited);
+      for (off p = begin; p < end; p++) {
+        const idx k = place[P.ind[p]];
+        has[p] = column_of[k] == i || block_of[k] < block_of[i];
+      }
+    }
+    return has;
+  }
+
+ private:
+  // Describes a factorization that produced the order of rows and, if it succeeded, nodes_.
+  FactorInfo describe(FactorInfo info, const std::vector<idx>& row_order) {
+    if (info.status != FactorInfo::ok) {
+      info.column = col_perm_[info.column];
+      return info;
+    }
+    row_perm_.resize(n_);
+    for (idx k = 0; k < n_; k++) row_perm_[k] = analysis_row_perm_[row_order[k]];
+    nnz_lower_ = (off)nodes_->lower_row.size() + n_;
+    nnz_upper_ = (off)nodes_->upper_row.size() + n_;
+    flops_ = info.flops;
+    n_off_diagonal_ = info.n_off_diagonal;
+    decide_division(info.max_pivot);
+    return info;
+  }
+
+  // Products with reciprocals of pivots are faster than quotients, and as good where L and U have rounding errors
+  // anyway. U of a matrix that is triangular in some order has none: quotients are exact where x has few digits, and a
+  // rounding error of x may grow in the unknowns that follow until it dominates. A reciprocal below the normal numbers
+  // has lost digits itself.
+  void decide_division(double max_pivot) { divides_ = nnz_lower_ == n_ || max_pivot > largest_with_reciprocal<T>; }
+
+  double row_scale(idx k) const { return scale_row_.empty() ? 1.0 : scale_row_[k]; }
+  double col_scale(idx k) const { return scale_col_.empty() ? 1.0 : scale_col_[k]; }
+
+  const idx n_;
+  std::vector<idx> block_ptr_;
+  std::vector<idx> analysis_row_perm_;
+  std::vector<double> analysis_row_scale_;
+  PermutedPattern pattern_;
+  std::vector<idx> row_perm_, col_perm_;
+  std::vector<real_t<T>> scale_row_, scale_col_;  // by rows and columns of B, pivoting included; empty: all ones
+  std::unique_ptr<ColumnNodes<T>> nodes_;
+  std::unique_ptr<WideColumns<T>> wide_;    // if present, nodes_ holds its rounded numbers
+  mutable Reusable<RawVector<T>> scratch_;  // of the last solve, for the next one
+  off nnz_lower_ = 0, nnz_upper_ = 0;
+  double flops_ = 0, bound_ = 0;
+  idx n_off_diagonal_ = 0;
+  bool divides_ = false;  // solves divide by pivots
+};
+
+}  // namespace
 
 std::shared_ptr<ColumnNumeric> make_column_lu(Dtype dtype, const Symbolic& symbolic, PatternView A) {
   return with_scalar(
       dtype, [&]<class T>(T) -> std::shared_ptr<ColumnNumeric> { return std::make_shared<ColumnLU<T>>(symbolic, A); });
 }
-
-#define GS_INSTANTIATE(T) template class ColumnLU<T>;
-GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -5,6 +5,7 @@
 
 #include "analysis/elimination_tree.hpp"
 #include "base/operation.hpp"
+#include "base/parallel.hpp"
 #include "base/scalars.hpp"
 
 namespace gs {
@@ -106,14 +107,9 @@ template <class T> class Compiler {
   ColumnNodes<T> out_;
   Pace pace_;
 
-  // In steps, because most of the time goes to fresh pages.
   static void clear(RawVector<T>& numbers, off size) {
-    constexpr off step = 1 << 20;
     numbers.resize(size);
-    for (off begin = 0; begin < size; begin += step) {
-      go_on();
-      std::fill_n(numbers.data() + begin, std::min(step, size - begin), T(0));
-    }
+    over_range(size, size, [&](off begin, off end) { std::fill(&numbers[begin], &numbers[end], T(0)); });
   }
 
   // Values start at a multiple of the node's width, so that its rows do not straddle cache lines.

@@ -6,11 +6,20 @@
 #include <utility>
 #include <vector>
 
+#include "base/raw_vector.hpp"
 #include "base/zeroed_array.hpp"
-#include "numeric/column_lu.hpp"
+#include "numeric/numeric.hpp"
 #include "simd/column_kernels.hpp"
 
 namespace gs {
+
+// The permuted pattern of A that both factorizations read: column k of B is column col_perm[k] of A, entries ptr[k] ..
+// ptr[k+1]-1 with B's row numbers (before pivoting); their values start at first[k] in A's order.
+struct PermutedPattern {
+  RawVector<off> ptr, first;
+  RawVector<idx> row;
+  off lower = 0;  // entries of L below the diagonal that the analysis expects
+};
 
 // Tasks in topological order: task t is nodes[ptr[t]] .. nodes[ptr[t+1]-1]. The first n_subtrees tasks are unions of
 // subtrees of the elimination tree of all dependencies and are independent; each later one is a single node and may

@@ -409,7 +409,7 @@ template <class T> std::vector<double> LockstepFactor<T>::inverse_on_pattern(T* 
     take_lane(factor_of(system / lanes), plan_.factor_size, system % lanes, factor);
     take_lane(values_of(system / lanes), A_.nnz(), system % lanes, values);
   };
-  return LockstepInverse<T>(plan_, A_).of_all(count_, fetch, inverse);
+  return lockstep_inverse<T>(plan_, A_, count_, fetch, inverse);
 }
 
 #define GS_INSTANTIATE(T) template class LockstepFactor<T>;

@@ -48,7 +48,7 @@ struct PivotOptions {
   double most_flops = std::numeric_limits<double>::infinity();  // the factorization stops above this, as for overflow
 };
 
-// Column LU: numeric/column_lu.hpp.
+// Column LU: numeric/column_lu.cpp.
 class ColumnNumeric : public Numeric {
  public:
   // Chooses pivots and pattern. `values`: in A's canonical order. A failure leaves no factor.

@@ -12,8 +12,7 @@ NB_MODULE(_core_testing, m) {
   gs::bind_ordering(m);
   gs::bind_matching(m);
   gs::bind_structure(m);
-  gs::bind_column_lu(m);
+  gs::bind_numeric(m);
   gs::bind_dense(m);
-  gs::bind_fronts(m);
   gs::bind_lockstep_solve(m);
 }

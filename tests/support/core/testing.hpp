@@ -28,9 +28,8 @@ void bind_products(nb::module_&);
 void bind_ordering(nb::module_&);
 void bind_matching(nb::module_&);
 void bind_structure(nb::module_&);
-void bind_column_lu(nb::module_&);
+void bind_numeric(nb::module_&);
 void bind_dense(nb::module_&);
-void bind_fronts(nb::module_&);
 void bind_lockstep_solve(nb::module_&);
 
 }  // namespace gs

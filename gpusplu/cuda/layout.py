@@ -31,7 +31,7 @@ STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{([^{}]*)\}\s*;")
 KERNEL = re.compile(r"\bGPUSPLU_KERNEL\s*\(\s*(\w+)\s*,\s*(\w+)\s*,")
 MEMBERS = re.compile(r"^(?:const )?((?:unsigned )?(?:long long|short)|\w+)(?=[ *])(.+)$")
 DECLARATOR = re.compile(r"^(\**)\s*(\w+)\s*(?:\[(\w+)\])?$")
-CONSTANT = re.compile(r"\bconstexpr\s+int\s+(\w+)\s*(?:\[\w+(?:\s*-\s*\w+)?\]\s*)?=([^;]*);")
+CONSTANT = re.compile(r"\bconstexpr\s+int\s+(\w+)\s*=([^;]*);")
 
 
 @cache
@@ -87,21 +87,12 @@ def constant(file: str, name: str) -> int:
     ValueError
         Its expression has other operands.
     """
-    return int(evaluated(file, name, expression_of(file, name)))
-
-
-@cache
-def constants(file: str, name: str) -> tuple[int, ...]:
-    """Values of a ``constexpr int`` array; raises as `constant` does."""
-    return tuple(evaluated(file, name, f"({expression_of(file, name).strip('{}')},)"))
-
-
-def expression_of(file: str, name: str) -> str:
-    """The expression that defines the constant, in Python's syntax."""
-    for text in texts(file):
-        for found, value in CONSTANT.findall(text):
-            if found == name:
-                return " ".join(value.split()).replace("/", "//")
+    for found, value in (each for text in texts(file) for each in CONSTANT.findall(text)):
+        if found == name:
+            try:  # the expression comes from gpusplu's own headers
+                return int(eval(" ".join(value.split()).replace("/", "//"), {"__builtins__": {}}, Names(file)))
+            except (NameError, SyntaxError, TypeError):
+                raise ValueError(f"{file}: the host cannot read constant {name}") from None
     raise KeyError(f"{file} includes no constant {name}")
 
 
@@ -113,14 +104,6 @@ class Names(dict[str, int]):
 
     def __missing__(self, name: str) -> int:
         return constant(self.file, name)
-
-
-def evaluated(file: str, name: str, expression: str) -> Any:
-    """Value of an expression of numbers and constants; it comes from gpusplu's own headers."""
-    try:
-        return eval(expression, {"__builtins__": {}}, Names(file))
-    except (NameError, SyntaxError, TypeError):
-        raise ValueError(f"{file}: the host cannot read constant {name}") from None
 
 
 def members(file: str, name: str) -> list[tuple[str, str, str]]:

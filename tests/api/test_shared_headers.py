@@ -72,18 +72,16 @@ def test_python_reads_every_header(file):
     text = text_of(nvrtc.FOLDER / file)
     for name in re.findall(r"\bstruct\s+(\w+)", text):
         assert layout.struct(file, name).itemsize > 0
-    for name, array in re.findall(r"\bconstexpr int (\w+)(\[)?[^;(]*=", text):
-        assert layout.constants(file, name) if array else isinstance(layout.constant(file, name), int)
+    for name in re.findall(r"\bconstexpr int (\w+) *=", text):
+        assert isinstance(layout.constant(file, name), int)
 
 
 def test_constants(tmp_path, monkeypatch):
     (tmp_path / "numbers.hpp").write_text(
-        "constexpr int A = 7;  // not B = 3\nconstexpr int B = 2 * A - 16 / (1 << 2);\n"
-        "constexpr int D = -2;\nconstexpr int E[A] = {A, B * D, 4};\nconstexpr int F = sizeof(A);\n"
+        "constexpr int A = 7;  // not B = 3\nconstexpr int B = 2 * A - 16 / (1 << 2);\nconstexpr int F = sizeof(A);\n"
     )
     monkeypatch.setattr(nvrtc, "FOLDER", tmp_path)
     assert layout.constant("numbers.hpp", "B") == 10
-    assert layout.constants("numbers.hpp", "E") == (7, -20, 4)
     with pytest.raises(KeyError, match="no constant G"):
         layout.constant("numbers.hpp", "G")
     with pytest.raises(ValueError, match="cannot read constant F"):

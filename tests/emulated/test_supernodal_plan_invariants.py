@@ -5,12 +5,13 @@ import pytest
 import scipy.sparse as sp
 
 from gpusplu import _core, gallery
-from gpusplu.cuda.layout import constants, struct
+from gpusplu.cuda.layout import constant, struct
 from gpusplu.engines.supernodal.plan import SHARED
 from support.front_plans import PARAMETERS, block_view, pieces, plan_of
 from support.small_matrices import canonical
 
-GROUPS = constants(SHARED, "GROUPS")
+THREADS = ("WARP_SIZE", "SMALL_FRONT_THREADS", "BLOCK_FRONT_THREADS")
+GROUPS = [*(constant(SHARED, name) // constant(SHARED, "ITEM_ENTRIES") for name in THREADS), 0]
 
 
 def star(n=400, leaves=3):

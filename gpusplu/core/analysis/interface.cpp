@@ -71,28 +71,17 @@ void extend_trees(const Symbolic& interior, const std::vector<std::vector<idx>>&
   whole.super_ptr.push_back(n + count), whole.super_parent.push_back(-1);
 }
 
-// Rows of the interior come before those of the interface, so their data stay valid.
+// Rows of the interior come before those of the interface.
 void extend_rows(const Symbolic& interior, const std::vector<std::vector<idx>>& rows, Symbolic& whole) {
-  const idx last = interior.nsuper();
   whole.row_ptr = {0};
-  for (idx s = 0; s < last; s++) {
-    const idx above = interior.super_parent[s];
-    for (off k = interior.row_ptr[s]; k < interior.row_ptr[s + 1]; k++) {
-      whole.row_ind.push_back(interior.row_ind[k]);
-      whole.rel_ind.push_back(interior.rel_ind[k]);
-    }
-    const idx own = above < 0 ? 0 : interior.super_ptr[above + 1] - interior.super_ptr[above];
-    const idx before = above < 0 ? 0 : own + (idx)(interior.row_ptr[above + 1] - interior.row_ptr[above]);
-    for (const idx t : rows[s]) {
-      whole.row_ind.push_back(interior.n + t);
-      const auto find = [t](const std::vector<idx>& in) {
-        return std::lower_bound(in.begin(), in.end(), t) - in.begin();
-      };
-      whole.rel_ind.push_back(above < 0 ? t : before + (idx)find(rows[above]));
-    }
+  for (idx s = 0; s < interior.nsuper(); s++) {
+    whole.row_ind.insert(whole.row_ind.end(), interior.row_ind.begin() + interior.row_ptr[s],
+                         interior.row_ind.begin() + interior.row_ptr[s + 1]);
+    for (const idx t : rows[s]) whole.row_ind.push_back(interior.n + t);
     whole.row_ptr.push_back((off)whole.row_ind.size());
   }
   whole.row_ptr.push_back((off)whole.row_ind.size());
+  find_relative_indices(whole);
 }
 
 // Known pivots of order 2 stay valid; the interface has none.

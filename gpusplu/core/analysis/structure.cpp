@@ -112,6 +112,8 @@ void locate_in_parent(const Symbolic& sym, idx parent, off first, off last, idx*
   }
 }
 
+}  // namespace
+
 void find_relative_indices(Symbolic& out) {
   const idx nsuper = out.nsuper();
   out.rel_ind.resize(out.row_ind.size());
@@ -121,8 +123,6 @@ void find_relative_indices(Symbolic& out) {
         locate_in_parent(out, out.super_parent[s], out.row_ptr[s], out.row_ptr[s + 1], out.rel_ind.data());
   });
 }
-
-}  // namespace
 
 void measure_structure(Symbolic& out) {
   out.lnz = 0;

@@ -20,6 +20,9 @@ std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const
 std::vector<idx> supernodal_structure(PatternView graph, std::vector<idx> perm, const Relaxation& relaxation,
                                       Symbolic& out);
 
+// Fills rel_ind.
+void find_relative_indices(Symbolic& out);
+
 // Fills lnz, flops, levels and critical_path, for the eliminated columns.
 void measure_structure(Symbolic& out);
 

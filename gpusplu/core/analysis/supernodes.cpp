@@ -89,30 +89,21 @@ void order_siblings(const std::vector<Front>& fronts, const std::vector<idx>& tr
 // Numbers supernodes in postorder, siblings as they are listed, and gives each its columns, right after those of its
 // children's subtrees: sets super_ptr and super_parent of `out` and returns the new number of every supernode.
 std::vector<idx> place_top_down(const std::vector<Front>& fronts, const std::vector<idx>& tree, Children& children,
-                                idx n, SupernodePartition& out) {
+                                SupernodePartition& out) {
   const idx nsuper = (idx)fronts.size();
-  std::vector<idx> subtree_supers(nsuper, 1), subtree_columns(nsuper), super_end(nsuper), column_end(nsuper);
-  for (idx s = 0; s < nsuper; s++) {
-    subtree_columns[s] += (idx)fronts[s].width;
-    if (tree[s] < 0) continue;
-    subtree_supers[tree[s]] += subtree_supers[s];
-    subtree_columns[tree[s]] += subtree_columns[s];
+  const std::vector<idx> size = subtree_sizes(tree);
+  std::vector<idx> end(nsuper), place(nsuper), order(nsuper);
+  for (idx s = nsuper, subtree_end = nsuper; s >= 0; s--) {  // the first has all roots as its children
+    if (s < nsuper) {
+      place[s] = subtree_end = end[s] - 1;
+      order[place[s]] = s;
+    }
+    for (const idx* c = children.end(s); c-- > children.begin(s); subtree_end -= size[*c]) end[*c] = subtree_end;
   }
-  std::vector<idx> place(nsuper);
-  idx roots_super_end = nsuper, roots_column_end = n;
-  for (idx s = nsuper - 1; s >= 0; s--) {
-    if (tree[s] < 0) {
-      super_end[s] = roots_super_end, column_end[s] = roots_column_end;
-      roots_super_end -= subtree_supers[s], roots_column_end -= subtree_columns[s];
-    }
-    place[s] = super_end[s] - 1;
-    out.super_ptr[place[s] + 1] = column_end[s];
-    out.super_parent[place[s]] = tree[s] >= 0 ? place[tree[s]] : -1;
-    idx next_super = place[s], next_column = column_end[s] - (idx)fronts[s].width;
-    for (const idx* c = children.end(s); c-- > children.begin(s);) {
-      super_end[*c] = next_super, column_end[*c] = next_column;
-      next_super -= subtree_supers[*c], next_column -= subtree_columns[*c];
-    }
+  for (idx k = 0; k < nsuper; k++) {
+    const idx s = order[k];
+    out.super_ptr[k + 1] = out.super_ptr[k] + (idx)fronts[s].width;
+    out.super_parent[k] = tree[s] >= 0 ? place[tree[s]] : -1;
   }
   return place;
 }
@@ -175,7 +166,7 @@ SupernodePartition relaxed_supernodes(const std::vector<idx>& parent, const std:
   order_siblings(fronts, tree, children);
 
   SupernodePartition out{std::vector<idx>(n), std::vector<idx>((std::size_t)nsuper + 1), std::vector<idx>(nsuper)};
-  const std::vector<idx> place = place_top_down(fronts, tree, children, n, out);
+  const std::vector<idx> place = place_top_down(fronts, tree, children, out);
   // Columns of one merged supernode keep their order, which is topological.
   std::vector<idx> next(nsuper);
   for (idx s = 0; s < nsuper; s++) next[s] = out.super_ptr[place[s]];

@@ -140,6 +140,12 @@ template <class T> bool are_alike(T one, T other) {
   return one == other || modulus(one - other) <= most * modulus(other);
 }
 
+// Whether an entry and its counterpart, itself on the diagonal, are of a Hermitian or a symmetric matrix.
+template <class T> bool are_mirrored(const T* values, off p, off q, bool hermitian) {
+  if (p == q) return !hermitian || std::imag(values[p]) == 0;
+  return are_alike(values[p], conj_if(values[q], hermitian));
+}
+
 // Whether holds(first, second) for all pairs; false if they are not listed.
 template <class Holds> bool all_hold(const SymmetricPairs& pairs, Holds&& holds) {
   std::atomic<bool> differ{!pairs.listed};
@@ -176,32 +182,12 @@ SymmetricPairs::SymmetricPairs(const Canonical& canonical, bool hermitian, bool 
 void SymmetricPairs::list(PatternView A, bool off_diagonal, bool diagonal) {
   listed = A.nnz() < (off)none;
   if (!listed || !(off_diagonal || diagonal)) return;
-  const auto add = [&](off p, off q) { first.push_back((std::uint32_t)p), second.push_back((std::uint32_t)q); };
   if (off_diagonal) first.reserve(A.nnz() / 2 + 1), second.reserve(A.nnz() / 2 + 1);
-  off above = 0, on_diagonal = 0;
-  const auto pair = [&](off p, off q) {
-    above++;
-    if (off_diagonal) add(p, q);
+  visit_pairs(A, [&](off p, off q) {
+    if (p == q ? diagonal : off_diagonal)
+      first.push_back((std::uint32_t)p), second.push_back(q < 0 ? none : (std::uint32_t)q);
     return true;
-  };
-  const auto own = [&](off p) {
-    on_diagonal++;
-    if (diagonal) add(p, p);
-  };
-  if (visit_pairs(A, pair, own) && 2 * above + on_diagonal == A.nnz()) return;
-  first.clear(), second.clear();
-  for (idx j = 0; j < A.n; j++)
-    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
-      const idx i = A.ind[p];
-      if (i == j) {
-        if (diagonal) add(p, p);
-        continue;
-      }
-      const off q = std::lower_bound(A.ind + A.ptr[i], A.ind + A.ptr[i + 1], j) - A.ind;
-      const bool has_other = q < A.ptr[i + 1] && A.ind[q] == j;
-      if (!has_other) add(p, none);
-      else if (i < j) add(p, q);
-    }
+  });
 }
 
 template <class T> bool are_symmetric(PatternView A, const T* values, bool hermitian) {
@@ -224,32 +210,25 @@ bool are_symmetric(const SymmetricPairs& pairs, PatternView A, const T* values, 
 }
 
 template <class T> Symmetry symmetry_of(const SymmetricPairs& pairs, const T* values) {
-  const auto are_mirrored = [&](bool hermitian) {
+  const auto is_kind = [&](bool hermitian) {
     return all_hold(pairs, [&](std::uint32_t p, std::uint32_t q) {
-      if (p == q) return !hermitian || std::imag(values[p]) == 0;
-      return q != SymmetricPairs::none && are_alike(values[p], conj_if(values[q], hermitian));
+      return q != SymmetricPairs::none && are_mirrored(values, p, q, hermitian);
     });
   };
-  if (are_mirrored(true)) return Symmetry::hermitian;
-  return is_complex<T> && are_mirrored(false) ? Symmetry::complex_symmetric : Symmetry::none;
+  if (is_kind(true)) return Symmetry::hermitian;
+  return is_complex<T> && is_kind(false) ? Symmetry::complex_symmetric : Symmetry::none;
 }
 
 template <class T> Symmetry symmetry_of(PatternView A, const T* values) {
   if (!seems_mirrored(A, values)) return Symmetry::none;
   bool hermitian = true, symmetric = is_complex<T>;
-  off pairs = 0, on_diagonal = 0;
   const auto compare = [&](off p, off q) {
-    pairs++;
-    hermitian = hermitian && are_alike(values[p], conj_if(values[q], true));
-    symmetric = symmetric && are_alike(values[p], values[q]);
+    hermitian = hermitian && q >= 0 && are_mirrored(values, p, q, true);
+    symmetric = symmetric && q >= 0 && are_mirrored(values, p, q, false);
     return hermitian || symmetric;
   };
-  const auto check_if_real = [&](off p) {
-    on_diagonal++;
-    hermitian = hermitian && std::imag(values[p]) == 0;
-  };
-  if (!visit_pairs(A, compare, check_if_real) || 2 * pairs + on_diagonal != A.nnz()) return Symmetry::none;
-  return hermitian ? Symmetry::hermitian : symmetric ? Symmetry::complex_symmetric : Symmetry::none;
+  if (!visit_pairs(A, compare)) return Symmetry::none;
+  return hermitian ? Symmetry::hermitian : Symmetry::complex_symmetric;
 }
 
 #define GS_INSTANTIATE(T)                                                            \

@@ -25,7 +25,7 @@ enum class Symmetry { none, hermitian, complex_symmetric };
 // Pairs of canonical entries, (i, j) above the diagonal and (j, i), that must be conjugates of each other (hermitian),
 // or equal. If one triangle was given, the other is built from it, so only the diagonal remains, which must be real.
 //
-// Cost: a walk through the columns; for an unsymmetric pattern a search for each entry.
+// Cost: a walk through the columns.
 struct SymmetricPairs {
   // `complex`: the values are complex; a real diagonal is no pair.
   SymmetricPairs(const Canonical& canonical, bool hermitian, bool complex);

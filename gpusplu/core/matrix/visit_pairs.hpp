@@ -5,21 +5,31 @@
 
 namespace gs {
 
-// Calls pair(p, q) for the positions of (i, j) above the diagonal and of (j, i), column by column, and diagonal(p).
-// Stops and returns false at an entry above without counterpart below, or if pair returns false. Does not detect an
-// entry below without counterpart.
-template <class Pair, class Diagonal> bool visit_pairs(PatternView A, Pair&& pair, Diagonal&& diagonal) {
+// Calls pair(p, q) for the positions of (i, j) above the diagonal and of (j, i), pair(p, p) on the diagonal and pair(p,
+// -1) for an entry without counterpart. Stops and returns false if pair does.
+template <class Pair> bool visit_pairs(PatternView A, Pair&& pair) {
   RawVector<off> next(A.n);  // for each visited column: its next entry below the diagonal
+  const auto skip_to = [&](idx i, idx j) {
+    for (off& q = next[i]; q < A.ptr[i + 1] && A.ind[q] < j; q++)
+      if (!pair(q, off(-1))) return false;
+    return true;
+  };
   for (idx j = 0; j < A.n; j++) {
     off p = A.ptr[j];
     for (; p < A.ptr[j + 1] && A.ind[p] < j; p++) {
-      off& q = next[A.ind[p]];
-      if (q >= A.ptr[A.ind[p] + 1] || A.ind[q] != j || !pair(p, q)) return false;
-      q++;
+      const idx i = A.ind[p];
+      if (!skip_to(i, j)) return false;
+      const bool met = next[i] < A.ptr[i + 1] && A.ind[next[i]] == j;
+      if (!pair(p, met ? next[i]++ : -1)) return false;
     }
-    if (p < A.ptr[j + 1] && A.ind[p] == j) diagonal(p++);
+    if (p < A.ptr[j + 1] && A.ind[p] == j) {
+      if (!pair(p, p)) return false;
+      p++;
+    }
     next[j] = p;
   }
+  for (idx i = 0; i < A.n; i++)
+    if (!skip_to(i, A.n)) return false;
   return true;
 }
 

@@ -48,6 +48,8 @@ Factor::Factor(Dtype dtype, std::shared_ptr<const Symbolic> symbolic, PatternVie
   stats_.factor_seconds = watch.seconds();
 }
 
+Factor::~Factor() = default;
+
 void Factor::take(std::shared_ptr<const Symbolic> symbolic) {
   symbolic_ = std::move(symbolic);
   if (symbolic_->ldlt) ldlt_ = symbolic_;

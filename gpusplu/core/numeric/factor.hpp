@@ -92,6 +92,7 @@ class Factor {
   // Throws SingularError or NotPositiveDefinite.
   Factor(Dtype dtype, std::shared_ptr<const Symbolic> symbolic, PatternView A, const void* values,
          const FactorOptions& options);
+  ~Factor();  // optimized with the numerics: at the level of the bindings it visits every byte of the values
 
   // Canonical entry k is values[source[k]]; a null source is the identity. Returns the canonical position of a NaN or
   // Inf without any change, or -1. If it throws, the factor of the previous values is restored, at once or on its next

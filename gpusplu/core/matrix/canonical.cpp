@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "base/parallel.hpp"
+#include "matrix/index_arrays.hpp"
 
 namespace gs {
 namespace {
@@ -238,5 +239,13 @@ template Canonical canonical_from_rows(idx, const std::int32_t*, const std::int3
 template Canonical canonical_from_rows(idx, const std::int64_t*, const std::int64_t*, off);
 template Canonical canonical_from_coordinates(idx, const std::int32_t*, const std::int32_t*, off);
 template Canonical canonical_from_coordinates(idx, const std::int64_t*, const std::int64_t*, off);
+
+// Not inline: at the optimization level of the bindings these visit every byte once more.
+IndexCopy::IndexCopy(const IndexArrays& given) : of_(given), bytes_(given.bytes()) {
+  for (const int k : {0, 1})
+    if (given.size[k]) std::memcpy(bytes_.data() + (k ? given.size[0] : 0), given.data[k], given.size[k]);
+}
+
+IndexCopy::~IndexCopy() = default;
 
 }  // namespace gs

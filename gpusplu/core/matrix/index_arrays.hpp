@@ -29,10 +29,9 @@ struct IndexArrays {
 
 class IndexCopy {
  public:
-  explicit IndexCopy(const IndexArrays& given) : of_(given), bytes_(given.bytes()) {
-    for (const int k : {0, 1})
-      if (given.size[k]) std::memcpy(bytes_.data() + (k ? given.size[0] : 0), given.data[k], given.size[k]);
-  }
+  explicit IndexCopy(const IndexArrays& given);
+  IndexCopy(IndexCopy&&) = default;
+  ~IndexCopy();
   bool is_of(const IndexArrays& other) const {
     if (other.n != of_.n || other.form != of_.form || other.size[0] != of_.size[0] || other.size[1] != of_.size[1])
       return false;

@@ -11,36 +11,16 @@ namespace gs::GS_SIMD {
 
 constexpr int parts = 64 / vector_bytes;
 
-template <class R> struct ComplexLanes { Vec<R> re, im; };
 template <class S> struct LanesOf { using type = Vec<S>; };
-template <class R> struct LanesOf<Pair<R>> { using type = ComplexLanes<R>; };
+template <class R> struct LanesOf<Pair<R>> { using type = Pair<Vec<R>>; };
 template <class S> using Lanes = typename LanesOf<S>::type;
 
-template <class V> struct RealOf { using type = std::remove_cvref_t<decltype(V()[0])>; };
-template <class R> struct RealOf<ComplexLanes<R>> { using type = R; };
-template <class V> using lane_real = typename RealOf<V>::type;
-template <class V> constexpr bool has_pairs = false;
-template <class R> constexpr bool has_pairs<ComplexLanes<R>> = true;
+template <class V> using lane_real = std::remove_cvref_t<decltype(real<V>()[0])>;
+template <class V> constexpr bool has_pairs = Real<V>::complex;
 template <class V>
 concept RealLanes = !has_pairs<V>;
 
-template <class R> GS_INLINE ComplexLanes<R> operator+(ComplexLanes<R> a, ComplexLanes<R> b) {
-  return {a.re + b.re, a.im + b.im};
-}
-template <class R> GS_INLINE ComplexLanes<R> operator-(ComplexLanes<R> a, ComplexLanes<R> b) {
-  return {a.re - b.re, a.im - b.im};
-}
-template <class R> GS_INLINE ComplexLanes<R> operator*(ComplexLanes<R> a, ComplexLanes<R> b) {
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-template <class R> GS_INLINE ComplexLanes<R>& operator+=(ComplexLanes<R>& a, ComplexLanes<R> b) { return a = a + b; }
-
-template <RealLanes V> GS_INLINE V conj(V a) { return a; }
-template <class R> GS_INLINE ComplexLanes<R> conj(ComplexLanes<R> a) { return {a.re, -a.im}; }
-template <RealLanes V> GS_INLINE V mul_sub(V a, V b, V c) { return c - a * b; }
-template <class R> GS_INLINE ComplexLanes<R> mul_sub(ComplexLanes<R> a, ComplexLanes<R> b, ComplexLanes<R> c) {
-  return {c.re - a.re * b.re + a.im * b.im, c.im - a.re * b.im - a.im * b.re};
-}
+template <class V> GS_INLINE void add_to(V& sum, V term) { sum = plus(sum, term); }
 
 // The elements of an array that belong to one part of the lanes.
 template <class V> struct Entries {
@@ -109,30 +89,24 @@ template <class V> GS_INLINE V maximum(V a, V b) { return a > b ? a : b; }
 
 // |re| + |im|
 template <RealLanes V> GS_INLINE V size1(V v) { return absolute<lane_real<V>>(v); }
-template <class R> GS_INLINE Vec<R> size1(ComplexLanes<R> v) { return absolute<R>(v.re) + absolute<R>(v.im); }
+template <RealLanes V> GS_INLINE V size1(Pair<V> v) { return size1(v.re) + size1(v.im); }
 
 // The modulus, without intermediate overflow or underflow.
 template <RealLanes V> GS_INLINE V modulus(V v) { return absolute<lane_real<V>>(v); }
-template <class R> GS_INLINE Vec<R> modulus(ComplexLanes<R> v) {
-  const Vec<R> re = absolute<R>(v.re), im = absolute<R>(v.im), one = broadcast<R>(1);
-  const Vec<R> large = re > im ? re : im, small = re > im ? im : re, share = small / (large == 0 ? one : large);
+template <RealLanes V> GS_INLINE V modulus(Pair<V> v) {
+  const V re = modulus(v.re), im = modulus(v.im), one = broadcast<lane_real<V>>(1);
+  const V large = re > im ? re : im, small = re > im ? im : re, share = small / (large == 0 ? one : large);
   return large * root(one + share * share);
 }
 
 // Reciprocals. Complex numbers are scaled to about 1 before they are squared.
 template <RealLanes V> GS_INLINE V reciprocal(V v) { return broadcast<lane_real<V>>(1) / v; }
-template <class R> GS_INLINE ComplexLanes<R> reciprocal(ComplexLanes<R> v) {
-  const Vec<R> scale = reciprocal(size1(v)), re = v.re * scale, im = v.im * scale;
-  const Vec<R> inverse = scale / (re * re + im * im);
+template <RealLanes V> GS_INLINE Pair<V> reciprocal(Pair<V> v) {
+  const V scale = reciprocal(size1(v)), re = v.re * scale, im = v.im * scale;
+  const V inverse = scale / (re * re + im * im);
   return {re * inverse, -im * inverse};
 }
 
-template <class R> GS_INLINE ComplexLanes<R> times(ComplexLanes<R> v, Vec<R> by) { return {v.re * by, v.im * by}; }
-template <class R> GS_INLINE Vec<R> real_part(ComplexLanes<R> v) { return v.re; }
-template <class V> GS_INLINE V lanes_of(Vec<lane_real<V>> real) {
-  if constexpr (has_pairs<V>) return {real, Vec<lane_real<V>>{}};
-  else return real;
-}
 template <class V> GS_INLINE V choose(LaneMask<lane_real<V>> where, V yes, V no) {
   if constexpr (has_pairs<V>) return {where ? yes.re : no.re, where ? yes.im : no.im};
   else return where ? yes : no;

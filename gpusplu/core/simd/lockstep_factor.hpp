@@ -33,8 +33,8 @@ template <class V> struct Watch {
       n_tiny -= tiny, n_perturbed -= small;
       fail(tiny | not_finite, position);
       const Vec<R> grow = broadcast<R>(bound) / choose(zero, broadcast<R>(1), size);
-      p = choose(small, times(p, grow), p);
-      p = choose(small & zero, lanes_of<V>(broadcast<R>(bound)), p);
+      p = choose(small, scaled(p, grow), p);
+      p = choose(small & zero, from_real<V>(broadcast<R>(bound)), p);
     }
     return reciprocal(p);
   }
@@ -47,7 +47,7 @@ template <class V> struct Watch {
       fail(~fine, position);
       size = choose(fine, size, broadcast<R>(1));
     }
-    return lanes_of<V>(broadcast<R>(1) / GS_SIMD::root(size));
+    return from_real<V>(broadcast<R>(1) / GS_SIMD::root(size));
   }
 };
 
@@ -57,8 +57,8 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
   using typename Own::R, typename Own::V;
 
   // The product may be in range although the factor is not, so in single precision it is computed in double.
-  static V scaled(V v, double by) {
-    if constexpr (sizeof(R) == 8) return times(v, broadcast<R>(by));
+  static V scaled_entry(V v, double by) {
+    if constexpr (sizeof(R) == 8) return scaled(v, broadcast<R>(by));
     else return in_double(v, by);
   }
   static V in_double(V v, double by) {
@@ -178,7 +178,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
 
     void add_listed(off begin, off end, Entries<V> to, int part) const {
       const Entries<V> from = entries(blocks, part);
-      for (off k = begin; k < end; k++) to[P.sum_to[k]] += from[P.sum_from[k]];
+      for (off k = begin; k < end; k++) add_to(to[P.sum_to[k]], from[P.sum_from[k]]);
     }
     template <class Work> void each_large_child(const gpu::LockstepFront& f, int part, Work&& work) const {
       for (idx c = f.child_begin; c < f.child_end; c++) {
@@ -196,7 +196,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
         const int ahead = k + ahead_entries < P.n_entries ? k + ahead_entries : k;
         __builtin_prefetch(from.p + (off)P.entry_source[ahead] * parts);
         const V v = from[P.entry_source[k]];
-        return P.entry_scale ? scaled(v, P.entry_scale[k]) : v;
+        return P.entry_scale ? scaled_entry(v, P.entry_scale[k]) : v;
       };
       Vec<R> largest = watch[part].largest_entry;  // in a register
       for (int k = f.entry_begin; k < f.entry_end; k++) {

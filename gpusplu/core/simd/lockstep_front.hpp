@@ -39,11 +39,6 @@ template <int most, class Work> GS_INLINE void with_count(int count, Work&& work
   work(Constant<most>());
 }
 
-template <bool conjugate, class V> GS_INLINE V conj_where(V v) {
-  if constexpr (conjugate) return conj(v);
-  else return v;
-}
-
 // ---- assembly
 
 template <bool cholesky, class V> GS_INLINE void clear_panels(const LockstepParts<V>& front) {
@@ -64,13 +59,13 @@ GS_INLINE void add_to_panels(const LockstepParts<V>& front, const LockstepChild<
   for (int j = 0; j < child.pivots; j++) {
     const int column = child.place[j];
     const Entries<V> to = front.lower + column * front.R, from = child.block + j * m;
-    for (int i = cholesky ? j : 0; i < m; i++) to[child.place[i]] += from[i];
+    for (int i = cholesky ? j : 0; i < m; i++) add_to(to[child.place[i]], from[i]);
   }
   if (cholesky) return;
   for (int j = child.pivots; j < m; j++) {
     const int column = child.place[j];
     const Entries<V> to = front.upper + (column - front.W), from = child.block + j * m;
-    for (int i = 0; i < child.pivots; i++) to[child.place[i] * front.H] += from[i];
+    for (int i = 0; i < child.pivots; i++) add_to(to[child.place[i] * front.H], from[i]);
   }
 }
 
@@ -80,7 +75,7 @@ GS_INLINE void add_to_block(const LockstepParts<V>& front, const LockstepChild<V
   for (int j = child.pivots; j < m; j++) {
     const int column = child.place[j] - front.W;
     const Entries<V> to = front.block + column * front.H, from = child.block + j * m;
-    for (int i = cholesky ? j : child.pivots; i < m; i++) to[child.place[i] - front.W] += from[i];
+    for (int i = cholesky ? j : child.pivots; i < m; i++) add_to(to[child.place[i] - front.W], from[i]);
   }
 }
 
@@ -88,18 +83,18 @@ GS_INLINE void add_to_block(const LockstepParts<V>& front, const LockstepChild<V
 
 // t(i, j) -= left(i, p) right(p, j) for p < count. left: rows next to each other, `left_step` from p to p + 1. right:
 // `right_step` from p to p + 1, `column_step` from j to j + 1.
-template <bool conjugate, int m, int n, class V>
-GS_INLINE void subtract_products(V (&t)[m][n], int count, Entries<V> left, int left_step, Entries<V> right,
-                                 int right_step, int column_step) {
+template <bool conj, int m, int n, class V> GS_INLINE void subtract_products(V (&t)[m][n], int count, Entries<V> left,
+                                                                             int left_step, Entries<V> right,
+                                                                             int right_step, int column_step) {
   for (int p = 0; p < count; p++) {
     V l[m];
     GS_UNROLL
     for (int i = 0; i < m; i++) l[i] = left[p * left_step + i];
     GS_UNROLL
     for (int j = 0; j < n; j++) {
-      const V u = conj_where<conjugate>(right[p * right_step + j * column_step]);
+      const V u = conjugate<conj>(right[p * right_step + j * column_step]);
       GS_UNROLL
-      for (int i = 0; i < m; i++) t[i][j] = mul_sub(l[i], u, t[i][j]);
+      for (int i = 0; i < m; i++) t[i][j] = sub_times(t[i][j], l[i], u);
     }
   }
 }
@@ -137,13 +132,13 @@ GS_INLINE void eliminate_pivots(const LockstepParts<V>& front, int k, int positi
     }
     GS_UNROLL
     for (int i = p + 1; i < n; i++) {
-      t[i][p] = t[i][p] * t[p][p];
+      t[i][p] = times(t[i][p], t[p][p]);
       if constexpr (!cholesky) watch.multiplier(t[i][p]);
     }
     GS_UNROLL
     for (int j = p + 1; j < n; j++) GS_UNROLL
     for (int i = p + 1; i < n; i++)
-      if (!cholesky || i >= j) t[i][j] = mul_sub(t[i][p], cholesky ? conj(t[j][p]) : t[p][j], t[i][j]);
+      if (!cholesky || i >= j) t[i][j] = sub_times(t[i][j], t[i][p], cholesky ? conjugate<true>(t[j][p]) : t[p][j]);
   }
   GS_UNROLL
   for (int j = 0; j < n; j++) GS_UNROLL
@@ -166,14 +161,14 @@ GS_INLINE void finish_rows(const LockstepParts<V>& front, int k, int i0, Watch& 
   for (int j = 0; j < n; j++) {
     GS_UNROLL
     for (int p = 0; p < j; p++) {
-      const V u = cholesky ? conj(pivots[p * R + j]) : pivots[j * R + p];
+      const V u = cholesky ? conjugate<true>(pivots[p * R + j]) : pivots[j * R + p];
       GS_UNROLL
-      for (int i = 0; i < m; i++) t[i][j] = mul_sub(t[i][p], u, t[i][j]);
+      for (int i = 0; i < m; i++) t[i][j] = sub_times(t[i][j], t[i][p], u);
     }
     const V reciprocal = pivots[j * R + j];
     GS_UNROLL
     for (int i = 0; i < m; i++) {
-      t[i][j] = t[i][j] * reciprocal;
+      t[i][j] = times(t[i][j], reciprocal);
       if constexpr (!cholesky) watch.multiplier(t[i][j]);
       at[j * R + i] = t[i][j];
     }
@@ -197,7 +192,7 @@ GS_INLINE void finish_columns(const LockstepParts<V>& front, int k, int j0, Watc
     for (int p = 0; p < i; p++) {
       const V l = pivots[p * R + i];
       GS_UNROLL
-      for (int j = 0; j < m; j++) t[i][j] = mul_sub(l, t[p][j], t[i][j]);
+      for (int j = 0; j < m; j++) t[i][j] = sub_times(t[i][j], l, t[p][j]);
     }
     GS_UNROLL
     for (int j = 0; j < m; j++) {
@@ -274,12 +269,12 @@ template <class V> struct LockstepRows {
   int first;
 };
 
-template <bool scaled, bool conjugate, int n, class V>
+template <bool scaled, bool conj, int n, class V>
 GS_INLINE void load_pivots(const LockstepTriangle<V>& M, int k, V (&e)[n][n]) {
   GS_UNROLL
   for (int p = 0; p < n; p++) GS_UNROLL
   for (int i = p; i < n; i++)
-    if (i > p || scaled) e[i][p] = conj_where<conjugate>(M.pivots[(k + i) * M.row_step + (k + p) * M.column_step]);
+    if (i > p || scaled) e[i][p] = conjugate<conj>(M.pivots[(k + i) * M.row_step + (k + p) * M.column_step]);
 }
 
 // Pivots k .. k + n - 1 of a forward solve. Not inlined: solves of a factor and those right after a factorization share
@@ -294,8 +289,8 @@ __attribute__((noinline)) static void forward_pivots(const LockstepTriangle<V>& 
   for (int q = 0; q < columns; q++) {
     V v = own[p * columns + q];
     GS_UNROLL
-    for (int i = 0; i < p; i++) v = mul_sub(e[p][i], x[i][q], v);
-    own[p * columns + q] = x[p][q] = scaled ? v * e[p][p] : v;
+    for (int i = 0; i < p; i++) v = sub_times(v, e[p][i], x[i][q]);
+    own[p * columns + q] = x[p][q] = scaled ? times(v, e[p][p]) : v;
   }
   const auto update = [&](Entries<V> to, Entries<V> entries, int step) {
     V entry[n];
@@ -305,7 +300,7 @@ __attribute__((noinline)) static void forward_pivots(const LockstepTriangle<V>& 
     for (int q = 0; q < columns; q++) {
       V y = to[q];
       GS_UNROLL
-      for (int p = 0; p < n; p++) y = mul_sub(entry[p], x[p][q], y);
+      for (int p = 0; p < n; p++) y = sub_times(y, entry[p], x[p][q]);
       to[q] = y;
     }
   };
@@ -338,7 +333,7 @@ GS_INLINE void subtract_rows(V (&x)[n][columns], int begin, int end, Entry&& ent
       GS_UNROLL
       for (int p = 0; p < n; p++) {
         V& sum = c == 0 ? x[p][q] : more[c][p][q];
-        sum = mul_sub(entry(i + c, p), y, sum);
+        sum = sub_times(sum, entry(i + c, p), y);
       }
     }
   }
@@ -346,15 +341,15 @@ GS_INLINE void subtract_rows(V (&x)[n][columns], int begin, int end, Entry&& ent
   for (int q = 0; q < columns; q++) {
     const V y = row(i)[q];
     GS_UNROLL
-    for (int p = 0; p < n; p++) x[p][q] = mul_sub(entry(i, p), y, x[p][q]);
+    for (int p = 0; p < n; p++) x[p][q] = sub_times(x[p][q], entry(i, p), y);
   }
   GS_UNROLL
   for (int c = 1; c < chains; c++) GS_UNROLL
   for (int p = 0; p < n; p++) GS_UNROLL
-  for (int q = 0; q < columns; q++) x[p][q] = x[p][q] + more[c][p][q];
+  for (int q = 0; q < columns; q++) x[p][q] = plus(x[p][q], more[c][p][q]);
 }
 
-template <bool scaled, bool conjugate, int columns, int n, class V>
+template <bool scaled, bool conj, int columns, int n, class V>
 __attribute__((noinline)) static void backward_pivots(const LockstepTriangle<V>& M, const LockstepRows<V>& rows,
                                                       int k) {
   constexpr int chains = columns > 1 ? 1 : n == 1 ? 4 : 2;
@@ -364,28 +359,27 @@ __attribute__((noinline)) static void backward_pivots(const LockstepTriangle<V>&
   for (int p = 0; p < n; p++) GS_UNROLL
   for (int q = 0; q < columns; q++) x[p][q] = own[p * columns + q];
   subtract_rows<chains>(
-      x, 0, M.H, [&](int i, int p) { return conj_where<conjugate>(M.below[(k + p) * M.below_step + i]); },
+      x, 0, M.H, [&](int i, int p) { return conjugate<conj>(M.below[(k + p) * M.below_step + i]); },
       [&](int i) { return rows.x + rows.below[i] * columns; });
   subtract_rows<1>(
-      x, k + n, M.W,
-      [&](int i, int p) { return conj_where<conjugate>(M.pivots[i * M.row_step + (k + p) * M.column_step]); },
+      x, k + n, M.W, [&](int i, int p) { return conjugate<conj>(M.pivots[i * M.row_step + (k + p) * M.column_step]); },
       [&](int i) { return rows.x + (rows.first + i) * columns; });
-  load_pivots<scaled, conjugate>(M, k, e);
+  load_pivots<scaled, conj>(M, k, e);
   GS_UNROLL
   for (int p = n - 1; p >= 0; p--) GS_UNROLL
   for (int q = 0; q < columns; q++) {
     V v = x[p][q];
     GS_UNROLL
-    for (int i = p + 1; i < n; i++) v = mul_sub(e[i][p], x[i][q], v);
-    own[p * columns + q] = x[p][q] = scaled ? v * e[p][p] : v;
+    for (int i = p + 1; i < n; i++) v = sub_times(v, e[i][p], x[i][q]);
+    own[p * columns + q] = x[p][q] = scaled ? times(v, e[p][p]) : v;
   }
 }
-template <bool scaled, bool conjugate, int columns, class V>
+template <bool scaled, bool conj, int columns, class V>
 GS_INLINE void backward(const LockstepTriangle<V>& M, const LockstepRows<V>& rows) {
   constexpr int N = TILE_COLUMNS<V>;
   for (int k = (M.W - 1) / N * N; k >= 0; k -= N)
     with_count<N>(M.W - k < N ? M.W - k : N,
-                  [&](auto n) { backward_pivots<scaled, conjugate, columns, n.value>(M, rows, k); });
+                  [&](auto n) { backward_pivots<scaled, conj, columns, n.value>(M, rows, k); });
 }
 
 }  // namespace gs::GS_SIMD

@@ -25,15 +25,15 @@ template <class T> struct LockstepSubstitution : LockstepFactorization<T> {
   // the code: exact, since signs do not change rounding.
   template <class Work> static void with_passes(const LockstepProgram& P, Trans trans, int columns, R* x, Work&& work) {
     const bool conjugated = has_pairs<V> && trans == (P.cholesky ? Trans::transpose : Trans::conj_transpose);
-    if (conjugated) conjugate(P, columns, x);
+    if (conjugated) conjugate_all(P, columns, x);
     work(columns == 1 ? passes_of<1>(P, trans) : passes_of<lockstep_columns>(P, trans));
-    if (conjugated) conjugate(P, columns, x);
+    if (conjugated) conjugate_all(P, columns, x);
   }
   // Replaces x by its conjugate.
-  static void conjugate(const LockstepProgram& P, int columns, R* x) {
+  static void conjugate_all(const LockstepProgram& P, int columns, R* x) {
     for (int part = 0; part < parts; part++) {
       const Entries<V> own = entries(x, part);
-      for (int e = 0; e < P.n * columns; e++) own[e] = conj(own[e]);
+      for (int e = 0; e < P.n * columns; e++) own[e] = conjugate<true>(own[e]);
     }
   }
 

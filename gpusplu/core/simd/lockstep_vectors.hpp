@@ -32,12 +32,12 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
       if constexpr (sized) sums[(off)A.ind[k] * parts] += modulus(v);
       for (int q = 0; q < columns; q++) {
         V& to = r[A.ind[k] * columns + q];
-        to = mul_sub(v, x[column[k] * columns + q], to);
+        to = sub_times(to, v, x[column[k] * columns + q]);
       }
     }
   }
   // r = b - A^T x or A^H x; returns the largest of the sums of moduli, by columns, if requested.
-  template <int columns, bool sized, bool conjugate>
+  template <int columns, bool sized, bool conj>
   static Vec<R> subtract_transposed(const PatternView A, Entries<V> a, Entries<V> x, Entries<V> b, Entries<V> r) {
     Vec<R> largest{};
     for (idx j = 0; j < A.n; j++) {
@@ -45,9 +45,9 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
       Vec<R> size{};
       for (int q = 0; q < columns; q++) sum[q] = b[j * columns + q];
       for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++) {
-        const V v = conj_where<conjugate>((a + k)[0]);
+        const V v = conjugate<conj>((a + k)[0]);
         if constexpr (sized) size += modulus(v);
-        for (int q = 0; q < columns; q++) sum[q] = mul_sub(v, x[A.ind[k] * columns + q], sum[q]);
+        for (int q = 0; q < columns; q++) sum[q] = sub_times(sum[q], v, x[A.ind[k] * columns + q]);
       }
       if constexpr (sized) largest = maximum(size, largest);
       for (int q = 0; q < columns; q++) r[j * columns + q] = sum[q];
@@ -107,7 +107,7 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
     }
   }
   static void add(off count, const std::uint8_t* chosen, const R* step, R* x) {
-    update_chosen(count, chosen, step, x, [](V own, V other) { return own + other; });
+    update_chosen(count, chosen, step, x, [](V own, V other) { return plus(own, other); });
   }
   static void choose(off count, const std::uint8_t* chosen, const R* other, R* x) {
     update_chosen(count, chosen, other, x, [](V, V other) { return other; });
@@ -149,8 +149,8 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
       const off permuted = (off)order[k] * count, ordered = (off)k * count;
       const Vec<R> by = broadcast<R>(scale ? (R)scale[order[k]] : R(1));
       for (int e = 0; e < count; e++)
-        if (back) to[permuted + e] = times(from[ordered + e], by);
-        else to[ordered + e] = times(from[permuted + e], by);
+        if (back) to[permuted + e] = scaled(from[ordered + e], by);
+        else to[ordered + e] = scaled(from[permuted + e], by);
     }
   }
 };

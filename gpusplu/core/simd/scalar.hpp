@@ -66,7 +66,7 @@ GS_INLINE float square_root(float v) { return __builtin_sqrtf(v); }
 template <class R> GS_INLINE R real_part(R v) { return v; }
 template <class R> GS_INLINE R real_part(Pair<R> v) { return v.re; }
 template <class S> GS_INLINE S from_real(real<S> v) {
-  if constexpr (Real<S>::complex) return {v, 0};
+  if constexpr (Real<S>::complex) return {v, real<S>{}};
   else return v;
 }
 

@@ -250,36 +250,17 @@ Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
   return seconds(other) < kClearly * seconds(plan) ? other : plan;
 }
 
-// All other stages.
-void complete(const Symbolic& symbolic, PatternView A, const Stopwatch& watch, Plan& plan) {
-  plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
-  place_rows(plan);
-  place_arenas(plan);
-  place_entries(A, plan);
-  list_large(plan);
-  list_items(plan);
-  list_starts(plan);
-  list_gathers(plan);
-  predict_times(plan);
-  plan.seconds = watch.seconds();
-}
-
 }  // namespace
 
 Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters) {
-  if (symbolic.n != A.n) throw std::invalid_argument("the symbolic is of another matrix: orders differ");
-  begin_phase("plan");
-  const Stopwatch watch;
-  Plan plan = plan_fronts(symbolic, parameters);
-  complete(symbolic, A, watch, plan);
-  return plan;
+  return make_best_plan({&symbolic}, A, parameters).plan;
 }
 
 BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternView A,
                         const PlanParameters& parameters) {
   if (symbolics.empty()) throw std::invalid_argument("no symbolic to choose from");
   for (const Symbolic* symbolic : symbolics)
-    if (symbolic->n != A.n) throw std::invalid_argument("a symbolic is of another matrix: orders differ");
+    if (symbolic->n != A.n) throw std::invalid_argument("the symbolic is of another matrix: orders differ");
   begin_phase("plan");
   const Stopwatch watch;
   std::vector<Plan> plans(symbolics.size());
@@ -296,7 +277,17 @@ BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternVi
   for (auto& other : others) other.join();
   const std::size_t which = std::min_element(predicted.begin(), predicted.end()) - predicted.begin();
   BestPlan best{which, std::move(plans[which]), std::move(predicted)};
-  complete(*symbolics[best.which], A, watch, best.plan);
+  Plan& plan = best.plan;
+  plan.row_scale = symbolics[which]->row_scale, plan.col_scale = symbolics[which]->col_scale;
+  place_rows(plan);
+  place_arenas(plan);
+  place_entries(A, plan);
+  list_large(plan);
+  list_items(plan);
+  list_starts(plan);
+  list_gathers(plan);
+  predict_times(plan);
+  plan.seconds = watch.seconds();
   return best;
 }
 

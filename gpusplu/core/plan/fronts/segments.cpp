@@ -14,6 +14,7 @@
 
 #include "base/require.hpp"
 #include "plan/fronts/time_model.hpp"
+#include "plan/gaps.hpp"
 
 namespace gs::gpu {
 namespace {
@@ -45,50 +46,13 @@ struct Segments {
   idx count() const { return (idx)ptr.size() - 1; }
 };
 
-// Free memory below `top`, by offset; memory from `top` on is free.
-class FirstFit {
- public:
-  off take(off size) {
-    for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
-      const auto [begin, length] = *hole;
-      const bool last = begin + length == top_;
-      if (length < size && !last) continue;
-      holes_.erase(hole);
-      if (length > size) holes_[begin + size] = length - size;
-      top_ = std::max(top_, begin + size);
-      return begin;
-    }
-    top_ += size;
-    return top_ - size;
-  }
-  void release(off begin, off size) {
-    if (size == 0) return;
-    auto after = holes_.lower_bound(begin);
-    if (after != holes_.begin())
-      if (const auto before = std::prev(after); before->first + before->second == begin) {
-        begin = before->first, size += before->second;
-        holes_.erase(before);
-      }
-    if (after != holes_.end() && begin + size == after->first) {
-      size += after->second;
-      holes_.erase(after);
-    }
-    holes_[begin] = size;
-  }
-  off top() const { return top_; }
-
- private:
-  std::map<off, off> holes_;
-  off top_ = 0;
-};
-
 // Blocks from another device have memory of their own, so that their copies never wait; blocks sent to another device
 // keep their memory.
 void place_blocks(const Plan& plan, const std::vector<off>& size, const Turns& turns, Segments& segments) {
   const auto segment_of = [&](idx f) {
     return (idx)(std::upper_bound(segments.ptr.begin(), segments.ptr.end(), f) - segments.ptr.begin()) - 1;
   };
-  std::vector<FirstFit> memory(turns.devices);
+  std::vector<Gaps> memory(turns.devices);
   segments.received.assign(turns.devices > 1 ? plan.nf : 0, 0);
   if (turns.devices > 1)
     for (idx f = 0; f < plan.nf; f++) {
@@ -97,27 +61,26 @@ void place_blocks(const Plan& plan, const std::vector<off>& size, const Turns& t
       if (above != turns.device(segment_of(f))) segments.received[f] = memory[above].take(size[f]);
     }
   segments.block_offset.assign(plan.nf, 0);
-  std::vector<std::vector<std::pair<off, off>>> dying(
-      segments.count());  // chunks (offset, size) by the segment of their last use
+  std::vector<std::vector<off>> dying(segments.count());  // offsets of chunks by the segment of their last use
   for (idx turn = 0; turn < segments.count(); turn++) {
     const idx s = turns.segment(turn), device = turns.device(s);
     std::map<idx, off> chunk;  // size of the blocks last used in a segment, then the place of the next such block
     const auto last_use = [&](idx f) { return plan.parent[f] >= 0 ? segment_of(plan.parent[f]) : s; };
     for (idx f = segments.ptr[s]; f < segments.ptr[s + 1]; f++) chunk[last_use(f)] += size[f];
     for (auto c = chunk.rbegin(); c != chunk.rend(); ++c) {
-      const off chunk_size = c->second;
-      c->second = memory[device].take(chunk_size);
-      if (turns.device(c->first) == device) dying[c->first].emplace_back(c->second, chunk_size);
+      if (c->second == 0) continue;
+      c->second = memory[device].take(c->second);
+      if (turns.device(c->first) == device) dying[c->first].push_back(c->second);
     }
     for (idx f = segments.ptr[s]; f < segments.ptr[s + 1]; f++) {
       off& next = chunk[last_use(f)];
       segments.block_offset[f] = next;
       next += size[f];
     }
-    for (const auto& [begin, chunk_size] : dying[s]) memory[device].release(begin, chunk_size);
+    for (const off begin : dying[s]) memory[device].give(begin);
   }
   segments.block_sizes.clear();
-  for (const FirstFit& each : memory) segments.block_sizes.push_back(each.top());
+  for (const Gaps& each : memory) segments.block_sizes.push_back(each.top());
   segments.block_size = std::accumulate(segments.block_sizes.begin(), segments.block_sizes.end(), off(0));
 }
 

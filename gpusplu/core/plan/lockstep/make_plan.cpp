@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <stdexcept>
 
 #include "analysis/elimination_tree.hpp"
@@ -10,6 +9,7 @@
 #include "analysis/graph.hpp"
 #include "analysis/structure.hpp"
 #include "base/stopwatch.hpp"
+#include "plan/gaps.hpp"
 
 namespace gs::gpu {
 namespace {
@@ -109,24 +109,6 @@ void cut_lockstep_tasks(double grain, LockstepPlan& plan) {
 
 // Where contribution blocks lie: in the memory of a task each takes the lowest gap that is large enough, so that the
 // used memory stays small and in the nearest cache. Cost: O(fronts * blocks that are alive).
-// Memory with blocks in it: their ends by their begins.
-class Gaps {
- public:
-  off take(off size) {
-    off begin = 0;
-    for (const auto& [used, end] : used_) {
-      if (used - begin >= size) break;
-      begin = end;
-    }
-    if (size > 0) used_.emplace(begin, begin + size);
-    return begin;
-  }
-  void give(off begin) { used_.erase(begin); }
-
- private:
-  std::map<off, off> used_;
-};
-
 void place_lockstep_blocks(LockstepPlan& plan) {
   for (const LockstepTask& task : plan.tasks) {
     Gaps gaps;
@@ -138,15 +120,14 @@ void place_lockstep_blocks(LockstepPlan& plan) {
         front.block = plan.shared_size;
         plan.shared_size += size;
       } else {
-        const off begin = gaps.take(size);
-        front.block = begin;
-        plan.task_size = std::max(plan.task_size, begin + size);
+        front.block = gaps.take(size);
       }
       for (idx c = front.child_begin; c < front.child_end; c++) {
         const LockstepFront& child = plan.fronts[plan.child[c]];
         if (!child.block_shared && child.rows > child.width) gaps.give(child.block);
       }
     }
+    plan.task_size = std::max(plan.task_size, gaps.top());
   }
 }
 

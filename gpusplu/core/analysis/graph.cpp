@@ -167,40 +167,13 @@ Pattern symmetrize(const Permuted& permuted) {
 
 }  // namespace
 
-// By several threads. Walks the columns in order: the entries (i, j) below the diagonal must meet, row by row, exactly
-// the entries (j, i) that column i stores above its diagonal. next[i] is the first of those not met yet. In a slice of
-// rows, a symmetric matrix has no entries before the first column that these rows name: that part is not searched, and
-// the count of all entries covers it.
 bool is_structurally_symmetric(PatternView A) {
-  const int want = threads_for(A.nnz());
-  if (want == 1) return visit_pairs(A, [](off, off q) { return q >= 0; });  // ends early for most unsymmetric matrices
-  std::vector<off> next(A.n);
   std::atomic<bool> symmetric{true};
-  std::atomic<off> unmet{0};
-  run_pass(want, [&](const Team& team) {
-    const auto [begin, end] = slice(A.n, team);
-    idx first = begin;
-    off below = 0;
-    for (idx i = begin; i < end; i++) {
-      next[i] = A.ptr[i];
-      if (A.ptr[i] < A.ptr[i + 1]) first = std::min(first, A.ind[A.ptr[i]]);
-      for (off p = A.ptr[i + 1]; p-- > A.ptr[i] && A.ind[p] > i;) below++;
-    }
-    for (idx j = first; j < end; j++) {
-      for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
-        const idx i = A.ind[p];
-        if (i <= j || i < begin || i >= end) continue;
-        below--;
-        if (next[i] == A.ptr[i + 1] || A.ind[next[i]] != j) return symmetric.store(false, std::memory_order_relaxed);
-        next[i]++;
-      }
-      if (j % 1024 == 0 && !symmetric.load(std::memory_order_relaxed)) return;
-    }
-    for (idx i = begin; i < end; i++)
-      if (next[i] < A.ptr[i + 1] && A.ind[next[i]] < i) return symmetric.store(false, std::memory_order_relaxed);
-    unmet.fetch_add(below, std::memory_order_relaxed);
+  run_pass(threads_for(A.nnz()), [&](const Team& team) {
+    // ends early for most unsymmetric matrices
+    if (!visit_pairs(A, slice(A.n, team), [](off, off q) { return q >= 0; })) symmetric = false;
   });
-  return symmetric.load() && unmet.load() == 0;
+  return symmetric;
 }
 
 Pattern symmetrize(PatternView A, const idx* row_of_col) {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <vector>
+#include <mutex>
 
 #include "base/parallel.hpp"
 #include "base/scalars.hpp"
@@ -15,13 +15,13 @@
 namespace gs {
 namespace {
 
-struct Partial {
-  off matched_pairs = 0, off_diagonal = 0, below = 0, met = 0;  // met: those below that match_pairs visited
+struct Sums {
+  off matched_pairs = 0, off_diagonal = 0;
   double largest = 0, symmetric = 0, hermitian = 0;
   bool positive_diagonal = true, diagonally_dominant = true;
 
-  void merge(const Partial& other) {
-    matched_pairs += other.matched_pairs, below += other.below, met += other.met;
+  void merge(const Sums& other) {
+    matched_pairs += other.matched_pairs;
     off_diagonal += other.off_diagonal;
     largest = std::max(largest, other.largest);
     symmetric = std::max(symmetric, other.symmetric);
@@ -31,84 +31,43 @@ struct Partial {
   }
 };
 
-template <class T> void visit_column(PatternView A, const T* values, idx j, Partial& out) {
+template <class T> void add_column(PatternView A, const T* values, idx j, Sums& out) {
   T diagonal = 0;
   double others = 0;
   for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
     const double size = modulus(values[p]);
     out.largest = std::max(out.largest, size);
-    if (A.ind[p] == j) {
-      diagonal = values[p];
-      out.hermitian = std::max(out.hermitian, modulus(diagonal - conj_if(diagonal, true)));
-    } else {
-      others += size;
-      out.off_diagonal++;
-      out.below += A.ind[p] > j;
-    }
+    if (A.ind[p] == j) diagonal = values[p];
+    else others += size, out.off_diagonal++;
   }
   out.diagonally_dominant &= modulus(diagonal) >= others;
   if constexpr (is_complex<T>) out.positive_diagonal &= diagonal.real() > 0 && diagonal.imag() == 0;
   else out.positive_diagonal &= diagonal > 0;
 }
 
-// Compares the entries (i, j) below the diagonal, i in [begin, end), with the entries (j, i) above it: columns j come
-// in order, so a cursor in each column i suffices. Skips columns before `first`.
-template <class T>
-void match_pairs(PatternView A, const T* values, idx begin, idx end, idx first, off* next, Partial& out) {
-  const auto differ = [&](T a, T b) {
-    out.symmetric = std::max(out.symmetric, modulus(a - b));
-    out.hermitian = std::max(out.hermitian, modulus(a - conj_if(b, true)));
-  };
-  for (idx i = begin; i < end; i++) next[i] = A.ptr[i];
-  for (idx j = first; j < end; j++) {
-    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
-      const idx i = A.ind[p];
-      if (i <= j || i < begin || i >= end) continue;
-      out.met++;
-      off& q = next[i];
-      for (; q < A.ptr[i + 1] && A.ind[q] < j; q++) differ(values[q], T(0));
-      if (q < A.ptr[i + 1] && A.ind[q] == j) {
-        out.matched_pairs++;
-        differ(values[p], values[q++]);
-      } else {
-        differ(values[p], T(0));
-      }
-    }
-  }
-  for (idx i = begin; i < end; i++)
-    for (off q = next[i]; q < A.ptr[i + 1] && A.ind[q] < i; q++) differ(values[q], T(0));
-}
-
-// The first column with entries of a symmetric matrix in the rows [begin, end): the first row of these columns.
-idx first_column(PatternView A, idx begin, idx end) {
-  idx first = begin;
-  for (idx i = begin; i < end; i++)
-    if (A.ptr[i] < A.ptr[i + 1]) first = std::min(first, A.ind[A.ptr[i]]);
-  return first;
-}
-
-// Visits all entries; `narrow`: assumes a symmetric pattern, which saves every thread most columns.
-template <class T> Partial visit_all(PatternView A, const T* values, bool narrow) {
-  const int want = threads_for(A.nnz());
-  std::vector<off> next(A.n);
-  std::vector<Partial> partial(want);
-  run_pass(want, [&](const Team& team) {
-    const auto [begin, end] = slice(A.n, team);
-    Partial mine;
-    for (idx j = begin; j < end; j++) visit_column(A, values, j, mine);
-    match_pairs(A, values, begin, end, narrow ? first_column(A, begin, end) : 0, next.data(), mine);
-    partial[team.rank] = mine;
+template <class T> void add_pairs(PatternView A, const T* values, Slice<idx> range, Sums& out) {
+  visit_pairs(A, range, [&](off p, off q) {
+    const T one = values[p], other = q < 0 ? T(0) : values[q];
+    out.matched_pairs += q >= 0 && p != q;
+    out.symmetric = std::max(out.symmetric, modulus(one - other));
+    out.hermitian = std::max(out.hermitian, modulus(one - conj_if(other, true)));
+    return true;
   });
-  Partial all;
-  for (const Partial& p : partial) all.merge(p);
-  return all;
 }
 
 }  // namespace
 
 template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values) {
-  Partial all = visit_all(A, values, true);
-  if (all.met != all.below) all = visit_all(A, values, false);
+  Sums all;
+  std::mutex mutex;
+  run_pass(threads_for(A.nnz()), [&](const Team& team) {
+    const Slice<idx> range = slice(A.n, team);
+    Sums mine;
+    for (idx j = range.begin; j < range.end; j++) add_column(A, values, j, mine);
+    add_pairs(A, values, range, mine);
+    const std::lock_guard lock(mutex);
+    all.merge(mine);
+  });
   SymmetryTraits traits;
   if (all.off_diagonal > 0) traits.pattern_symmetry = 2.0 * (double)all.matched_pairs / (double)all.off_diagonal;
   if (all.largest > 0) {

@@ -27,12 +27,16 @@ def kind(path: Path) -> str:
     return "".join(suffixes).lower()
 
 
+def require_kind(path: Path, kinds: tuple[str, ...]) -> None:
+    if kind(path) not in kinds:
+        raise CommandError(f"{path}: the extension is not one of {', '.join(kinds)}")
+
+
 def read(path: Path, kinds: tuple[str, ...]) -> Any:
     """Read a file by its extension."""
     if path.is_dir():
         raise CommandError(f"{path}: is a folder")
-    if kind(path) not in kinds:
-        raise CommandError(f"{path}: the extension is not one of {', '.join(kinds)}")
+    require_kind(path, kinds)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -126,10 +130,9 @@ def read_rhs(path: Path, n: int) -> np.ndarray:
     return b[:, 0] if b.ndim == 2 and b.shape[1] == 1 else b
 
 
-def check_solution_path(path: Path) -> None:
-    """Refuse paths that :func:`write_solution` cannot write, before any work is done."""
-    if kind(path) not in SOLUTIONS:
-        raise CommandError(f"{path}: the extension is not one of {', '.join(SOLUTIONS)}")
+def check_output(path: Path, kinds: tuple[str, ...]) -> None:
+    """Refuse a path that cannot be written, before any work is done."""
+    require_kind(path, kinds)
     if not path.parent.is_dir():
         raise CommandError(f"{path}: no such folder")
 

@@ -9,7 +9,7 @@ import numpy as np
 from gpusplu.common.installed import install_hint
 from gpusplu.linalg import cholesky, splu
 
-from .files import matrix_of
+from .files import check_output, matrix_of
 from .report import NAMES, CommandError, add_matrix, add_refactors, describe, refusing
 
 KINDS = {
@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Draw and write."""
-    check_output(arguments.output)
+    check_output(arguments.output, PICTURES)
     try:
         import matplotlib
 
@@ -67,14 +67,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"{arguments.output}: cannot be written: {describe(error)}") from None
     print(f"{arguments.output}: {KINDS[arguments.kind]}")
     return 0
-
-
-def check_output(path: Path) -> None:
-    """Refuse a path that cannot be written, before any work is done."""
-    if path.suffix.lower() not in PICTURES:
-        raise CommandError(f"{path}: the extension is not one of {', '.join(PICTURES)}")
-    if not path.parent.is_dir():
-        raise CommandError(f"{path}: no such folder")
 
 
 def draw(A: Any, arguments: argparse.Namespace) -> Any:

@@ -11,7 +11,7 @@ from gpusplu.common.stats import column, show
 from gpusplu.common.timing import backward_error, timed
 from gpusplu.dispatch.report import method_text
 
-from .files import SOLUTIONS, check_solution_path, matrix_of, read_rhs, write_solution
+from .files import SOLUTIONS, check_output, matrix_of, read_rhs, write_solution
 from .report import NAMES, add_matrix, add_options, facts, kind_of, print_json, refusing
 
 FIRST = 5  # entries of the solution that are printed
@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Factor, solve, write, and print a summary with the backward error."""
     if arguments.output is not None:
-        check_solution_path(arguments.output)
+        check_output(arguments.output, SOLUTIONS)
     A = matrix_of(arguments.matrix)
     b = A @ np.ones(A.shape[0], A.dtype) if arguments.rhs is None else read_rhs(arguments.rhs, A.shape[0])
     if not np.can_cast(b.real.dtype, A.data.real.dtype):

@@ -154,7 +154,9 @@ class DistributedFactor:
             part = rhs if root is None else self._rows.scatter(rhs, root)
             self._certified.error = None
             x = solve_as_given(self._solve_columns, part, trans, self._rows.count, self.dtype)
-            self._warn_where_inaccurate()
+            if self._certified.must_warn():
+                wrong, error = "the solution is not finite, or not accurate", self._certified.error
+                warn(f"solve: {wrong}: its backward error is {error:.1e}{self._solver.advice}", RuntimeWarning)
             return x if root is None else self._rows.gather(x, root)
 
     def _solve_columns(self, b: np.ndarray, op: int) -> np.ndarray:
@@ -164,14 +166,6 @@ class DistributedFactor:
         for k in range(b.shape[1]):
             x[:, k] = self._certified.solve(b[:, k], op)
         return x
-
-    def _warn_where_inaccurate(self) -> None:
-        if self._certified.must_warn():
-            warn(
-                "solve: the solution is not finite, or not accurate: its backward error is "
-                f"{self._certified.error:.1e}{self._solver.advice}",
-                RuntimeWarning,
-            )
 
     def refactor(self, values: Any) -> None:
         """Factor new values on the same pattern, reusing the analysis.

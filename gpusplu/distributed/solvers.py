@@ -147,8 +147,10 @@ class Solver(ABC):
         """The caller's limit, else the least free memory per rank of all machines [bytes]."""
         if self._memory is not None:
             return self._memory
+        from mpi4py import MPI
+
         comm = self._rows.comm
-        machine = comm.Split_type(comm_type_shared())
+        machine = comm.Split_type(MPI.COMM_TYPE_SHARED)
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // machine.size
         machine.Free()
         return int(min(comm.allgather(free)))
@@ -157,12 +159,6 @@ class Solver(ABC):
         if self._pc is not None:
             self._pc.destroy()
         self._pc = None
-
-
-def comm_type_shared() -> int:
-    from mpi4py import MPI
-
-    return int(MPI.COMM_TYPE_SHARED)
 
 
 class Mumps(Solver):

@@ -196,7 +196,7 @@ class Solved:
         inner, below = self._inner, self._border[1]
         x = self._interior.solve(b)
         taken, before = below @ x, np.inf
-        if self._symbolic.never_refines:
+        if self._symbolic.interior.parts()[0].options.refine == "never":
             return x, taken
         eps, (of_inner, of_below) = np.finfo(b.dtype).eps, self._moduli
         for _ in range(MOST_STEPS):
@@ -381,10 +381,6 @@ class SchurSymbolic(Generic[FactorT]):
     def size(self) -> int:
         """Number of values of ``A.data``."""
         return int(self._pattern.size)
-
-    @property
-    def never_refines(self) -> bool:
-        return bool(self.interior.parts()[0].options.refine == "never")
 
     def canonical(self, values: Any) -> np.ndarray:
         """Canonical values of the whole matrix."""

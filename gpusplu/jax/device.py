@@ -277,24 +277,15 @@ def solve(structure: Structure, values: Any, b: Any, *, transpose: bool, kept: i
     return (x,)
 
 
-def by_host(work: Callable[..., Any]) -> Callable[..., Any]:
-    """``work(*arrays)`` of `host` for arrays on the device."""
-
-    def round_trip(*arrays: Any, **parameters: Any) -> list[Any]:
-        return [matrix.to_device(array) for array in work(*(array.get() for array in arrays), **parameters)]
-
-    return round_trip
-
-
 def lower_solve(context: Any, *operands: Any, **parameters: Any) -> Sequence[Any]:
     """The lowering rule of solve: each call site has its own guess."""
     return foreign.lower(foreign.on_device, partial(solve, guess=Guess()), context, *operands, **parameters)
 
 
 def lower_by_host(work: Callable[..., Any]) -> Callable[..., Any]:
-    """The lowering rule of work on the host."""
+    """The lowering rule of ``work(*arrays)`` of `host`, for arrays on the device."""
 
-    def rule(context: Any, *operands: Any, **parameters: Any) -> Sequence[Any]:
-        return foreign.lower(foreign.on_device, by_host(work), context, *operands, **parameters)
+    def round_trip(*arrays: Any, **parameters: Any) -> list[Any]:
+        return [matrix.to_device(array) for array in work(*(array.get() for array in arrays), **parameters)]
 
-    return rule
+    return partial(foreign.lower, foreign.on_device, round_trip)

@@ -7,6 +7,7 @@ the inverse on A's pattern, not a dense one.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -51,12 +52,6 @@ class Factor(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, *_: Any) -> None:
         return None
-
-    @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[Any, ...], values: Tensor, pattern: Pattern, singular: bool
-    ) -> tuple[Tensor, None]:
-        return Factor.apply(values.movedim(in_dims[0], 0), pattern, singular), None
 
 
 class Solve(torch.autograd.Function):
@@ -259,10 +254,6 @@ class Determinant(torch.autograd.Function):
                 return torch.zeros_like(sign), trace
             return 1j * trace.imag * sign, trace.real.clone()
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], values: Tensor, factor: Any, pattern: Pattern) -> Any:
-        return Determinant.apply(values.movedim(in_dims[0], 0), factor, pattern), (0, 0)
-
 
 class AdjointInverse(torch.autograd.Function):
     """Entries of the conjugate transpose of the inverse where A has its own, shape (..., nnz)."""
@@ -287,9 +278,9 @@ class AdjointInverse(torch.autograd.Function):
         with _set_fwd_grad_enabled(True):
             return -between_inverses(unpack_dual(values).primal, of_values, factor, ctx.pattern)
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], values: Tensor, factor: Any, pattern: Pattern) -> Any:
-        return AdjointInverse.apply(values.movedim(in_dims[0], 0), factor, pattern), 0
+
+for function, out_dims in ((Factor, None), (Determinant, (0, 0)), (AdjointInverse, 0)):
+    function.vmap = staticmethod(partial(operators.mapped, function.apply, out_dims))
 
 
 def between_inverses(values: Tensor, middle: Tensor, factor: Any, pattern: Pattern) -> Tensor:

@@ -13,7 +13,7 @@ OPTIONAL = {"gpusplu.torch": "torch", "gpusplu.jax": "jax", "gpusplu.distributed
 
 OPERATORS = {"__call__", "__getitem__", "__iter__", "__len__"}
 #: Members without an underscore that are there for other modules of gpusplu.
-INTERNAL = {"again", "choice", "entries", "hold", "make", "replace_core", "migrated_to", "never_refines"}
+INTERNAL = {"again", "choice", "entries", "hold", "make", "replace_core", "migrated_to"}
 INTERNAL |= {"partial_factor", "parts", "size", "compatible_with", "tree_flatten", "tree_unflatten", "version"}
 
 

@@ -95,13 +95,11 @@ class ColumnSolve(Part):
         Columns from here on belong to a dense trailing block, which another part solves with between the sweeps.
     """
 
+    files = (SOLVE,)
+
     def __init__(self, arrays: ColumnArrays, launches: GroupLaunches, division: int):
         super().__init__(arrays.device, arrays.dtype)
         self._arrays, self._launches, self._division = arrays, launches, division
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return (SOLVE,)
 
     def vector_memory(self, capacity: int) -> Memory:
         """Work memory with up to `capacity` right-hand sides."""

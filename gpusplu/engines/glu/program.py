@@ -62,6 +62,7 @@ class GluProgram(ColumnProgram):
     """
 
     name = "glu"
+    files = (FILE,)
 
     def __init__(
         self,
@@ -88,10 +89,6 @@ class GluProgram(ColumnProgram):
         self.factor_seconds = self.schedule.predicted_seconds
         names = ("tasks", "chunks", "chains", "steps", "updates", "places")
         self.needed_bytes = self.count_bytes() + int(sum(getattr(self.schedule, name).nbytes for name in names))
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return (FILE,)
 
     @property
     def _counter_words(self) -> tuple[int, int]:

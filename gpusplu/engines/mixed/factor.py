@@ -97,16 +97,20 @@ class MixedFactor:
     def _on_device(self) -> Any:
         """The pattern on the device, for all factors on it."""
         from ...cuda.nvrtc import kernel_kind
-        from .device import RowsOnDevice
+        from .device import rows_on_device
 
         problem = self._problem
         kind = kernel_kind(problem.kind, problem.options.hermitian)
         key = "mixed.rows", self._dtype
-        return problem.memo(key, lambda: RowsOnDevice(self._device, problem.pattern, self._dtype, kind))
+        return problem.memo(key, lambda: rows_on_device(self._device, problem.pattern, self._dtype, kind))
 
-    def _matrix_of(self, values: np.ndarray) -> DoubleMatrix:
-        """Of canonical values on the host."""
-        return HostMatrix(self._pattern, values) if self.device_array is None else self._on_device.matrix(values)
+    def _matrix_of(self, values: Any) -> DoubleMatrix:
+        """Of canonical values on the host, or of the caller's on the device."""
+        if self.device_array is None:
+            return HostMatrix(self._pattern, values)
+        from .device import DeviceMatrix
+
+        return DeviceMatrix(self._on_device, values)
 
     def _hold(self, A: DoubleMatrix) -> None:
         self._A, self._double_current = A, False
@@ -198,7 +202,7 @@ class MixedFactor:
         on_device, before = matrix.is_cupy_array(values), self._A
         if not on_device:
             values = values.copy() if source is None else values[source]
-        A = self._on_device.gathered(values) if on_device else self._matrix_of(values)
+        A = self._matrix_of(values)
 
         def refactor() -> None:
             self._left = True

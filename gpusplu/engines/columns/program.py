@@ -17,7 +17,7 @@ from ...cost.model import seconds
 from ...cost.table import shipped
 from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
-from ..device.buffers import GROUP, STATUS, Buffers, Memory, Vectors
+from ..device.buffers import GROUP, STATUS, Buffers, Memory, Solve
 from ..device.interrupted import outliving
 from ..device.program import Part, Program, joined, outer_determinant
 from .groups import CONTROL_BYTES, TICKET_BYTES, GroupLaunches
@@ -107,30 +107,18 @@ class ColumnSolve(Part):
         values = 2 * self._arrays.plan.n * columns * -(-capacity // columns)  # of both sweeps
         return Memory({}, {"packets": 2 * values * self.dtype.itemsize, "solve_control": TICKET_BYTES})
 
-    def run(
-        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
-    ) -> None:
+    def run(self, stream: Stream, buffers: Buffers, solve: Solve) -> None:
         """Both sweeps."""
         groups = self._launches.groups
         count, levels = groups.count, groups.level_ptr.astype(np.int64)
         begins = np.array([0, 2 * count])
         if self._launches.by_levels:
             begins = np.concatenate([levels, 2 * count - levels[-2::-1]])
-        self.sweep(stream, buffers, vectors, trans, nrhs, b, x, begins)
+        self.sweep(stream, buffers, solve, begins)
 
-    def sweep(
-        self,
-        stream: Stream,
-        buffers: Buffers,
-        vectors: Vectors,
-        trans: int,
-        nrhs: int,
-        b: Buffer,
-        x: Buffer,
-        begins: np.ndarray,
-        more: bool = False,
-    ) -> None:
+    def sweep(self, stream: Stream, buffers: Buffers, solve: Solve, begins: np.ndarray, more: bool = False) -> None:
         """Groups `begins[0]` to `begins[-1]` of the forward sweep, then of the backward sweep in reverse order."""
+        vectors, trans, nrhs, b, x = solve
         columns = 1 if nrhs == 1 else GROUP
         arrays, groups, rhs_groups = self._arrays, self._launches.groups, -(-nrhs // columns)
         into, out = arrays.orders[1 if trans else 0], arrays.orders[0 if trans else 1]
@@ -211,10 +199,8 @@ class ColumnProgram(Program):
     def vector_memory(self, capacity: int) -> Memory:
         return self.solution.vector_memory(capacity)
 
-    def solve(
-        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
-    ) -> None:
-        self.solution.run(stream, buffers, vectors, trans, nrhs, b, x)
+    def solve(self, stream: Stream, buffers: Buffers, solve: Solve) -> None:
+        self.solution.run(stream, buffers, solve)
 
     @cached_property
     def _diagonal(self) -> tuple[Buffer | None, float, float]:

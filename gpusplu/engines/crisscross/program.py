@@ -22,7 +22,7 @@ from ...cuda.stream import Buffer, Stream
 from ..columns.groups import CONTROL_BYTES, RESERVED_BYTES, RESIDENT
 from ..columns.plan import ColumnPlan, make_column_plan
 from ..columns.program import ColumnArrays, ColumnProgram, ColumnSolve
-from ..device.buffers import Buffers, Memory, Vectors
+from ..device.buffers import Buffers, Memory, Solve, Vectors
 from ..device.program import Part
 from ..sflu.program import LONG_SCALARS, TRAILING_ARRAYS, ColumnFactorization, Tuning, factor_words
 from ..supernodal.memory import all_vector_bytes, factor_memory, plan_bytes, vector_memory
@@ -162,18 +162,17 @@ class CrisscrossProgram(ColumnProgram):
         if self.fronts:
             self.fronts.run(stream, of_front(buffers), buffers.own["factor"])
 
-    def solve(
-        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
-    ) -> None:
+    def solve(self, stream: Stream, buffers: Buffers, solve: Solve) -> None:
         if self.fronts is None:
-            self.solution.run(stream, buffers, vectors, trans, nrhs, b, x)
+            self.solution.run(stream, buffers, solve)
             return
-        count, inner = self.factorization.launches.groups.count, vectors.own["trailing"]
+        count, inner = self.factorization.launches.groups.count, solve.vectors.own["trailing"]
         forward, backward = np.array([0, count]), np.array([count, 2 * count])
-        self.solution.sweep(stream, buffers, vectors, trans, nrhs, b, x, forward, more=True)
-        front = FrontSolve(self.fronts, of_front(buffers), of_front(vectors), trans, nrhs, inner, inner)
+        self.solution.sweep(stream, buffers, solve, forward, more=True)
+        of_trailing = Solve(of_front(solve.vectors), solve.trans, solve.nrhs, inner, inner)
+        front = FrontSolve(self.fronts, of_front(buffers), of_trailing)
         self.fronts.run(stream, of_front(buffers), solve=front)
-        self.solution.sweep(stream, buffers, vectors, trans, nrhs, b, x, backward)
+        self.solution.sweep(stream, buffers, solve, backward)
 
 
 def in_order(plan: ColumnPlan, pattern: Pattern, order: np.ndarray) -> ColumnPlan:

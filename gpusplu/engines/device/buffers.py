@@ -222,6 +222,24 @@ class Vectors:
         return int(sum(vector_sizes(program.n, capacity, program.dtype.itemsize)) + own)
 
 
+class Solve(NamedTuple):
+    """op(A) X = B for columns that are n apart.
+
+    Attributes
+    ----------
+    vectors : Vectors
+        Work memory.
+    trans, nrhs : int
+    b, x : Buffer
+    """
+
+    vectors: Any
+    trans: int
+    nrhs: int
+    b: Buffer
+    x: Buffer
+
+
 def vector_sizes(n: int, capacity: int, itemsize: int) -> list[int]:
     """Of the arrays of `Vectors` that are not the program's: five of right-hand sides, then norms, of A and three of
     every right-hand side, and the counter of blocks (kernels/common/residual.cu) [bytes]."""

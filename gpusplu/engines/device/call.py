@@ -26,7 +26,7 @@ import numpy as np
 from ... import _core
 from ...cuda.graphs import Graph
 from ...cuda.stream import Buffer, Stream
-from .buffers import NO_CALLS, STAGED, AccumulatedBuffer, Buffers, Status
+from .buffers import NO_CALLS, STAGED, AccumulatedBuffer, Buffers, Solve, Status
 from .program import Program
 
 # Graphs over the caller's own arrays: made for arrays that occur this many times, up to a maximum number.
@@ -182,26 +182,27 @@ class CommandGraphs(StreamOrder):
     def add_commands(self, stream: Stream, call: Call, at: Addresses = IN_BUFFERS) -> None:
         """Add the commands of a call to a stream or a graph."""
         program, buffers = self.program, with_addresses(self.buffers, input=at.values)
-        vectors: Any = None
+        solve: Any = None
         if call.solve or call.steps:
             vectors = with_addresses(self.buffers.vectors(call.nrhs), b=at.b, x=at.x)
+            solve = Solve(vectors, call.trans, call.nrhs, vectors.b, vectors.x)
         if call.on_host:
             self._send(stream, call)
         if call.values:
-            self._factor(stream, call, buffers, vectors)
+            self._factor(stream, call, buffers, solve)
         elif call.solve:
             side = stream
             if not (call.measured or call.deferred):  # a solve neither reads nor writes the status
                 side = stream.fork()
                 self.report(side)
-            program.solve(stream, buffers, vectors, call.trans, call.nrhs, vectors.b, vectors.x)
+            program.solve(stream, buffers, solve)
             stream.join(side)
         for _ in range(call.steps):
-            self._refine(stream, call, buffers, vectors)
+            self._refine(stream, call, buffers, solve)
         if call.deferred:
-            self._accumulate(stream, call, buffers, vectors)
+            self._accumulate(stream, call, buffers, solve)
         else:
-            self._return_results(stream, call, buffers, vectors)
+            self._return_results(stream, call, buffers, solve)
 
     def _send(self, stream: Stream, call: Call) -> None:
         """Copy arrays of the host to the device."""
@@ -212,7 +213,7 @@ class CommandGraphs(StreamOrder):
             arrays.append((buffers.vectors(1).b.pointer, host.b.ctypes.data, host.b.size))
         self.program.move(stream, *arrays)
 
-    def _factor(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
+    def _factor(self, stream: Stream, call: Call, buffers: Any, solve: Any) -> None:
         """Take values, factor them and, in the same pass, solve if the call does."""
         program, new = self.program, call.values == "new"
         gathered = new and not program.pattern.core.identity
@@ -220,39 +221,39 @@ class CommandGraphs(StreamOrder):
         program.take_values(side, buffers, new)
         values = buffers.input if new and not gathered else buffers.values
         if call.solve:
-            program.factor_solve(stream, buffers, values, vectors, call.trans, call.nrhs)
+            program.factor_solve(stream, buffers, values, solve)
         else:
             program.factor(stream, buffers, values)
         stream.join(side)
 
-    def _refine(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
+    def _refine(self, stream: Stream, call: Call, buffers: Any, solve: Solve) -> None:
         """Correct x by the residual. Calls that wait have measured the residual before, and keep the previous x."""
-        program, system = self.program, (call.trans, call.nrhs)
+        program, vectors = self.program, solve.vectors
         if call.deferred:
-            program.residual(stream, buffers, vectors, *system, accumulated=0)
+            program.residual(stream, buffers, solve, accumulated=0)
         else:
             stream.copy(vectors.kept.pointer, vectors.x.pointer, self.vector_bytes(call.nrhs))
-        program.solve(stream, buffers, vectors, *system, vectors.residual, vectors.step)
-        program.add_step(stream, buffers, vectors, call.nrhs)
+        program.solve(stream, buffers, solve._replace(b=vectors.residual, x=vectors.step))
+        program.add_step(stream, solve)
 
-    def _accumulate(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
+    def _accumulate(self, stream: Stream, call: Call, buffers: Any, solve: Any) -> None:
         """Add the status to that of other deferred calls, with the backward error if it is measured."""
         accumulated, factored = self.accumulated.pointer, bool(call.values)
         if call.measured:
-            self.program.residual(stream, buffers, vectors, call.trans, call.nrhs, accumulated, factored)
+            self.program.residual(stream, buffers, solve, accumulated, factored)
         else:
             self.program.add_up(stream, buffers, accumulated, factored, call.solve)
 
-    def _return_results(self, stream: Stream, call: Call, buffers: Any, vectors: Any) -> None:
+    def _return_results(self, stream: Stream, call: Call, buffers: Any, solve: Any) -> None:
         """Copy solution and status to the host; the status of a factorization alone only if the call waits for it."""
         program = self.program
         side = stream.fork() if call.measured and call.on_host else stream
         if call.values and not call.measured and (call.solve or call.on_host):
             self.report(stream)
         if call.solve and call.on_host:
-            program.move(side, (self.host.x.ctypes.data, vectors.x.pointer, self.n))
+            program.move(side, (self.host.x.ctypes.data, solve.x.pointer, self.n))
         if call.measured:
-            program.residual(stream, buffers, vectors, call.trans, call.nrhs)
+            program.residual(stream, buffers, solve)
         stream.join(side)
 
     # ---- status

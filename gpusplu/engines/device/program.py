@@ -24,7 +24,7 @@ from ...common.matrix import Pattern
 from ...cuda.layout import constant, record
 from ...cuda.nvrtc import CHOLESKY, HERMITIAN, LU
 from ...cuda.stream import Buffer, Kernel, Stream
-from .buffers import GROUP, Buffers, Memory, Vectors
+from .buffers import GROUP, Buffers, Memory, Solve
 
 #: Kernel files of every engine.
 RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"
@@ -298,21 +298,17 @@ class Program(MatrixPart, ABC):
         """Factor canonical values."""
 
     @abstractmethod
-    def solve(
-        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
-    ) -> None:
-        """op(A) X = B for columns that are n apart."""
+    def solve(self, stream: Stream, buffers: Buffers, solve: Solve) -> None:
+        """Solve by the factor."""
 
     def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
         """Sign and logarithm of the modulus of the determinant of the current factor; waits. None: unknown."""
         return None
 
-    def factor_solve(
-        self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
-    ) -> None:
-        """Factor canonical values, and solve for the right-hand sides in the vectors."""
+    def factor_solve(self, stream: Stream, buffers: Buffers, values: Buffer, solve: Solve) -> None:
+        """Factor canonical values, and solve."""
         self.factor(stream, buffers, values)
-        self.solve(stream, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+        self.solve(stream, buffers, solve)
 
     def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int] | None:
         """How many eigenvalues of D of LDL^T are positive, negative, and too small to tell; waits. None: unknown."""
@@ -343,28 +339,22 @@ class Program(MatrixPart, ABC):
         self.launch(stream, VALUES, "accumulate_status", (1, WARP, 0), **fields)
 
     def residual(
-        self,
-        stream: Stream,
-        buffers: Buffers,
-        vectors: Vectors,
-        trans: int,
-        nrhs: int,
-        accumulated: int | None = None,
-        factored: bool = False,
+        self, stream: Stream, buffers: Buffers, solve: Solve, accumulated: int | None = None, factored: bool = False
     ) -> None:
         """r = b - op(A) x and the norms of its backward error.
 
         They go to the host with the status. With an `accumulated` they are added up there, `factored`: after a
         factorization; with a null pointer they go nowhere.
         """
+        vectors = solve.vectors
         self.launch_rows(
             stream,
-            f"measure_residual_{1 if nrhs == 1 else GROUP}",
-            trans,
-            nrhs=nrhs,
+            f"measure_residual_{1 if solve.nrhs == 1 else GROUP}",
+            solve.trans,
+            nrhs=solve.nrhs,
             values=buffers.values,
-            x=vectors.x,
-            b=vectors.b,
+            x=solve.x,
+            b=solve.b,
             r=vectors.residual,
             sizes=None,
             norms=vectors.norms,
@@ -375,10 +365,10 @@ class Program(MatrixPart, ABC):
             factored=factored,
         )
 
-    def add_step(self, stream: Stream, buffers: Buffers, vectors: Vectors, nrhs: int) -> None:
+    def add_step(self, stream: Stream, solve: Solve) -> None:
         """x += step"""
-        shape = self.blocks(self.n * nrhs, THREADS, 8), THREADS, 0
-        fields = {"x": vectors.x, "step": vectors.step, "ld": self.n, "n": self.n, "nrhs": nrhs}
+        shape = self.blocks(self.n * solve.nrhs, THREADS, 8), THREADS, 0
+        fields = {"x": solve.x, "step": solve.vectors.step, "ld": self.n, "n": self.n, "nrhs": solve.nrhs}
         self.launch(stream, RESIDUAL, "add_step", shape, **fields)
 
 

@@ -15,7 +15,7 @@ from ...common.matrix import Pattern
 from ...cuda.layout import constant, record, struct
 from ...cuda.nvrtc import HERMITIAN, kernel_kind
 from ...cuda.stream import Buffer, Stream
-from ..device.buffers import Buffers, Memory, Vectors
+from ..device.buffers import Buffers, Memory, Solve
 from ..device.interrupted import outliving
 from ..device.program import Part, Program, address, joined, outer_determinant
 from .memory import (
@@ -107,22 +107,14 @@ def solve_file(transposed: bool) -> str:
 
 
 class FrontSolve:
-    """op(A) X = B for columns that are n apart, part by part (core/plan/fronts/solve_schedule.hpp).
+    """A solve, part by part (core/plan/fronts/solve_schedule.hpp).
 
     Every part is a launch for small fronts and one for large ones, where it has such; forward the small ones come
     first, backward the large ones.
     """
 
-    def __init__(
-        self,
-        fronts: Fronts,
-        buffers: Buffers,
-        vectors: Vectors,
-        trans: int,
-        nrhs: int,
-        b: Buffer,
-        x: Buffer,
-    ):
+    def __init__(self, fronts: Fronts, buffers: Buffers, solve: Solve):
+        vectors, trans, nrhs, b, x = solve
         self._fronts, plan = fronts, fronts.plan
         self._schedule = plan.solve_schedule
         self._columns = plan.solve_columns(nrhs)
@@ -513,10 +505,8 @@ class FrontProgram(Program):
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         self.fronts.run(stream, buffers, values)
 
-    def solve(
-        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
-    ) -> None:
-        self.fronts.run(stream, buffers, solve=FrontSolve(self.fronts, buffers, vectors, trans, nrhs, b, x))
+    def solve(self, stream: Stream, buffers: Buffers, solve: Solve) -> None:
+        self.fronts.run(stream, buffers, solve=FrontSolve(self.fronts, buffers, solve))
 
     def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int] | None:
         return self.diagonal.signs(stream, buffers.own["factor"]) if self.has_signs else None
@@ -526,8 +516,5 @@ class FrontProgram(Program):
             return None
         return self.diagonal.slogdet(stream, buffers.own["factor"])
 
-    def factor_solve(
-        self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
-    ) -> None:
-        solve = FrontSolve(self.fronts, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
-        self.fronts.run(stream, buffers, values, solve)
+    def factor_solve(self, stream: Stream, buffers: Buffers, values: Buffer, solve: Solve) -> None:
+        self.fronts.run(stream, buffers, values, FrontSolve(self.fronts, buffers, solve))

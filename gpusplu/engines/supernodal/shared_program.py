@@ -28,7 +28,7 @@ from ...cuda.devices import usable_bytes
 from ...cuda.several import failures, too_small
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceFailedError
-from ..device.buffers import STATUS, Buffers, Memory, Vectors
+from ..device.buffers import STATUS, Buffers, Memory, Solve, Vectors
 from ..device.call import CommandGraphs
 from ..device.factor import HELD, MUST_RESTORE, PENDING, SOLVES, STATUS_REQUESTED, DeviceFactor
 from ..device.program import THREADS, WARP, Program
@@ -478,13 +478,12 @@ class SharedProgram(FrontProgram):
 
     factor_solve = Program.factor_solve  # one after the other
 
-    def solve(
-        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
-    ) -> None:
+    def solve(self, stream: Stream, buffers: Buffers, solve: Solve) -> None:
+        vectors, trans, nrhs, b, x = solve
         layout = Layout(self, nrhs)
         sides = self._rows_of_sides(trans)
         with Team(buffers.peers.streams, stream, vectors.peers.bounce) as team:
-            solves = [FrontSolve(self.fronts, buffers, vectors, trans, nrhs, b, x)]
+            solves = [FrontSolve(self.fronts, buffers, solve)]
             for k in range(1, len(self.devices)):
                 own = vectors.peers.own[k]
                 self._move_rows(stream, "gather_rows", b, own.rows, sides[k][0], nrhs)
@@ -492,7 +491,8 @@ class SharedProgram(FrontProgram):
                 team.send(0, k, "b", [Copy(own.b.pointer, own.rows.pointer, nbytes)])
                 team.receive(k, "b")
                 remote: Any = SimpleNamespace(own=own.own, groups=vectors.groups)
-                solves.append(FrontSolve(self.each[k], self.own(buffers, k), remote, trans, nrhs, own.b, own.x))
+                of_share = Solve(remote, trans, nrhs, own.b, own.x)
+                solves.append(FrontSolve(self.each[k], self.own(buffers, k), of_share))
             self._walk(team, solves, vectors, layout)
             for k in range(1, len(self.devices)):
                 own = vectors.peers.own[k]

@@ -288,4 +288,7 @@ def lower_by_host(work: Callable[..., Any]) -> Callable[..., Any]:
     def round_trip(*arrays: Any, **parameters: Any) -> list[Any]:
         return [matrix.to_device(array) for array in work(*(array.get() for array in arrays), **parameters)]
 
-    return partial(foreign.lower, foreign.on_device, round_trip)
+    def rule(context: Any, *operands: Any, **parameters: Any) -> Sequence[Any]:
+        return foreign.lower(foreign.on_device, round_trip, context, *operands, **parameters)
+
+    return rule

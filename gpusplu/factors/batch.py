@@ -242,7 +242,8 @@ class BatchedFactor(Generic[FactorT]):
             self._numeric.begin()
             x = solve_batch_as_given(self._numeric.solve, rhs, trans, (len(self), self._problem.n), self._dtype)
             self._seconds["solve"] = perf_counter() - start
-            self._include_errors(check)
+            if check == "later":
+                self._numeric.include_errors()
         return copied(x, out)
 
     @overload
@@ -294,7 +295,8 @@ class BatchedFactor(Generic[FactorT]):
             self._numeric.refactor(self._read(values), postpone=True)
             try:
                 x = self.solve(rhs, trans)
-                self._include_errors(check)
+                if check == "later":
+                    self._numeric.include_errors()
                 return copied(x, out)
             finally:
                 self._numeric.factor_waiting()
@@ -480,10 +482,6 @@ class BatchedFactor(Generic[FactorT]):
                 return None
             return self._numeric.solve_deferred(values, rhs, op, out)
 
-    def _include_errors(self, check: str) -> None:
-        if check == "later":
-            self._numeric.include_errors()
-
 
 class BatchedLUFactor(BatchedFactor[LUFactor]):
     """LU factors of many matrices with one pattern; made by :func:`gpusplu.splu_batch`.
@@ -631,8 +629,7 @@ def splu_batch(
     """
     options = partial(own_lu_options, ordering=ordering, pivoting=pivoting, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    work = seen(made_batch, verbose, progress)
-    return work(A, values, request, BatchedLUFactor, options, errors)
+    return seen(made_batch, verbose, progress)(A, values, request, BatchedLUFactor, options, errors)
 
 
 @takes_arrays
@@ -685,8 +682,7 @@ def cholesky_batch(
     """
     options = partial(cholesky_options, ordering=ordering, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    work = seen(made_batch, verbose, progress)
-    return work(A, values, request, BatchedCholeskyFactor, options, errors)
+    return seen(made_batch, verbose, progress)(A, values, request, BatchedCholeskyFactor, options, errors)
 
 
 def read_batch(engine: str, device: Any, device_memory: int | None, values: Any, errors: str) -> Request:
@@ -707,8 +703,4 @@ def made_batch(
 ) -> BatchedT:
     """Analyse the pattern and factor the batch."""
     kind = "cholesky" if made is BatchedCholeskyFactor else "lu"
-
-    def work() -> BatchedT:
-        return made(as_symbolic(analysis_for_batch(A, request, kind, options)), values, errors)
-
-    return within_memory(work)
+    return within_memory(lambda: made(as_symbolic(analysis_for_batch(A, request, kind, options)), values, errors))

@@ -261,11 +261,7 @@ def ldlt(
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     A, request = read(A, request._replace(may_migrate=False))
     options = options_of_ldlt(A, ordering, refine, hermitian, precision)
-
-    def work() -> LDLFactor:
-        return LDLFactor(pipeline.factor(A, "ldlt", options, request))
-
-    return seen(work, verbose, progress)()
+    return seen(lambda: LDLFactor(pipeline.factor(A, "ldlt", options, request)), verbose, progress)()
 
 
 def options_of_ldlt(

@@ -146,7 +146,7 @@ class CrisscrossProgram(ColumnProgram):
 
     def factor_memory(self) -> Memory:
         columns = super().factor_memory()._replace(zeros=factor_words(self.n))
-        return with_front(columns, factor_memory(self.fronts.plan) if self.fronts else None)
+        return with_front(columns, factor_memory(self.fronts.plan)) if self.fronts else columns
 
     def vector_memory(self, capacity: int) -> Memory:
         memory = super().vector_memory(capacity)
@@ -183,10 +183,8 @@ def in_order(plan: ColumnPlan, pattern: Pattern, order: np.ndarray) -> ColumnPla
     return make_column_plan(pattern, row_perm, col_perm, plan.row_scale, plan.col_scale)
 
 
-def with_front(memory: Memory, front: Memory | None) -> Memory:
+def with_front(memory: Memory, front: Memory) -> Memory:
     """Memory for the columns and the trailing block, the latter under prefixed names."""
-    if front is None:
-        return memory
     named = [{PREFIX + name: nbytes for name, nbytes in part.items()} for part in front]
     return Memory(*({**own, **other} for own, other in zip(memory, named, strict=True)))
 

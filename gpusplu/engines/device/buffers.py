@@ -69,17 +69,9 @@ class Staging:
         most = max(self._program.pattern.size, self._program.n)
         return bool(most * self._program.dtype.itemsize <= STAGED)
 
-    @cached_property
-    def values(self) -> np.ndarray:
-        return self._pinned(self._program.pattern.size)
-
-    @cached_property
-    def b(self) -> np.ndarray:
-        return self._pinned(self._program.n)
-
-    @cached_property
-    def x(self) -> np.ndarray:
-        return self._pinned(self._program.n)
+    values = cached_property(lambda self: self._pinned(self._program.pattern.size))
+    b = cached_property(lambda self: self._pinned(self._program.n))
+    x = cached_property(lambda self: self._pinned(self._program.n))
 
     def _pinned(self, count: int) -> np.ndarray:
         return self._device.pinned(self._program.dtype, count)

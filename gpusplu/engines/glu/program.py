@@ -99,15 +99,12 @@ class GluProgram(ColumnProgram):
         memory = super().factor_memory()
         return memory._replace(zeros=memory.zeros | {"counters": 4 * sum(self._counter_words)})
 
-    @cached_property
-    def _glu_arrays(self) -> dict[str, Buffer | None]:
-        return self.upload_all({name: getattr(self.schedule, name) for name in ("tasks", "chunks")})
+    _glu_arrays = cached_property(lambda self: self._uploaded("tasks", "chunks"))
+    _pipeline_arrays = cached_property(lambda self: self._uploaded("chains", "steps", "updates", "places"))
 
-    @cached_property
-    def _pipeline_arrays(self) -> dict[str, Buffer | None]:
-        return self.upload_all(
-            {name: getattr(self.schedule, name) for name in ("chains", "steps", "updates", "places")}
-        )
+    def _uploaded(self, *names: str) -> dict[str, Buffer | None]:
+        """Arrays of the schedule."""
+        return self.upload_all({name: getattr(self.schedule, name) for name in names})
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         self._assemble(stream, buffers, values)

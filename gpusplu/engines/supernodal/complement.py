@@ -63,9 +63,7 @@ class ComplementProgram(FrontProgram):
         arrays = buffers.values.pointer, to, 0, buffers.device_status.pointer
         self.launch_gather(stream, "gather_values", arrays, (self._entries, None), entries.size)
 
-    @cached_property
-    def _assembly(self) -> dict[str, Buffer | None]:
-        return self.upload_all(assembly_of(self.plan))
+    _assembly = cached_property(lambda self: self.upload_all(assembly_of(self.plan)))
 
 
 def assembly_of(plan: Plan) -> dict[str, np.ndarray | None]:

@@ -363,9 +363,7 @@ class LockstepProgram(MatrixPart):
             found.append(self.upload_all(arrays | {"perm_out": perm, "scale_out": scale}))
         return found
 
-    @cached_property
-    def diagonal(self) -> Buffer | None:
-        return self.upload(self.plan.diagonal)
+    diagonal = cached_property(lambda self: self.upload(self.plan.diagonal))
 
     @cached_property
     def pairs(self) -> tuple[Buffer | None, int]:
@@ -438,15 +436,6 @@ class LaneCommands:
             sizes=bool(reports) and program.one_triangle,
         )
 
-    def _compare(self, stream: Stream, reports: int) -> None:
-        """Compare values in lanes with those that must be their conjugates."""
-        pairs, count = self._program.pairs
-        if not count:
-            return
-        shape = self._groups * -(-count // BLOCK_ENTRIES), THREADS, 0
-        fields = {"pairs": pairs, "count": count, "entries": self.nnz, "reports": reports}
-        self._program.launch(stream, MOVE, "compare_lanes", shape, [self._memory], **fields)
-
     def _tile_bytes(self) -> int:
         return LANES * (LANES + 1) * self._dtype.itemsize
 
@@ -455,7 +444,11 @@ class LaneCommands:
         factoring = self._memory["factoring"]
         stream.clear(factoring.pointer, factoring.nbytes)
         self._gather(stream, given, "values", self.nnz, size, 1, source, factoring.pointer)
-        self._compare(stream, factoring.pointer)
+        pairs, count = self._program.pairs
+        if count:  # values that must be conjugates of others
+            shape = self._groups * -(-count // BLOCK_ENTRIES), THREADS, 0
+            fields = {"pairs": pairs, "count": count, "entries": self.nnz, "reports": factoring.pointer}
+            self._program.launch(stream, MOVE, "compare_lanes", shape, [self._memory], **fields)
 
     def factor(self, stream: Stream) -> None:
         program, memory, groups = self._program, self._memory, self._groups

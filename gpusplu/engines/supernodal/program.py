@@ -243,14 +243,8 @@ class Fronts(Part):
         files = {FRONT_KERNELS[phase][0] for phase in range(LARGE) if (self.plan.phase == phase).any()}
         return sorted(files | ({"fronts/large_fronts.cu"} if self._has_large else set()))
 
-    @cached_property
-    def _factor_arrays(self) -> dict[str, Buffer | None]:
-        return self.upload_all(arrays_of(self.plan, FACTOR_ARRAYS))
-
-    @cached_property
-    def solve_arrays(self) -> dict[str, Buffer | None]:
-        return self.upload_all(arrays_of(self.plan, SOLVE_ARRAYS))
-
+    _factor_arrays = cached_property(lambda self: self.upload_all(arrays_of(self.plan, FACTOR_ARRAYS)))
+    solve_arrays = cached_property(lambda self: self.upload_all(arrays_of(self.plan, SOLVE_ARRAYS)))
     orders = cached_property(lambda self: self.upload_orders(self.plan))
 
     def _copies(self, stream: Stream, buffers: Buffers) -> Copies | None:

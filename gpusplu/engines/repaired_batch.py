@@ -330,7 +330,8 @@ class RepairedBatch:
 
     def begin(self) -> None:
         """Check the deferred calls before a new one; forget what has been reported."""
-        self._forget_reported()
+        if self._reported:
+            self._forget_reported()
         self.poll()
 
     def _forget_reported(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..errors import EngineUnavailableError
@@ -53,8 +52,7 @@ def splu(A: Any, comm: Any, *, engine: str = "mumps", memory: int | None = None)
     HostMemoryError
         A rank has too little memory, if the solver reports it.
     """
-    rows, parts, _ = begun(A, comm, "lu", engine, memory, True)
-    return finished(parts, lambda: DistributedLUFactor(rows, parts))
+    return factored(A, comm, "lu", DistributedLUFactor, memory, engine=engine)
 
 
 def cholesky(A: Any, comm: Any, *, memory: int | None = None) -> DistributedCholeskyFactor:
@@ -81,8 +79,7 @@ def cholesky(A: Any, comm: Any, *, memory: int | None = None) -> DistributedChol
     ValueError, TypeError, EngineUnavailableError, HostMemoryError
         As :func:`splu`.
     """
-    rows, parts, both = begun(A, comm, "cholesky", "mumps", memory, True)
-    return finished(parts, lambda: DistributedCholeskyFactor(rows, parts, both))
+    return factored(A, comm, "cholesky", DistributedCholeskyFactor, memory)
 
 
 def ldlt(A: Any, comm: Any, *, memory: int | None = None) -> DistributedLDLFactor:
@@ -108,12 +105,13 @@ def ldlt(A: Any, comm: Any, *, memory: int | None = None) -> DistributedLDLFacto
     ValueError, TypeError, EngineUnavailableError, HostMemoryError
         As :func:`splu`.
     """
-    rows, parts, both = begun(A, comm, "ldlt", "mumps", memory, False)
-    return finished(parts, lambda: DistributedLDLFactor(rows, parts, both))
+    return factored(A, comm, "ldlt", DistributedLDLFactor, memory, hermitian=False)
 
 
-def begun(A: Any, comm: Any, kind: str, engine: str, memory: int | None, hermitian: bool) -> tuple[Rows, Parts, bool]:
-    """The rows of a matrix, the system and the solver, and whether both triangles were given."""
+def factored(
+    A: Any, comm: Any, kind: str, made: type[F], memory: int | None, engine: str = "mumps", hermitian: bool = True
+) -> F:
+    """The factor, of the class `made`; on failure its memory is freed at once."""
     check_communicator(comm)
     call = ("splu" if kind == "lu" else kind, f"engine={engine!r}", None if memory is None else f"memory={memory}")
     library = agreed(comm, call, lambda: (None, checked_library(kind, engine, memory)))
@@ -124,7 +122,12 @@ def begun(A: Any, comm: Any, kind: str, engine: str, memory: int | None, hermiti
     if solver.needs_rows and min(comm.allgather(rows.count)) == 0:
         raise EngineUnavailableError(f"{engine} needs rows on every rank; spread them, or use engine='mumps'")
     system = System(library, rows, hermitian, own_communicator=solver.needs_communicator)
-    return rows, Parts(system, solver(library, system, rows, kind, memory)), both
+    parts = Parts(system, solver(library, system, rows, kind, memory))
+    try:
+        return made(rows, parts, both)
+    except Exception:
+        parts.destroy()
+        raise
 
 
 def checked_library(kind: str, engine: str, memory: int | None) -> Any:
@@ -139,12 +142,3 @@ def checked_library(kind: str, engine: str, memory: int | None) -> Any:
     if kind == "cholesky":
         require_real(library, "cholesky")
     return library
-
-
-def finished(parts: Parts, make: Callable[[], F]) -> F:
-    """The factor; on failure its memory is freed at once."""
-    try:
-        return make()
-    except Exception:
-        parts.destroy()
-        raise

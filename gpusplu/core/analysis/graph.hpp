@@ -27,6 +27,9 @@ std::vector<idx> inverse_permutation(const idx* perm, idx n);
 // 1 for an even permutation, -1 for an odd one.
 int parity(const std::vector<idx>& perm);
 
+// The part of each index below n; part k is begin[k] .. begin[k + 1] - 1.
+std::vector<idx> part_of_each(const std::vector<idx>& begin, idx n);
+
 // out[k] = values[order[k]]
 std::vector<idx> gather(const std::vector<idx>& values, const std::vector<idx>& order);
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/graph.hpp"
 #include "analysis/structure.hpp"
-#include "base/parts.hpp"
 #include "base/scalars.hpp"
 #include "matrix/modulus.hpp"
 

@@ -5,92 +5,52 @@
 
 #include "analysis/elimination_tree.hpp"
 #include "analysis/graph.hpp"
-#include "base/parts.hpp"
 
 namespace gs {
 namespace {
 
-// Row i of the factor is a subtree of supernodes below i's own: the paths from i's entries up to it.
-//
-// Disjoint subtrees of supernodes are processed independently: first their own rows, which stay inside, then the rows
-// above that have entries in them, up to the subtree's root. Above, such a row goes on from the root's parent.
-class RowSearch {
- public:
-  RowSearch(PatternView graph, const std::vector<idx>& perm, const std::vector<idx>& inverse,
-            const std::vector<idx>& super_of, Symbolic& out)
-      : graph_(graph), perm_(perm), inverse_(inverse), super_of_(super_of), out_(out), cursor_(out.nsuper()) {
-    for (idx s = 0; s < out.nsuper(); s++) cursor_[s] = {out.row_ptr[s], -1};
-  }
-
-  void run() {
-    const int threads = threads_for(4 * graph_.nnz());
-    const SubtreeCut cut = cut_subtrees(subtree_sizes(out_.super_parent), threads);
-    std::vector<idx> above(out_.nsuper(), -1);  // of supernodes below the cut: the first one above it
-    std::vector<std::vector<idx>> seen(threads);
-    share_out(threads, cut.subtrees.size(), [&](std::size_t k, int rank) {
-      const auto [first, last] = cut.subtrees[k];
-      std::fill(above.begin() + first, above.begin() + last, out_.super_parent[last - 1]);
-      seen[rank].resize(graph_.n, -1);
-      below_the_cut(first, last, seen[rank].data());
-    });
-    Pace pace;
-    for (const idx own : cut.top)
-      for (idx i = out_.super_ptr[own]; i < out_.super_ptr[own + 1]; i++, pace.go_on(16))
-        for_columns(i, [&](idx j) {
-          if (j >= i) return;
-          const idx s = super_of_[j];
-          climb(i, above[s] >= 0 ? above[s] : s, own);
-        });
-  }
-
- private:
-  struct Cursor {
-    off next;
-    idx last_row;
-  };
-
-  template <class F> void for_columns(idx i, F&& visit) const {
-    const idx vertex = perm_[i];
-    for (off p = graph_.ptr[vertex]; p < graph_.ptr[vertex + 1]; p++) visit(inverse_[graph_.ind[p]]);
-  }
-
-  // Row i is a row of the supernodes from s up to, and without, `end`.
-  void climb(idx i, idx s, idx end) {
-    for (; s != end && cursor_[s].last_row != i; s = out_.super_parent[s]) {
-      cursor_[s].last_row = i;
-      out_.row_ind[cursor_[s].next++] = i;
-    }
-  }
-
-  // seen: of each column, the last supernode that had entries in it.
-  void below_the_cut(idx first, idx last, idx* seen) {
-    const idx end = out_.super_ptr[last];
-    std::vector<std::pair<idx, idx>> rows_above;  // and where they start
-    Pace pace;
-    for (idx own = first; own < last; own++)
-      for (idx i = out_.super_ptr[own]; i < out_.super_ptr[own + 1]; i++, pace.go_on(16))
-        for_columns(i, [&](idx j) {
-          if (j < i) climb(i, super_of_[j], own);
-          else if (j >= end && std::exchange(seen[j], own) != own) rows_above.emplace_back(j, own);
-        });
-    std::sort(rows_above.begin(), rows_above.end());
-    for (const auto& [i, s] : rows_above) climb(i, s, out_.super_parent[last - 1]);
-  }
-
-  const PatternView graph_;
-  const std::vector<idx>&perm_, &inverse_, &super_of_;
-  Symbolic& out_;
-  std::vector<Cursor> cursor_;
-};
-
+// The rows of a supernode below its columns are those of the columns' entries and of its children. Disjoint subtrees
+// are independent; a row above them waits for all.
 void find_rows(PatternView graph, const std::vector<idx>& perm, Symbolic& out) {
   const idx nsuper = out.nsuper();
   out.row_ptr.assign((std::size_t)nsuper + 1, 0);
   for (idx s = 0; s < nsuper; s++) out.row_ptr[s + 1] = out.row_ptr[s] + out.col_count[out.super_ptr[s + 1] - 1] - 1;
-  const std::vector<idx> super_of = part_of_each(out.super_ptr, graph.n);
   out.row_ind.resize(out.row_ptr[nsuper]);
-  const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n);
-  RowSearch(graph, perm, inverse, super_of, out).run();
+  const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n), size = subtree_sizes(out.super_parent);
+  const int threads = threads_for(4 * graph.nnz());
+  std::vector<std::vector<idx>> seen(threads);  // of each row, the last supernode that has it
+  const auto find = [&](idx s, std::vector<idx>& seen) {
+    const idx end = out.super_ptr[s + 1];
+    idx *const rows = out.row_ind.data() + out.row_ptr[s], *next = rows;
+    const auto add = [&](idx i) {
+      if (i >= end && std::exchange(seen[i], s) != s) *next++ = i;
+    };
+    for (idx child = s - 1; child > s - size[s]; child -= size[child]) {
+      idx* const before = next;
+      std::for_each(out.row_ind.data() + out.row_ptr[child], out.row_ind.data() + out.row_ptr[child + 1], add);
+      std::inplace_merge(rows, before, next);
+    }
+    idx* const before = next;
+    for (idx j = out.super_ptr[s]; j < end; j++)
+      for (off p = graph.ptr[perm[j]]; p < graph.ptr[perm[j] + 1]; p++) add(inverse[graph.ind[p]]);
+    std::sort(before, next);
+    std::inplace_merge(rows, before, next);
+  };
+  const SubtreeCut cut = cut_subtrees(size, threads);
+  share_out(threads, cut.subtrees.size(), [&](std::size_t k, int rank) {
+    seen[rank].resize(graph.n, -1);
+    Pace pace;
+    for (idx s = cut.subtrees[k].begin; s < cut.subtrees[k].end; s++) {
+      find(s, seen[rank]);
+      pace.go_on(16 + out.row_ptr[s + 1] - out.row_ptr[s]);
+    }
+  });
+  seen[0].resize(graph.n, -1);
+  Pace pace;
+  for (const idx s : cut.top) {
+    find(s, seen[0]);
+    pace.go_on(16 + out.row_ptr[s + 1] - out.row_ptr[s]);
+  }
 }
 
 // Where the rows [first, last) of a supernode are in the front of its parent.

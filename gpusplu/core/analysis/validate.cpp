@@ -5,7 +5,6 @@
 
 #include "analysis/analyze.hpp"
 #include "analysis/graph.hpp"
-#include "base/parts.hpp"
 #include "base/require.hpp"
 #include "matrix/validate.hpp"
 

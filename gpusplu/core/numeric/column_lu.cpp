@@ -18,7 +18,6 @@
 #include "analysis/graph.hpp"
 #include "base/job_kind.hpp"
 #include "base/operation.hpp"
-#include "base/parts.hpp"
 #include "base/range_flags.hpp"
 #include "base/reusable.hpp"
 #include "base/threads.hpp"

@@ -11,7 +11,6 @@
 #include "analysis/entry_places.hpp"
 #include "analysis/graph.hpp"
 #include "base/job_kind.hpp"
-#include "base/parts.hpp"
 #include "base/scalars.hpp"
 #include "numeric/dense_inverse.hpp"
 #include "numeric/front_factor.hpp"

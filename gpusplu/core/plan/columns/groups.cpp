@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/parts.hpp"
+#include "analysis/graph.hpp"
 
 namespace gs::gpu {
 namespace {

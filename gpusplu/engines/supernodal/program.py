@@ -491,10 +491,10 @@ class FrontProgram(Program):
         return missing_bytes(self.plan, self.pattern, usable)
 
     def factor_memory(self) -> Memory:
-        return factor_memory(self.plan)
+        return factor_memory(self.fronts.plan)
 
     def vector_memory(self, capacity: int) -> Memory:
-        return vector_memory(self.plan, capacity)
+        return vector_memory(self.fronts.plan, capacity)
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         self.fronts.run(stream, buffers, values)

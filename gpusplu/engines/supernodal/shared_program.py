@@ -28,7 +28,7 @@ from ...cuda.devices import usable_bytes
 from ...cuda.several import failures, too_small
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceFailedError
-from ..device.buffers import STATUS, Buffers, Memory, Solve, Vectors
+from ..device.buffers import STATUS, Buffers, Solve, Vectors
 from ..device.call import CommandGraphs
 from ..device.factor import HELD, MUST_RESTORE, PENDING, SOLVES, STATUS_REQUESTED, DeviceFactor
 from ..device.program import THREADS, WARP, Program
@@ -339,12 +339,6 @@ class SharedProgram(FrontProgram):
 
     def free_bytes(self) -> int:
         return min(int(device.free_bytes()) for device in self.devices)
-
-    def factor_memory(self) -> Memory:
-        return factor_memory(self.shares[0])
-
-    def vector_memory(self, capacity: int) -> Memory:
-        return vector_memory(self.shares[0], capacity)
 
     def factor_peers(self) -> Any:
         """Memory of a factor on the other devices.

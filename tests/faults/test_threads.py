@@ -64,6 +64,7 @@ def test_threads_are_asked_for_again():
 # A block with six unknowns a vertex and a grid: halves of the same weight have very different numbers of vertices.
 LATE = """
 import numpy as np, scipy.sparse as sp
+import support  # _core_testing lies in the checkout
 from faults.failing import functions
 from gpusplu import _core_testing, gallery
 

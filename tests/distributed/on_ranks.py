@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 from mpi4py import MPI
+from scipy.linalg import hilbert
 
 import gpusplu.distributed as gd
 
@@ -116,6 +117,8 @@ def check_ldlt():
     with gd.ldlt(part(A), COMM) as factor:
         tell("ldlt", {"inertia": factor.inertia(), "doubt": factor.inertia_doubt, "slogdet": factor.slogdet()[1]})
         keep("ldlt", **solved(factor, right_hand_sides(A.shape[0])))
+    with gd.ldlt(part(sp.csr_array(hilbert(20))), COMM) as factor:
+        tell("nearly_singular", {"inertia": factor.inertia(), "doubt": factor.inertia_doubt})
 
 
 def check_zero_rows():
@@ -161,6 +164,9 @@ def check_refusals():
         "memory": lambda: gd.splu(P, COMM, memory=0),
         "communicator": lambda: gd.splu(P, None),
         "not a matrix": lambda: gd.splu("A" if mine else P, COMM),
+        "vector": lambda: gd.splu(sp.coo_array(np.ones(n)), COMM),
+        "wide numbers": lambda: gd.splu(P.astype(np.longdouble), COMM),
+        "determinant": lambda: gd.splu(P, COMM, engine="superlu_dist").slogdet(),
         "not square": lambda: gd.splu(P[:-1], COMM),
         "not finite": lambda: gd.splu(nan, COMM),
         "outside": lambda: gd.splu(outside, COMM),
@@ -173,6 +179,7 @@ def check_refusals():
         "not definite": lambda: gd.cholesky(part(load("indefinite")), COMM),
         "values": lambda: lu.refactor(np.ones(3) if mine else P.data),
         "pattern": lambda: lu.refactor(sp.csr_array(P.shape) if mine else P),
+        "columns": lambda: lu.refactor(sp.csr_array((P.data, P.indices[::-1], P.indptr), shape=P.shape)),
         "not finite values": lambda: lu.refactor(nan.data),
         "lossy": lambda: lu.refactor(P.data * 1j),
         "rows of b": lambda: lu.solve(b[:-1] if mine else b),

@@ -63,6 +63,9 @@ def test_ldlt_and_its_inertia(ran, serial):
     assert told["doubt"] == ""
     assert tuple(told["inertia"]) == serial["indefinite"].inertia() == (80, 30, 0)
     assert told["slogdet"] == pytest.approx(serial["indefinite"].slogdet().logabsdet)
+    told = starter.told("nearly_singular", ranks)
+    assert told["inertia"] is None
+    assert "A is too close to a singular matrix" in told["doubt"]
 
 
 def test_ranks_without_rows(ran, serial):
@@ -84,6 +87,9 @@ REFUSALS = {
     "memory": ("ValueError", "memory=0 must be a positive number of bytes"),
     "communicator": ("TypeError", "comm must be an intracommunicator of mpi4py"),
     "not a matrix": ("ValueError", "(rank {last})"),
+    "vector": ("ValueError", "the rows of a rank are a matrix, not of shape (81,)"),
+    "wide numbers": ("TypeError", "to a floating point format"),
+    "determinant": ("EngineUnavailableError", "superlu_dist does not compute determinants; use engine='mumps'"),
     "not square": ("ValueError", "can only factor square matrices: the ranks have"),
     "not finite": ("NonFiniteError", "is nan; all values of A must be finite (rank {last})"),
     "outside": ("ValueError", "(rank {last})"),
@@ -94,6 +100,7 @@ REFUSALS = {
     "not definite": ("NotPositiveDefiniteError", "A is not positive definite"),
     "values": ("ValueError", "refactor: values have shape (3,)"),
     "pattern": ("PatternMismatchError", "keep explicit zeros (rank {last})"),
+    "columns": ("PatternMismatchError", "entries are in other columns"),
     "not finite values": ("NonFiniteError", "is nan"),
     "lossy": ("TypeError", "Cannot cast"),
     "rows of b": ("ValueError", "b is of incompatible size (rank {last})"),

@@ -72,10 +72,14 @@ def record(dtype: np.dtype, *known: Mapping[str, Any], **fields: Any) -> np.ndar
     if different := sorted({*names} - values.keys() | fields.keys() - {*names}):
         raise TypeError(f"the struct of the kernel and that of the host differ in {', '.join(different)}")
     filled = np.zeros((), dtype)
-    for name in names:
-        value = values[name]
-        filled[name] = 0 if value is None else getattr(value, "pointer", value)
+    fill(filled, {name: values[name] for name in names})
     return filled
+
+
+def fill(args: np.ndarray, fields: Mapping[str, Any]) -> None:
+    """Set some members of a record."""
+    for name, value in fields.items():
+        args[name] = 0 if value is None else getattr(value, "pointer", value)
 
 
 @cache

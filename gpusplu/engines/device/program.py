@@ -12,9 +12,9 @@ commands read, and load the kernels; while a caller captures the stream, only co
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +32,25 @@ SHARED = "shared/values.hpp"
 NOT_COMPARED, COMPARED_WITH_ZERO = constant(SHARED, "NOT_COMPARED"), constant(SHARED, "COMPARED_WITH_ZERO")
 THREADS, VALUE_BYTES = constant(SHARED, "VALUE_THREADS"), constant(SHARED, "VALUE_SHARED_BYTES")
 RESIDUAL_BYTES, WARP = constant(SHARED, "RESIDUAL_SHARED_BYTES"), constant(SHARED, "WARP_SIZE")
+
+
+Shape = tuple[int, int, int]
+Known = Sequence[Mapping[str, Any]]
+
+
+class Launch(NamedTuple):
+    """A kernel, its blocks, threads of each, dynamic shared memory [bytes], and the record of its arguments."""
+
+    kernel: Kernel
+    blocks: int
+    threads: int
+    shared_bytes: int
+    arguments: np.ndarray
+
+
+def launch_all(stream: Stream, launches: Iterable[Launch]) -> None:
+    for launch in launches:
+        stream.launch(*launch)
 
 
 class Part:
@@ -92,21 +111,25 @@ class Part:
     def kernel(self, file: str, name: str) -> Kernel:
         return self.device.kernel(file, name, self.dtype.char, self.kind)
 
+    def prepared(self, file: str, name: str, shape: Shape, known: Known = (), /, **fields: Any) -> Launch:
+        """A launch of a kernel of a file; `shape`: blocks, threads of each, and dynamic shared memory [bytes]; `known`
+        and `fields`: its arguments, as `record` takes them."""
+        kernel = self.kernel(file, name)
+        return Launch(kernel, *shape, record(kernel.arguments, *known, **fields))
+
     def launch(
         self,
         stream: Stream,
         file: str,
         name: str,
-        shape: tuple[int, int, int],
-        known: Sequence[Mapping[str, Any]] = (),
+        shape: Shape,
+        known: Known = (),
         early: bool = False,
         /,
         **fields: Any,
     ) -> None:
-        """Launch a kernel of a file; `shape`: blocks, threads of each, and dynamic shared memory [bytes]; `known`
-        and `fields`: its arguments, as `record` takes them; `early`: a programmatic dependent launch."""
-        kernel = self.kernel(file, name)
-        stream.launch(kernel, *shape, record(kernel.arguments, *known, **fields), early)
+        """Launch a kernel as `prepared` takes it; `early`: a programmatic dependent launch."""
+        stream.launch(*self.prepared(file, name, shape, known, **fields), early)
 
     def blocks(self, work: int, threads: int, resident: int) -> int:
         """Blocks for `work` threads of work: no more than the device holds at once."""

@@ -167,10 +167,7 @@ class LockstepBatch(Batch):
             on_host = type(b) is not self._device.array_class
             x = self._device.array(b.shape[::-1], self._dtype).T
             given, held = self._on_device(stream, b)
-            for k in range(columns):
-                self._commands.solve_column(
-                    stream, given, self._device.pointer(x), k, columns, trans, host_work is None
-                )
+            self._commands.solve(stream, given, self._device.pointer(x), columns, trans, host_work is None)
             if host_work is not None:
                 host_work()
             self._leave(stream, held)
@@ -296,8 +293,8 @@ class LockstepBatch(Batch):
             commands.take(stream, pointer(values), values.shape[1], source)
             commands.factor(stream)
         columns = 0 if b is None else 1 if b.ndim == 2 else b.shape[2]
-        for k in range(columns):
-            commands.solve_column(stream, pointer(b), pointer(x), k, columns, trans)
+        if columns:
+            commands.solve(stream, pointer(b), pointer(x), columns, trans)
         commands.add_up(stream, values is not None, pointer(x) if columns else 0, columns)
 
     def accumulated(self) -> Accumulated | None:

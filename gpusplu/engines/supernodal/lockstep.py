@@ -3,7 +3,8 @@
 `LanePlan` has the lists that the kernels need besides the core's plan (core/plan/lockstep/plan.hpp): items of tiles,
 tiles of fronts above the cut, orders. Tiles and items: kernels/shared/lanes.hpp and kernels/lockstep/lanes.cuh. Lists
 are in the order of the kernels, and sums in that of the plan. `LockstepProgram` is what batches of one plan share;
-every method of `LaneCommands` only adds commands of one batch to a stream.
+`LaneCommands` has the commands of one batch. Its launches are prepared on first use and repeated: only addresses and
+strides of the caller's arrays differ between calls, and making the records of 10 kernels takes longer than launching.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import numpy as np
 
 from ... import _core
 from ...common.matrix import EPS, Pattern
+from ...common.memo import Memo
 from ...cost.calibration import costs_of, packed
-from ...cuda.layout import constant, struct
+from ...cuda.layout import constant, fill, struct
 from ...cuda.stream import Buffer, Stream
-from ..device.program import MatrixPart, counterparts
+from ..device.program import Launch, MatrixPart, counterparts, launch_all
 
 SHARED = "shared/lanes.hpp"
 FRONT, TASK = struct("shared/lockstep.hpp", "LockstepFront"), struct("shared/lockstep.hpp", "LockstepTask")
@@ -392,10 +394,8 @@ class LockstepProgram(MatrixPart):
         sizes["stacks"] = self.leaf_blocks * WARPS * core.task_size * entry
         sizes["factoring"] = groups * LANES * REPORT.itemsize + 4 * (TICKETS + groups * (above + tiles))
         sizes["solving"] = groups * LANES * ERRORS.itemsize + 4 * (1 + STEPS) * (TICKETS + 1 + groups * (2 + 2 * above))
-        sizes["outcomes"], sizes["accumulated"] = (
-            groups * LANES * OUTCOME.itemsize,
-            groups * LANES * ACCUMULATED.itemsize,
-        )
+        sizes["outcomes"] = groups * LANES * OUTCOME.itemsize
+        sizes["accumulated"] = groups * LANES * ACCUMULATED.itemsize
         return sizes
 
 
@@ -415,42 +415,46 @@ class LaneCommands:
         self.count, self.n, self.nnz = count, program.n, program.pattern.nnz
         self._program, self._memory = program, memory
         self._dtype, self._groups = program.dtype, -(-count // LANES)
+        # Blocks per multiprocessor of kernels with blocks that wait for each other.
+        self._resident = BLOCKS_WIDE if self._dtype.itemsize == 16 else BLOCKS
+        self._solving = Memo()  # launches of solves
 
-    def _gather(
-        self, stream: Stream, given: int, to: str, entries: int, size: int, stride: int, source: Any, reports: int
-    ) -> None:
-        program = self._program
-        program.launch(
-            stream,
-            MOVE,
-            "gather_lanes",
-            (self._groups * -(-entries // BLOCK_ENTRIES), THREADS, self._tile_bytes()),
-            [{"from": given}],
-            source=source,
-            to=self._memory[to],
-            count=self.count,
-            entries=entries,
-            size=size,
-            stride=stride,
-            reports=reports,
-            sizes=bool(reports) and program.one_triangle,
-        )
+    @cached_property
+    def _taking(self) -> list[Launch]:
+        """Launches of `take`."""
+        program, factoring = self._program, self._memory["factoring"]
+        launches = [self._gather("values", self.nnz, factoring.pointer)]
+        pairs, count = program.pairs
+        if count:  # values that must be conjugates of others
+            shape = self._groups * -(-count // BLOCK_ENTRIES), THREADS, 0
+            fields = {"pairs": pairs, "count": count, "entries": self.nnz, "reports": factoring}
+            launches.append(program.prepared(MOVE, "compare_lanes", shape, [self._memory], **fields))
+        return launches
 
-    def _tile_bytes(self) -> int:
-        return LANES * (LANES + 1) * self._dtype.itemsize
+    def _gather(self, to: str, entries: int, reports: int) -> Launch:
+        """Copy an array of the caller's, to be filled in, into lanes."""
+        fields = {"from": None, "source": None, "to": self._memory[to], "count": self.count, "entries": entries}
+        fields |= {"size": 0, "stride": 1, "reports": reports, "sizes": bool(reports) and self._program.one_triangle}
+        return self._program.prepared(MOVE, "gather_lanes", self._moving(entries), **fields)
+
+    def _moving(self, entries: int) -> tuple[int, int, int]:
+        """Shape of launches that copy that many entries of every system."""
+        tile_bytes = LANES * (LANES + 1) * self._dtype.itemsize
+        return self._groups * -(-entries // BLOCK_ENTRIES), THREADS, tile_bytes
 
     def take(self, stream: Stream, given: int, size: int, source: Buffer | None) -> None:
         """Copy values into lanes."""
         factoring = self._memory["factoring"]
         stream.clear(factoring.pointer, factoring.nbytes)
-        self._gather(stream, given, "values", self.nnz, size, 1, source, factoring.pointer)
-        pairs, count = self._program.pairs
-        if count:  # values that must be conjugates of others
-            shape = self._groups * -(-count // BLOCK_ENTRIES), THREADS, 0
-            fields = {"pairs": pairs, "count": count, "entries": self.nnz, "reports": factoring.pointer}
-            self._program.launch(stream, MOVE, "compare_lanes", shape, [self._memory], **fields)
+        fill(self._taking[0].arguments, {"from": given, "size": size, "source": source})
+        launch_all(stream, self._taking)
 
     def factor(self, stream: Stream) -> None:
+        launch_all(stream, self._factoring)
+
+    @cached_property
+    def _factoring(self) -> list[Launch]:
+        """Launches of `factor`."""
         program, memory, groups = self._program, self._memory, self._groups
         plan, core = program.plan, program.core
         tickets = memory["factoring"].pointer + groups * LANES * REPORT.itemsize
@@ -479,6 +483,7 @@ class LaneCommands:
         leaf, tile, staged = LEAF_ENTRIES * lanes, TILE_ENTRIES * lanes, STAGED_ITEMS * lanes
         of_team, known = leaf + staged, (program.factor_arrays, memory)  # of each warp
         small, wide, large = (len(some) for some in (plan.team_fronts, plan.wide_fronts, plan.tiles))
+        launches = []
         for file, name, count, resident, threads, shared in (
             (FRONTS, "factor_leaves", len(plan.leaves), 0, THREADS, 2 * WARPS * leaf),
             (FRONTS, "factor_fronts", small, 2, TEAM_THREADS, CONTROL_BYTES + leaf + TEAM_WARPS * of_team),
@@ -487,12 +492,8 @@ class LaneCommands:
         ):
             if count:
                 grid = program.blocks(count * groups, 1, resident * self._resident) if resident else program.leaf_blocks
-                program.launch(stream, file, name, (grid, threads, shared), known, **fields)
-
-    @property
-    def _resident(self) -> int:
-        """Blocks per multiprocessor of kernels with blocks that wait for each other."""
-        return BLOCKS_WIDE if self._dtype.itemsize == 16 else BLOCKS
+                launches.append(program.prepared(file, name, (grid, threads, shared), known, **fields))
+        return launches
 
     def add_up(self, stream: Stream, factored: bool, x: int = 0, columns: int = 0) -> None:
         """Accumulate the status of a deferred call; x: address of its solutions."""
@@ -506,31 +507,26 @@ class LaneCommands:
         fields = {"from": self._memory["values"], "systems": systems, "to": to, "entries": self.nnz}
         self._program.launch(stream, MOVE, "copy_systems", shape, **fields)
 
-    def solve_column(
-        self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int, refine_all: bool = True
-    ) -> None:
-        """Solve for one right-hand side of every system, with the necessary steps of refinement; without `refine_all`
-        no steps for systems with replaced pivots."""
+    def solve(self, stream: Stream, b: int, x: int, columns: int, trans: int, refine_all: bool = True) -> None:
+        """Solve for the right-hand sides of every system, one column after the other, with the necessary steps of
+        refinement; without `refine_all` no steps for systems with replaced pivots."""
         solving, itemsize = self._memory["solving"], self._dtype.itemsize
-        stream.clear(solving.pointer, solving.nbytes)
-        self._gather(stream, b + column * itemsize, "b", self.n, self.n * columns, columns, None, 0)
+        launches = self._solving((trans, refine_all), lambda: self._solve(trans, refine_all))
+        caller = {"size": self.n * columns, "stride": columns}
+        for column in range(columns):
+            stream.clear(solving.pointer, solving.nbytes)
+            fill(launches[0].arguments, {"from": b + column * itemsize, **caller})
+            fill(launches[-1].arguments, {"to": x + column * itemsize, "first": column == 0, **caller})
+            launch_all(stream, launches)
+
+    def _solve(self, trans: int, refine_all: bool) -> list[Launch]:
+        """Launches for one column; the caller's arrays, of the first and the last one, are to be filled in."""
+        launches, memory = [self._gather("b", self.n, 0)], self._memory
         for step in range(1 + STEPS):
-            self._substitute(stream, trans, step)
-            self._measure(stream, trans, step, refine_all)
-        self._program.launch(
-            stream,
-            MOVE,
-            "scatter_lanes",
-            (self._groups * -(-self.n // BLOCK_ENTRIES), THREADS, self._tile_bytes()),
-            ({"from": self._memory["x"]}, self._memory),
-            to=x + column * itemsize,
-            count=self.count,
-            entries=self.n,
-            size=self.n * columns,
-            stride=columns,
-            errors=solving,
-            first=column == 0,
-        )
+            launches += [self._substitute(trans, step), self._measure(trans, step, refine_all)]
+        fields = {"to": None, "count": self.count, "entries": self.n, "size": 0, "stride": 1, "first": True}
+        known = {"from": memory["x"], "errors": memory["solving"]}, memory
+        return [*launches, self._program.prepared(MOVE, "scatter_lanes", self._moving(self.n), known, **fields)]
 
     def _round(self, step: int) -> dict[str, int]:
         """Counters of one round of a solve."""
@@ -541,7 +537,7 @@ class LaneCommands:
         places = np.cumsum([0, TICKETS, groups, groups + 1, groups * above]) * 4 + tickets
         return dict(zip(names, places.tolist(), strict=True))
 
-    def _substitute(self, stream: Stream, trans: int, step: int) -> None:
+    def _substitute(self, trans: int, step: int) -> Launch:
         """x = op(A)^-1 b or, in a step of refinement, the other x = x + op(A)^-1 r for systems that need it."""
         program, memory, words = self._program, self._memory, self._round(step)
         plan, core, cholesky = program.plan, program.core, program.one_triangle
@@ -568,13 +564,12 @@ class LaneCommands:
         fronts = program.blocks(2 * len(plan.block_fronts) * self._groups, 1, self._resident)
         shared = CONTROL_BYTES + WARPS * (1 + LINES_AHEAD) * SOLVE_ROWS * LANES * self._dtype.itemsize
         known = program.solve_arrays, program.direction(upper), words, memory
-        program.launch(stream, SOLVE, "solve_lanes", (max(warps, fronts), THREADS, shared), known, **fields)
+        return program.prepared(SOLVE, "solve_lanes", (max(warps, fronts), THREADS, shared), known, **fields)
 
-    def _measure(self, stream: Stream, trans: int, step: int, refine_all: bool) -> None:
+    def _measure(self, trans: int, step: int, refine_all: bool) -> Launch:
         program, memory, words = self._program, self._memory, self._round(step)
         ptr, ind, source = program.rows_of(trans)
-        program.launch(
-            stream,
+        return program.prepared(
             MEASURE,
             "measure_lanes",
             (self._groups * -(-self.n // MEASURED), THREADS, MEASURE_BYTES * THREADS),

@@ -97,6 +97,7 @@ def test_explain_takes_what_choices_are_made_by(capsys):
     assert "predicted, with 1,234 refactorizations and solves" in out
     assert "ordering  nd" in out
     assert "steam" in failure(capsys, "explain", "rlc:9x8", "--engine", "steam")
+    assert "out of memory: Unable to allocate" in failure(capsys, "explain", "poisson:100000000x100000000")
     assert "another number of sizes" in failure(capsys, "explain", "rlc:9")
     assert "expected_refactors=-1.0" in failure(capsys, "explain", "rlc:9x8", "--expected-refactors", "-1")
 
@@ -208,6 +209,7 @@ def test_bad_arguments_of_solve(tmp_path, capsys):
     for word, *arguments in (
         ("extension", "-o", str(tmp_path / "x.mtx.gz")),
         ("no such folder", "-o", str(tmp_path / "none" / "x.npy")),
+        ("cannot be written", "-o", str(tmp_path / f"{300 * 'x'}.npy")),
         ("engine", "--engine", "steam"),
         ("ordering", "--ordering", "random"),
     ):

@@ -267,6 +267,7 @@ def test_command_says_what_is_wrong(tmp_path, capsys, monkeypatch, agg):
     for message, *arguments in (
         ("the extension is not one of", "density", "poisson:6x5", "-o", "a.txt"),
         ("no such folder", "density", "poisson:6x5", "-o", "none/a.png"),
+        ("cannot be written", "density", "poisson:6x5", "-o", f"{300 * 'a'}.png"),
         ("division is 999", "requests", "poisson:6x5", "-o", "a.png", "--division", "999"),
         ("first is 999", "spy", "poisson:6x5", "-o", "a.png", "--first", "999"),
         ("ordering", "levels", "poisson:6x5", "-o", "a.png", "--ordering", "best"),

@@ -84,8 +84,6 @@ def column_structure(A: Any, ordering: Any = "auto", expected_refactors: float =
     options = Options(name, perm, pivoting="partial")
     request = Request(registry.DEFAULT, "by columns", refactorizations=expected_refactors)
     analysis = Problem(known, values, "lu", options, request).for_processor()
-    if analysis.structural_rank < known.n:
-        raise RuntimeError("Factor is exactly singular")
     return structure_of(cpu_factor(analysis, known, values, options), known)
 
 

@@ -66,7 +66,8 @@ def test_diag_pivot_thresh_is_superlus():
     A = sp.csc_array(random_matrix(density=0.2).toarray() * 0.3 + np.diag(np.full(60, 0.05)))
     multipliers = abs(gs.splu(A, diag_pivot_thresh=0.99, pivoting="partial").L).max()
     assert multipliers <= 1 / 0.99
-    for extra in ({"permc_spec": "NATURAL"}, {"options": {"SymmetricMode": True}}, {}):
+    sizes = {"relax": 2, "panel_size": 3}  # have no effect
+    for extra in ({"permc_spec": "NATURAL"}, {"options": {"SymmetricMode": True}}, sizes):
         A = spd_matrix()
         lu = gs.splu(A, diag_pivot_thresh=0.0, **extra)
         np.testing.assert_array_equal(lu.perm_r, lu.perm_c)
@@ -96,6 +97,13 @@ def test_arrays_that_have_nothing_but_dlpack():
         gs.splu_batch(A, A.data[None]).solve(b)
     with pytest.raises(TypeError, match=r"b must be an array, not Bare; pass numpy\.from_dlpack of it"):
         gs.spsolve(A, b)
+
+
+def test_options_that_cannot_be_hashed_and_matrices_that_are_too_large():
+    with pytest.raises(ValueError, match="value not a boolean"):  # SciPy's message
+        gs.splu(spd_matrix(), options={"Equil": []})
+    with pytest.raises(ValueError, match="A has 2147483648 columns, at most"):
+        gs.analyze(sp.coo_array((2**31, 2**31)))
 
 
 SPLU = "import gpusplu, scipy.sparse as sp; gpusplu.splu(sp.eye_array(3, format='csc'))"

@@ -264,7 +264,8 @@ def test_what_lasts_is_said_in_the_log_now_and_then(clock, caplog):
     ]
 
 
-def test_tqdm_where_it_is_installed(clock, monkeypatch):
+def test_tqdm_where_it_is_installed(clock, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "gpusplu")
     made = []
 
     class Bar:
@@ -281,7 +282,7 @@ def test_tqdm_where_it_is_installed(clock, monkeypatch):
     (bar,) = made
     assert (bar.n, bar.how["total"], bar.how["desc"], bar.start_t) == (40, 100, "factor", pytest.approx(98.95))
     progress.tick("", 0.0, 0.0)
-    assert bar.calls == ["refresh", "refresh", "close"]
+    assert bar.calls == ["refresh", "clear", "refresh", "close"]  # a line of the log between
     assert sys.stderr.getvalue() == ""
 
 

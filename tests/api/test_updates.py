@@ -190,6 +190,7 @@ def test_right_hand_sides_and_vectors_of_every_kind():
     lu, M = gs.splu(A), A.toarray() + U @ V.T
     for u, v in [(U, V), (U[:, 0], V[:, 0]), (sp.csc_array(U), sp.coo_array(V)), (U.tolist(), V)]:
         np.testing.assert_allclose(lu.updated(u, v).solve(rhs(40)), np.linalg.solve(M, rhs(40)), rtol=1e-9)
+    np.testing.assert_array_equal(lu.updated(U[:, :0]).solve(rhs(40)), lu.solve(rhs(40)))
     many, C = rhs(40, "D", (3,)), rhs(40, "D", (2,), 3)
     updated = lu.updated(C, 1j * C)
     np.testing.assert_allclose(updated.slogdet(), np.linalg.slogdet(A.toarray() - 1j * C @ C.conj().T), rtol=1e-10)

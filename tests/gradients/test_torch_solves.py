@@ -232,8 +232,12 @@ def test_patterns_that_differ_in_a_batch():
         gst.spsolve(D.to_sparse(), torch.ones(2))
     with pytest.raises(ValueError, match=r"must have one pattern: the number of entries of matrix 2"):
         gst.spsolve(torch.cat([D[:1], D[:1], torch.eye(2)[None]]).to_sparse(), torch.ones(2))
-    with pytest.raises(ValueError, match=r"batch of no matrices"):
-        gst.spsolve(torch.empty(0, 2, 2).to_sparse(), torch.ones(2))
+    for none in (
+        torch.empty(0, 2, 2).to_sparse(),
+        torch.sparse_csr_tensor(crow[:0], col[:0], torch.ones(0, 3), (0, 2, 2)),
+    ):
+        with pytest.raises(ValueError, match=r"batch of no matrices"):
+            gst.spsolve(none, torch.ones(2))
     with pytest.raises(ValueError, match=r"no dense dimensions"):
         gst.spsolve(torch.ones(2, 2, 2).to_sparse(2), torch.ones(2))
 
@@ -274,6 +278,8 @@ def test_views_and_conjugates():
     A, b = sparse(dtype=torch.complex128), numbers(6, 3, dtype=torch.complex128)
     close(gst.spsolve(A, b.conj()[:, 1]), torch.linalg.solve(A.to_dense(), b[:, 1].conj()))
     close(gst.spsolve(A, b.imag), torch.linalg.solve(A.to_dense(), b.imag.to(b.dtype)))
+    x = gst.spsolve(gst.Pattern(A), b[:, 0], values=A.values().clone().conj())
+    close(x, torch.linalg.solve(A.to_dense().conj(), b[:, 0]))
     one = torch.ones(1, dtype=torch.complex128).expand(6)
     close(gst.spsolve(A, one), torch.linalg.solve(A.to_dense(), one))
 
@@ -320,6 +326,7 @@ WRONG = {
     "three dimensions": (lambda A, b: (A, b.expand(2, 3, 6)), ValueError, "b must have shape"),
     "rectangular": (lambda A, b: (sparse().to_dense()[:5].to_sparse_csr(), b), ValueError, "square"),
     "another device": (lambda A, b: (A, b.to("meta")), ValueError, "A is on cpu and b on meta"),
+    "no device": (lambda A, b: (A.to("meta"), b.to("meta")), TypeError, "A is on meta; only cpu and cuda work"),
     "more precise": (lambda A, b: (A.to(torch.float32), b), TypeError, "which is more precise"),
     "a pattern alone": (lambda A, b: (gst.Pattern(A), b), TypeError, "pass values="),
     "blocks": (lambda A, b: (A.to_sparse_bsr((2, 2)), b), TypeError, "sparse_bsr"),

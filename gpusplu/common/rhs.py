@@ -69,8 +69,6 @@ def like(rhs: ndarray, x: ndarray) -> ndarray:
 
 def check_trans(trans: Any) -> int:
     """SciPy's errors about `trans`; its number."""
-    if type(trans) is str and trans in TRANS:
-        return TRANS[trans]
     if not isinstance(trans, str) or len(trans) != 1:
         raise TypeError(f"argument 2 must be a unicode character, not {type_name(trans)}")
     if trans not in TRANS:

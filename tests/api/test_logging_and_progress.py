@@ -132,6 +132,8 @@ def test_repairs(log):
         "matching and ordering repeated with newer values: 1",
         "pivots chosen again by threshold partial pivoting: 1",
     )
+    gs.splu_batch(A, [A.data, 0 * A.data, A.data], errors="flag")
+    assert "of 3 systems 2 right, 1 singular" in log.messages
 
 
 def test_ldlt_replaced_by_lu(log):

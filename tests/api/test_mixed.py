@@ -24,7 +24,7 @@ def test_memory_triangles_inertia_and_other_features():
     for scale in (1, 2):
         assert abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - scale * A).max() < 1e-14 * abs(A).max()
         assert lu.stats.n_double == scale
-        lu.refactor(2 * A.data)
+        lu.refactor_solve(2 * A.data, rhs(60))
     x = gs.splu(A, precision="mixed").updated(U, U).solve(rhs(60))
     assert backward_error(A + U @ U.T, x, rhs(60)) < ENOUGH
     inside = gs.analyze(A, schur=[3, 5], precision="mixed").factor(A)
@@ -85,6 +85,7 @@ def test_where_nothing_converges_the_factor_is_double(size):
     lu, b = gs.splu(A, precision="mixed"), A @ np.ones(60)
     assert backward_error(A, lu.solve(b), b) < ENOUGH
     assert lu.stats.precision == "double" and "refinement" in lu.stats.why_double
+    assert lu.rcond() == gs.splu(A).rcond()
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-45, 1e45, 1e300])

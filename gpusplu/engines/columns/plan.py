@@ -73,9 +73,6 @@ class ColumnPlan(View):
         names = ("col_ptr", "row", "diag", "row_ptr", "col", "place", "entry_source", "entry_place", "entry_scale")
         return int(sum(getattr(self, name).nbytes for name in (*names, "level_column", "u_ptr", "map_ptr", "map")))
 
-    def __repr__(self) -> str:
-        return f"<ColumnPlan of {self.n} x {self.n}, {self.nnz:,} entries in {self.n_levels} levels>"
-
 
 def make_column_plan(
     pattern: Any,

@@ -99,12 +99,6 @@ class Plan(View):
         segments = len(self.segment_ptr) - 1
         return int(self.streamed) + int(self.streamed < segments)
 
-    def __repr__(self) -> str:
-        kind = "Cholesky" if self.cholesky else "LDL^T" if self.ldlt else "LU"
-        counts = np.bincount(self.phase, minlength=len(PHASES))
-        parts = ", ".join(f"{k} {name}" for k, name in zip(counts, PHASES, strict=True) if k)
-        return f"<Plan {kind} of {self.n} x {self.n}, {self.nf} fronts: {parts}>"
-
 
 def make_plan(symbolic: Any, pattern: Any, dtype: Any, limits: Limits | None = None, **parameters: int) -> Plan:
     """Plan the factorization of matrices with this pattern.

@@ -31,7 +31,7 @@ template <class V> struct LockstepParts {
   Entries<V> lower, upper, block;
 };
 
-// Calls work(Constant<n>()) with n = count, from 1 to `most`.
+// Calls work(Constant<n>()) with n = count, 1 or more, but at most `most`.
 template <int most, class Work> GS_INLINE void with_count(int count, Work&& work) {
   if constexpr (most > 1) {
     if (count < most) return with_count<most - 1>(count, work);
@@ -234,7 +234,7 @@ template <bool cholesky, class V, class Watch>
 GS_INLINE void eliminate(const LockstepParts<V>& front, int position, Watch& watch) {
   constexpr int M = TILE_ROWS<V>, N = TILE_COLUMNS<V>;
   for (int k = 0; k < front.W; k += N)
-    with_count<N>(front.W - k < N ? front.W - k : N, [&](auto n) {
+    with_count<N>(front.W - k, [&](auto n) {
       eliminate_pivots<cholesky, n.value>(front, k, position, watch);
       over_tiles<M>(k + n.value, front.R,
                     [&](auto m, int i) { finish_rows<cholesky, m.value, n.value>(front, k, i, watch); });
@@ -257,8 +257,8 @@ template <class V> struct LockstepTriangle {
   Entries<V> below;
   int below_step;
 };
-template <class V> GS_INLINE LockstepTriangle<V> triangle_of(const LockstepParts<V>& front, bool upper) {
-  if (upper) return {front.W, front.H, front.lower, front.R, 1, front.upper, front.H};
+template <bool upper, class V> GS_INLINE LockstepTriangle<V> triangle_of(const LockstepParts<V>& front) {
+  if constexpr (upper) return {front.W, front.H, front.lower, front.R, 1, front.upper, front.H};
   return {front.W, front.H, front.lower, 1, front.R, front.lower + front.W, front.R};
 }
 
@@ -279,8 +279,10 @@ GS_INLINE void load_pivots(const LockstepTriangle<V>& M, int k, V (&e)[n][n]) {
 
 // Pivots k .. k + n - 1 of a forward solve. Not inlined: solves of a factor and those right after a factorization share
 // the code.
-template <bool scaled, int columns, int n, class V>
-__attribute__((noinline)) static void forward_pivots(const LockstepTriangle<V>& M, const LockstepRows<V>& rows, int k) {
+template <bool upper, bool scaled, int columns, int n, class V>
+__attribute__((noinline)) static void forward_pivots(const LockstepParts<V>& front, const LockstepRows<V>& rows,
+                                                     int k) {
+  const LockstepTriangle<V> M = triangle_of<upper>(front);
   V e[n][n], x[n][columns];
   load_pivots<scaled, false>(M, k, e);
   const Entries<V> own = rows.x + (rows.first + k) * columns;
@@ -309,11 +311,11 @@ __attribute__((noinline)) static void forward_pivots(const LockstepTriangle<V>& 
   for (int i = 0; i < M.H; i++)
     update(rows.x + rows.below[i] * columns, M.below + (k * M.below_step + i), M.below_step);
 }
-template <bool scaled, int columns, class V>
-GS_INLINE void forward(const LockstepTriangle<V>& M, const LockstepRows<V>& rows) {
+template <bool upper, bool scaled, int columns, class V>
+GS_INLINE void forward(const LockstepParts<V>& front, const LockstepRows<V>& rows) {
   constexpr int N = TILE_COLUMNS<V>;
-  for (int k = 0; k < M.W; k += N)
-    with_count<N>(M.W - k < N ? M.W - k : N, [&](auto n) { forward_pivots<scaled, columns, n.value>(M, rows, k); });
+  for (int k = 0; k < front.W; k += N)
+    with_count<N>(front.W - k, [&](auto n) { forward_pivots<upper, scaled, columns, n.value>(front, rows, k); });
 }
 
 // sum(p, q) -= e(i, k + p) x(i, q) over rows i, in `chains` sums that do not wait for each other.
@@ -349,9 +351,10 @@ GS_INLINE void subtract_rows(V (&x)[n][columns], int begin, int end, Entry&& ent
   for (int q = 0; q < columns; q++) x[p][q] = plus(x[p][q], more[c][p][q]);
 }
 
-template <bool scaled, bool conj, int columns, int n, class V>
-__attribute__((noinline)) static void backward_pivots(const LockstepTriangle<V>& M, const LockstepRows<V>& rows,
+template <bool upper, bool scaled, bool conj, int columns, int n, class V>
+__attribute__((noinline)) static void backward_pivots(const LockstepParts<V>& front, const LockstepRows<V>& rows,
                                                       int k) {
+  const LockstepTriangle<V> M = triangle_of<upper>(front);
   constexpr int chains = columns > 1 ? 1 : n == 1 ? 4 : 2;
   V e[n][n], x[n][columns];
   const Entries<V> own = rows.x + (rows.first + k) * columns;
@@ -374,12 +377,11 @@ __attribute__((noinline)) static void backward_pivots(const LockstepTriangle<V>&
     own[p * columns + q] = x[p][q] = scaled ? times(v, e[p][p]) : v;
   }
 }
-template <bool scaled, bool conj, int columns, class V>
-GS_INLINE void backward(const LockstepTriangle<V>& M, const LockstepRows<V>& rows) {
+template <bool upper, bool scaled, bool conj, int columns, class V>
+GS_INLINE void backward(const LockstepParts<V>& front, const LockstepRows<V>& rows) {
   constexpr int N = TILE_COLUMNS<V>;
-  for (int k = (M.W - 1) / N * N; k >= 0; k -= N)
-    with_count<N>(M.W - k < N ? M.W - k : N,
-                  [&](auto n) { backward_pivots<scaled, conj, columns, n.value>(M, rows, k); });
+  for (int k = (front.W - 1) / N * N; k >= 0; k -= N)
+    with_count<N>(front.W - k, [&](auto n) { backward_pivots<upper, scaled, conj, columns, n.value>(front, rows, k); });
 }
 
 }  // namespace gs::GS_SIMD

@@ -12,14 +12,16 @@ template <class T> struct LockstepSubstitution : LockstepFactorization<T> {
 
   // The two passes of a solve: the factor that each reads, and what it does with a front.
   struct Passes {
-    using Pass = void (*)(const LockstepTriangle<V>&, const LockstepRows<V>&);
+    using Pass = void (*)(const LockstepParts<V>&, const LockstepRows<V>&);
     bool forward_upper, backward_upper;
     Pass forward, backward;
   };
   template <int columns> static Passes passes_of(const LockstepProgram& P, Trans trans) {
-    if (P.cholesky) return {false, false, forward<true, columns, V>, backward<true, has_pairs<V>, columns, V>};
-    if (trans == Trans::none) return {false, true, forward<false, columns, V>, backward<true, false, columns, V>};
-    return {true, false, forward<true, columns, V>, backward<false, false, columns, V>};
+    if (P.cholesky)
+      return {false, false, forward<false, true, columns, V>, backward<false, true, has_pairs<V>, columns, V>};
+    if (trans == Trans::none)
+      return {false, true, forward<false, false, columns, V>, backward<true, true, false, columns, V>};
+    return {true, false, forward<true, true, columns, V>, backward<false, false, false, columns, V>};
   }
   // Calls work(passes). Solves with the conjugate of op(A) are solves with op(A) for conjugated vectors, which halves
   // the code: exact, since signs do not change rounding.
@@ -48,23 +50,22 @@ template <class T> struct LockstepSubstitution : LockstepFactorization<T> {
   }
 
   static void solve(const LockstepProgram& P, const R* factor, Trans trans, int columns, R* x) {
-    const auto solve_front = [&](idx f, typename Passes::Pass pass, bool upper) {
+    const auto solve_front = [&](idx f, typename Passes::Pass pass) {
       const gpu::LockstepFront& front = P.fronts[f];
       const int W = front.width, H = front.rows - W;
       for (int part = 0; part < parts; part++) {
         const Entries<V> lower = entries(factor, part) + front.factor;
-        const LockstepParts<V> own{W, H, W + H, lower, lower + W * (W + H), {}};
-        pass(triangle_of(own, upper), rows_of(P, front, x, part));
+        pass({W, H, W + H, lower, lower + W * (W + H), {}}, rows_of(P, front, x, part));
       }
     };
     with_passes(P, trans, columns, x, [&](const Passes& passes) {
       for (idx f = 0; f < P.nf; f++) {
         if (f + ahead_fronts < P.nf) prefetch_panel(P, f + ahead_fronts, factor, passes.forward_upper);
-        solve_front(f, passes.forward, passes.forward_upper);
+        solve_front(f, passes.forward);
       }
       for (idx f = P.nf; f-- > 0;) {
         if (f >= ahead_fronts) prefetch_panel(P, f - ahead_fronts, factor, passes.backward_upper);
-        solve_front(f, passes.backward, passes.backward_upper);
+        solve_front(f, passes.backward);
       }
     });
   }
@@ -99,7 +100,7 @@ template <class T> struct LockstepSubstitution : LockstepFactorization<T> {
       Own::template prefetch<1>(workspace + (at + kept_size(own)) * lockstep_numbers<T>, (int)kept_size(own));
       for (int part = 0; part < parts; part++) {
         const LockstepParts<V> front = factorization.front(own, part, entries(workspace, part) + at);
-        passes.forward(triangle_of(front, passes.forward_upper), rows_of(P, own, x, part));
+        passes.forward(front, rows_of(P, own, x, part));
         if (passes.backward_upper) keep_upper(front);
       }
       at += kept_size(own);
@@ -108,10 +109,8 @@ template <class T> struct LockstepSubstitution : LockstepFactorization<T> {
     for (idx f = P.nf; f-- > 0;) {
       const gpu::LockstepFront& own = P.fronts[f];
       at -= kept_size(own);
-      for (int part = 0; part < parts; part++) {
-        const LockstepParts<V> front = kept(own, entries(workspace, part) + at, passes.backward_upper);
-        passes.backward(triangle_of(front, passes.backward_upper), rows_of(P, own, x, part));
-      }
+      for (int part = 0; part < parts; part++)
+        passes.backward(kept(own, entries(workspace, part) + at, passes.backward_upper), rows_of(P, own, x, part));
     }
   }
   static void factor_solve(const LockstepProgram& P, const R* values, R* workspace, R* blocks, const PivotRule& rule,

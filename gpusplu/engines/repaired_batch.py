@@ -157,6 +157,9 @@ class BatchStatus(IntEnum):
     NOT_HERMITIAN = 7  # only cholesky_batch: both triangles were given, and they differ by more than rounding
 
 
+RIGHT, REFINED = int(BatchStatus.RIGHT), int(BatchStatus.REFINED)  # NumPy compares with numbers in a fifth of the time
+
+
 class RepairedBatch:
     """A `Numeric` of many systems, for every engine: repairs what the engine's own batch leaves, and factors one system
     after the other if the engine has no batches. Every system has a status. One thread calls it at a time.
@@ -256,9 +259,9 @@ class RepairedBatch:
         x = self._batch.solve(b, trans, waiting, host_work=host_work)
         self._resolve()
         self._error[...] = self._batch.errors()
-        refined = (self._batch.steps > 0) & (self._factored == BatchStatus.RIGHT)
         self._separate(self._inaccurate(b))
-        self._status[...] = np.where(refined & (self._factored == 0), BatchStatus.REFINED, self._factored)
+        refined = (self._batch.steps > 0) & (self._factored == RIGHT)
+        self._status[...] = np.where(refined, REFINED, self._factored)
         self._solve_single(b, x, trans, solved)
         return x
 
@@ -499,7 +502,7 @@ class RepairedBatch:
 
     def _inaccurate(self, b: Any) -> np.ndarray:
         """Systems with insufficiently accurate last solutions by the common pivots that could be improved."""
-        error = np.where(self._factored == BatchStatus.RIGHT, self._error, 0.0)
+        error = np.where(self._factored == RIGHT, self._error, 0.0)
         never = self._problem.options.refine == "never"
         if never or self._policy.is_enough(float(error.max(initial=0.0))):
             return np.zeros(error.size, bool)

@@ -174,7 +174,6 @@ const typename LockstepFactor<T>::R* LockstepFactor<T>::load_group(idx group, co
   rows_of(group, values.begin, values.stride, rows);
   R *const held = values_of(group), *const to = values_workspace() ? workspace : held;
   kernels_.load(program_, rows, values.source, to, to == held ? nullptr : held, notes_of(group));
-  if (program_.n_pairs > 0) kernels_.compare(program_, to, notes_of(group));
   return to;
 }
 

@@ -92,20 +92,34 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
     else stream((R*)to.p, v);
   }
 
+  // Values are compared while they are in the nearest cache. The larger part of a difference is a lower bound of its
+  // modulus, which is at most `corner` times as large, and the largest part is a lower bound of the largest entry: no
+  // unsymmetric matrix passes as symmetric.
   template <bool keep> static void load_as(const LockstepProgram& P, const T* const* systems, const off* source,
                                            R* values_, R* kept_, LockstepNotes* notes) {
     const off nnz = P.A.nnz();
     const double bound = largest_number<R> / ((is_complex<T> ? 2 : 1) * (double)P.longest);
+    constexpr double corner = is_complex<T> ? 1.4142135623730952 : 1, rounding = 1 - 1e-6;
+    constexpr double most = gpu::SYMMETRY_UNITS * std::numeric_limits<R>::epsilon() * rounding / corner;
     for (int part = 0; part < parts; part++) {
       const T* const* own = systems + part * width;
       const Entries<V> to = entries(values_, part), kept = entries(kept_, part);
-      Largest largest;
+      Largest largest, difference;
+      off pair = 0;
+      const auto compare_up_to = [&](off end) {  // the second entry of a pair comes before the first
+        for (; pair < P.n_pairs && P.first[pair] < end; pair++) {
+          const V one = to[P.first[pair]], other = P.second[pair] == no_entry ? V{} : to[P.second[pair]];
+          if constexpr (has_pairs<V>) difference.see({one.re - other.re, one.im + other.im});
+          else difference.see(one - other);
+        }
+      };
       const auto see = [&](off k, V v) {
         largest.see(v);
         if constexpr (keep) stream_to(kept + k, v);
       };
       off k = 0;
       for (; k + block <= nnz; k += block) {
+        compare_up_to(k);
         if (together(source, k)) {
           values(own, source ? source[k] : k, to + k, [&](int e, V v) { see(k + e, v); });
           continue;
@@ -113,12 +127,14 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
         for (off e = k; e < k + block; e++) see(e, (to + e)[0] = value(own, source[e]));
       }
       for (; k < nnz; k++) see(k, (to + k)[0] = value(own, source ? source[k] : k));
+      compare_up_to(nnz);
       for (int l = 0; l < width; l++) {
         LockstepNotes& note = notes[part * width + l];
         note = {};
         note.failed = -1;
         note.largest_part = from_bits<R>(largest.bits[l]);
         note.not_finite = !(note.largest_part <= bound);
+        note.not_symmetric = P.n_pairs > 0 && !((double)from_bits<R>(difference.bits[l]) <= most * note.largest_part);
         note.norms[0] = note.norms[1] = -1;
       }
     }
@@ -128,31 +144,6 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
                    LockstepNotes* notes) {
     if (kept) load_as<true>(P, systems, source, values, kept, notes);
     else load_as<false>(P, systems, source, values, kept, notes);
-  }
-
-  // The larger part of a difference is a lower bound of its modulus, which is at most `corner` times as large, and the
-  // largest part is a lower bound of the largest entry: no unsymmetric matrix passes as symmetric.
-  static void compare(const LockstepProgram& P, const R* values_, LockstepNotes* notes) {
-    constexpr double corner = is_complex<T> ? 1.4142135623730952 : 1, rounding = 1 - 1e-6;
-    constexpr double most = gpu::SYMMETRY_UNITS * std::numeric_limits<R>::epsilon() * rounding / corner;
-    for (int part = 0; part < parts; part++) {
-      const Entries<V> own = entries(const_cast<R*>(values_), part);
-      Largest difference;
-      for (off k = 0; k < P.n_pairs; k++) {
-        const V one = own[P.first[k]];
-        if (P.second[k] == no_entry) {
-          difference.see(one);
-          continue;
-        }
-        const V other = own[P.second[k]];
-        if constexpr (has_pairs<V>) difference.see({one.re - other.re, one.im + other.im});
-        else difference.see(one - other);
-      }
-      for (int l = 0; l < width; l++) {
-        LockstepNotes& note = notes[part * width + l];
-        note.not_symmetric = !((double)from_bits<R>(difference.bits[l]) <= most * note.largest_part);
-      }
-    }
   }
 
   template <bool cholesky> struct Factorization {

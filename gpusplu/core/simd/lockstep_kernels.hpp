@@ -57,12 +57,10 @@ struct LockstepNorms {
 template <class T> struct LockstepKernels {
   using R = real_t<T>;
   // Copies canonical values of the systems to lanes; entry k of a system is systems[lane][source[k]], a null source is
-  // the identity. Initializes the notes. If `kept` is not null, also writes the values there, bypassing the caches.
+  // the identity. Initializes the notes: compares pairs of values, and notes unsymmetric ones, including some
+  // borderline cases. If `kept` is not null, also writes the values there, bypassing the caches.
   void (*load)(const LockstepProgram& program, const T* const* systems, const off* source, R* values, R* kept,
                LockstepNotes* notes);
-  // Compares pairs of values in lanes and notes unsymmetric ones, including some borderline cases. Adds to the notes of
-  // `load`.
-  void (*compare)(const LockstepProgram& program, const R* values, LockstepNotes* notes);
   // blocks: memory of the plan's task followed by memory that tasks share. Adds to the notes of `load`.
   void (*factor)(const LockstepProgram& program, const R* values, R* factor, R* blocks, const PivotRule& rule,
                  LockstepNotes* notes);

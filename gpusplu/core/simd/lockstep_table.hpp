@@ -10,7 +10,7 @@
     using Solve = LockstepSubstitution<T>;                                                                   \
     using Vectors = LockstepVectors<T>;                                                                      \
     static constinit const LockstepKernels<T> table = {                                                      \
-        Solve::load,  Solve::compare,  Solve::factor, Solve::solve,  Solve::factor_solve, Vectors::residual, \
-        Vectors::add, Vectors::choose, Vectors::take, Vectors::give, Vectors::permute,    Vectors::number};  \
+        Solve::load,     Solve::factor, Solve::solve,  Solve::factor_solve, Vectors::residual, Vectors::add, \
+        Vectors::choose, Vectors::take, Vectors::give, Vectors::permute,    Vectors::number};                \
     return table;                                                                                            \
   }

@@ -1,41 +1,42 @@
 // Large fronts. The W x W block is factored right-looking by blocks of columns with one block of lookahead (Strazdins,
-// A comparison of lookahead and algorithmic blocking techniques for parallel matrix factorization, 1998): the leader
-// updates and factors the next block of columns while the others update the columns behind it. Then come the rows of
-// the off-diagonal blocks, then those of the contribution block. Kernels compute every entry by the same operations
-// however rows and columns are split, so the result depends only on the block size, which depends on W.
+// A comparison of lookahead and algorithmic blocking techniques for parallel matrix factorization, 1998). The loop of a
+// block updates the columns behind it in tiles; its first iterations are those of the next block, whose factorization
+// is the longest path. Iterations wait only for those before them. Then come the rows of the off-diagonal blocks, then
+// those of the contribution block. Kernels compute every entry by the same operations however rows and columns are
+// split, so the result depends only on the block size, which depends on W.
 #include "numeric/dense_front.hpp"
 #include "base/scalars.hpp"
 #include "numeric/strips.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace gs {
 namespace {
 
 constexpr double serial_flops = 16e6;  // one thread factors smaller fronts: about 0.4 ms [flop]
 constexpr idx wide_block = 128, narrow_block = 64;
+constexpr idx most_blocks = 65536 / wide_block;  // a front has less than 2^32 entries
 
 idx block_size(idx W) { return W > 768 ? wide_block : narrow_block; }
 
 double lu_flops(double W, double H) { return 2 * W * (W * W / 3 + W * H + H * H); }
 
-// Calls panel(j0, j1), which returns whether its pivots are good, for blocks of columns of the square, and
-// update(j0, j1, c0, c1) for each block and columns behind it.
-template <class Panel, class Update> void factor_square(Loops& loops, idx W, Panel&& panel, Update&& update) {
-  const idx nb = block_size(W), strip = nb / 2;
-  bool good = !must_stop() && panel(0, std::min(nb, W));
-  for (idx j0 = 0, j1 = nb; j1 < W && good && !must_stop(); j0 = j1, j1 += nb) {
-    const idx j2 = std::min(W, j1 + nb);
-    const auto columns = [&](int task, int) {
-      const idx c0 = j2 + task * strip;
-      update(j0, j1, c0, std::min(W, c0 + strip));
-    };
-    loops.run(chunks_of(W - j2, strip), columns, [&] {
-      update(j0, j1, j1, j2);
-      good = panel(j1, j2);
-    });
-  }
+// Rows of a chunk: enough chunks for all threads, in multiples of the rows of register tiles.
+idx rows_of_chunk(const Loops& loops, idx n_rows) {
+  constexpr idx least = 24;
+  const idx fair = n_rows / (3 * loops.size());
+  return std::clamp(fair / least * least, least, rows_per_task);
 }
+
+// Tiles of the lower triangle of n rows: f(i, j) for the tile with this number, rows first.
+struct TrianglePlace {
+  idx i, j;
+  TrianglePlace(int number, idx n) : i(number), j(0) {
+    while (i >= n - j) i -= n - j++;
+    i += j;
+  }
+};
 
 }  // namespace
 
@@ -45,24 +46,45 @@ template <class T> void lu_front(Loops& loops, idx W, idx H, T* L, off ldl, T* U
   if (lu_flops(W, H) < serial_flops)
     return kernel.lu_front(W, H, L, ldl, Ut, ldu, C, ldc, pivots, rule, *stats[loops.rank()]);
   const auto at = [&](idx i, idx j) { return L + i + j * ldl; };
-  const auto panel = [&](idx j0, idx j1) {
-    kernel.lu_panel(W - j0, j1 - j0, at(j0, j0), ldl, pivots + j0, rule, *stats[loops.rank()]);
+  const auto panel = [&](idx j0, idx j1, int rank) {
+    kernel.lu_panel(W - j0, j1 - j0, at(j0, j0), ldl, pivots + j0, rule, *stats[rank]);
     for (idx k = j0; k < j1; k++) pivots[k] += j0;
-    return true;
   };
-  factor_square(loops, W, panel, [&](idx j0, idx j1, idx c0, idx c1) {
+  const auto prepare = [&](idx j0, idx j1, idx c0, idx c1) {  // rows of U of columns c0 .. c1 - 1
     kernel.swap_rows(c1 - c0, at(0, c0), ldl, j0, j1, pivots);
     kernel.solve_left(j1 - j0, c1 - c0, at(j0, c0), ldl, at(j0, j0), ldl);
-    kernel.update(W - j1, c1 - c0, j1 - j0, at(j1, j0), ldl, at(j0, c0), ldl, at(j1, c0), ldl, false);
-  });
-  const idx nb = block_size(W), chunks = chunks_of(H, rows_per_task);
+  };
+  const idx nb = block_size(W), strip = nb / 2;
+  if (!must_stop()) panel(0, std::min(nb, W), loops.rank());
+  for (idx j0 = 0, j1 = nb; j1 < W && !must_stop(); j0 = j1, j1 += nb) {
+    const idx j2 = std::min(W, j1 + nb), m = std::max(nb, rows_of_chunk(loops, W - j1)),
+              n_chunks = chunks_of(W - j1, m);
+    std::atomic<bool> prepared{false};
+    std::atomic<idx> left{n_chunks};
+    loops.run(1 + n_chunks + chunks_of(W - j2, strip), [&](int task, int rank) {
+      if (task == 0) {
+        prepare(j0, j1, j1, j2);
+        prepared.store(true, std::memory_order_release);
+      } else if (task <= n_chunks) {
+        loops.wait([&] { return prepared.load(std::memory_order_acquire); });
+        const idx i = j1 + (task - 1) * m;
+        kernel.update(std::min(W - i, m), j2 - j1, j1 - j0, at(i, j0), ldl, at(j0, j1), ldl, at(i, j1), ldl, false);
+        if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) panel(j1, j2, rank);
+      } else {
+        const idx c0 = j2 + (task - 1 - n_chunks) * strip, c1 = std::min(W, c0 + strip);
+        prepare(j0, j1, c0, c1);
+        kernel.update(W - j1, c1 - c0, j1 - j0, at(j1, j0), ldl, at(j0, c0), ldl, at(j1, c0), ldl, false);
+      }
+    });
+  }
   loops.run(chunks_of(W, nb), [&](int task, int rank) {  // the interchanges made after each block of columns
     const idx j0 = task * nb, j1 = std::min(W, j0 + nb);
     kernel.swap_rows(j1 - j0, at(0, j0), ldl, j1, W, pivots);
     kernel.largest_upper(j0, j1, L, ldl, *stats[rank]);
   });
-  loops.run(2 * chunks, [&](int task, int rank) {
-    const idx i = task / 2 * rows_per_task, m = std::min(H - i, rows_per_task);
+  const idx rows = rows_of_chunk(loops, 2 * H);
+  loops.run(2 * chunks_of(H, rows), [&](int task, int rank) {
+    const idx i = task / 2 * rows, m = std::min(H - i, rows);
     if (task % 2) {
       kernel.swap_upper(W, m, Ut + i, ldu, pivots);
       kernel.solve_lower_t(m, W, Ut + i, ldu, L, ldl, *stats[rank]);
@@ -70,9 +92,11 @@ template <class T> void lu_front(Loops& loops, idx W, idx H, T* L, off ldl, T* U
       kernel.solve_upper(m, W, at(W + i, 0), ldl, L, ldl, *stats[rank]);
     }
   });
-  loops.run(chunks, [&](int task, int) {
-    const idx i = task * rows_per_task, m = std::min(H - i, rows_per_task);
-    kernel.update_t(m, H, W, at(W + i, 0), ldl, Ut, ldu, C + i, ldc, false);
+  const idx chunks = chunks_of(H, rows_per_task), columns = columns_of_tile(loops, H);
+  loops.run(chunks * chunks_of(H, columns), [&](int task, int) {
+    const idx i = task % chunks * rows_per_task, m = std::min(H - i, rows_per_task);
+    const idx j = task / chunks * columns, n = std::min(H - j, columns);
+    kernel.update_t(m, n, W, at(W + i, 0), ldl, Ut + j, ldu, C + i + j * ldc, ldc, false);
   });
 }
 
@@ -80,25 +104,46 @@ template <class T> idx cholesky_front(Loops& loops, idx W, idx H, T* L, off ldl,
   const DenseKernels<T>& kernel = kernels<T>();
   if (lu_flops(W, H) < 2 * serial_flops) return kernel.cholesky_front(W, H, L, ldl, C);
   const auto at = [&](idx i, idx j) { return L + i + j * ldl; };
-  idx bad = -1;
-  const auto panel = [&](idx j0, idx j1) {
-    if (const idx k = kernel.cholesky_square(j1 - j0, at(j0, j0), ldl); k >= 0) bad = j0 + k;
-    else kernel.solve_lower_h(W - j1, j1 - j0, at(j1, j0), ldl, at(j0, j0), ldl, true);
-    return bad < 0;
-  };
-  factor_square(loops, W, panel, [&](idx j0, idx j1, idx c0, idx c1) {
-    kernel.update_lower(c1 - c0, j1 - j0, at(c0, j0), ldl, at(c0, j0), ldl, at(c0, c0), ldl, true);
-    kernel.update_t(W - c1, c1 - c0, j1 - j0, at(c1, j0), ldl, at(c0, j0), ldl, at(c1, c0), ldl, true);
-  });
+  const idx nb = block_size(W), p = chunks_of(W, nb);
+  const auto end = [&](idx tile) { return std::min(W, (tile + 1) * nb); };
+  idx bad = kernel.cholesky_square(end(0), L, ldl);
   if (bad >= 0) return bad;
-  const idx chunks = chunks_of(H, rows_per_task);
-  loops.run(chunks, [&](int task, int) {
-    const idx i = task * rows_per_task, m = std::min(H - i, rows_per_task);
+  std::atomic<idx> solved[most_blocks] = {};  // blocks of columns, by block of rows
+  for (idx k = 0; k + 1 < p && bad < 0 && !must_stop(); k++) {
+    const idx j0 = k * nb, K = nb;
+    const auto solve = [&](idx i) {
+      kernel.solve_lower_h(end(i) - i * nb, K, at(i * nb, j0), ldl, at(j0, j0), ldl, true);
+      solved[i].store(k + 1, std::memory_order_release);
+    };
+    const auto update = [&](idx i, idx j) {
+      const idx r = i * nb, c = j * nb, m = end(i) - r, n = end(j) - c;
+      for (const idx tile : {i, j}) loops.wait([&] { return solved[tile].load(std::memory_order_acquire) > k; });
+      if (i == j) kernel.update_lower(n, K, at(c, j0), ldl, at(c, j0), ldl, at(c, c), ldl, true);
+      else kernel.update_t(m, n, K, at(r, j0), ldl, at(c, j0), ldl, at(r, c), ldl, true);
+    };
+    const idx left = p - k - 1;  // blocks of rows and of columns behind
+    loops.run(left + left * (left + 1) / 2 - 1, [&](int task, int) {
+      if (task == 0) {
+        solve(k + 1), update(k + 1, k + 1);
+        if (const idx j = kernel.cholesky_square(end(k + 1) - (k + 1) * nb, at((k + 1) * nb, (k + 1) * nb), ldl);
+            j >= 0)
+          bad = (k + 1) * nb + j;
+      } else if (task < left) {
+        solve(k + 1 + task);
+      } else {
+        const TrianglePlace tile(task - left + 1, left);
+        update(k + 1 + tile.i, k + 1 + tile.j);
+      }
+    });
+  }
+  if (bad >= 0) return bad;
+  const idx rows = rows_of_chunk(loops, H);
+  loops.run(chunks_of(H, rows), [&](int task, int) {
+    const idx i = task * rows, m = std::min(H - i, rows);
     kernel.solve_lower_h(m, W, at(W + i, 0), ldl, L, ldl, true);
   });
-  loops.run(chunks, [&](int task, int) {  // longest rows first
-    const idx i = (chunks - 1 - task) * rows_per_task, m = std::min(H - i, rows_per_task);
-    update_rows(C, i, m, W, at(W + i, 0), ldl, at(W, 0), ldl, true);
+  over_triangle(loops, C, [&](const TrianglePart& part, int) {
+    update_part(C, part, W, at(W + part.i, 0), ldl, at(W, 0), ldl, true);
   });
   return -1;
 }

@@ -193,14 +193,15 @@ template <class T> struct FrontFactor<T>::Run {
     return plan.child_ptr[s] < plan.child_ptr[s + 1] && covers(shape, plan.child[plan.child_ptr[s + 1] - 1]);
   }
 
-  // Runs a task on one thread. After an interrupt, fronts and those that depend on them stay unfinished.
-  void task(int rank, const FrontTask& task) {
+  // Runs a task. After an interrupt, fronts and those that depend on them stay unfinished.
+  void task(Loops& loops, const FrontTask& task) {
     if (must_stop()) return;
+    const int rank = loops.rank();
     Loops serial(rank);
     for (idx s = task.first; s <= task.last; s++) {
       const off R = factor.shape(s).R;
       if (members[rank].pace.must_stop(R * R)) return;
-      front(serial, s);
+      front(task.is_large ? loops : serial, s);
     }
     have_done(task.work);
   }
@@ -340,18 +341,13 @@ template <class T> FactorInfo FrontFactor<T>::factor(const void* values, const P
     for (auto& scratch : scratch_) scratch.resize(ldlt_scratch(tallest_));
   }
   Run run(*this, (const T*)values, rule, want);
-  UpwardWalk walk(plan_, want > 1);
+  UpwardWalk walk(plan_);
   begin_phase("factor", plan_.total_work);
   static constinit JobKind kind;
-  Loops loops;
+  SharedLoops shared(want);
   const auto body = [&](const Team& team) {
     const FlushToZero zeros(flush);
-    walk.run(
-        team, loops, [&](idx t) { run.task(team.rank, plan_.tasks[t]); },
-        [&](Loops& loops, idx t) {
-          if (!must_stop()) run.front(loops, plan_.tasks[t].last);
-          have_done(plan_.tasks[t].work);
-        });
+    walk.run(team, shared, [&](Loops& loops, idx t) { run.task(loops, plan_.tasks[t]); });
     run.members[team.rank].flushed = flush && zeros.flushed();
   };
   run_helpers(want, body, &kind, plan_.total_work);

@@ -138,27 +138,17 @@ template <class T> struct FrontFactor<T>::Inverse {
     if (plan.child_ptr[s] == plan.child_ptr[s + 1]) give_block(rank, s);
   }
 
-  void task(int rank, idx t) {
-    Loops serial(rank);
-    for (idx s = plan.tasks[t].last; s >= plan.tasks[t].first; s--) front(serial, s);
+  void task(Loops& loops, const FrontTask& task) {
+    Loops serial(loops.rank());
+    for (idx s = task.last; s >= task.first; s--) front(task.is_large ? loops : serial, s);
   }
 
   void run(int threads) {
-    const bool teams = threads > 1 && std::any_of(plan.tasks.begin(), plan.tasks.end(),
-                                                  [](const FrontTask& task) { return task.whole_team; });
-    DownwardWalk walk(plan, teams);
+    DownwardWalk walk(plan);
     static constinit JobKind kind;
-    Loops loops;
+    SharedLoops shared(threads);
     const auto body = [&](const Team& team) {
-      if (team.rank > 0) {
-        loops.help(team, [] { return false; });
-      } else {
-        loops.begin(team);
-        for (idx t = (idx)plan.tasks.size(); t-- > 0;)
-          if (teams && plan.tasks[t].whole_team) front(loops, plan.tasks[t].last);
-        loops.end();
-      }
-      walk.run(team, [&](idx t) { task(team.rank, t); });
+      walk.run(team, shared, [&](Loops& loops, idx t) { task(loops, plan.tasks[t]); });
     };
     run_helpers(threads, body, &kind, plan.total_work);
     if (out_of_memory) throw std::bad_alloc();

@@ -12,8 +12,7 @@
 namespace gs {
 namespace {
 
-constexpr double kTasks = 512;           // approximate number of leaf tasks of a large problem
-constexpr double kTeamShare = 1.0 / 96;  // of the total: the smallest front that uses the whole team
+constexpr double kTasks = 512;  // approximate number of leaf tasks of a large problem
 
 // Time of front s on one thread [s].
 double front_work(const Symbolic& symbolic, idx s) {
@@ -86,12 +85,10 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
     const std::size_t first_leaf = tasks.size();
     double open = 0;  // work of the leaf task being collected; 0: none
     idx n_dependencies = 0;
-    bool whole_team = s < nsuper && work[s] >= std::max(symbolic.costs.threads.team, total_work * kTeamShare);
     for (idx c = child_ptr[s]; c < child_ptr[s + 1]; c++) {
       const idx root = child[c];
       if (task_of[root] >= 0) {
         open = 0, n_dependencies++;
-        whole_team = whole_team || tasks[task_of[root]].whole_team;
       } else if (open > 0 && open + subtree[root] <= grain) {
         tasks.back().last = root, tasks.back().work = open += subtree[root];
       } else {
@@ -104,7 +101,7 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
     for (std::size_t t = first_leaf; t < tasks.size(); t++) tasks[t].parent = task_of[s];
     for (idx c = child_ptr[s]; c < child_ptr[s + 1]; c++)
       if (const idx t = task_of[child[c]]; t >= 0) tasks[t].parent = task_of[s];
-    tasks.push_back({s, s, -1, n_dependencies, whole_team && s < nsuper, work[s]});
+    tasks.push_back({s, s, -1, n_dependencies, work[s] >= symbolic.costs.threads.team, work[s]});
   }
   const idx n_tasks = (idx)tasks.size();
   for (idx t = 0; t < n_tasks; t++)

@@ -24,7 +24,7 @@ struct FrontTask {
   idx first, last;     // fronts, in postorder
   idx parent;          // task, -1 at roots
   idx n_dependencies;  // child tasks
-  bool whole_team;     // one front, too large for one thread
+  bool is_large;       // one front, whose loops several threads may share
   double work;         // modelled time on one thread [s]
 };
 

@@ -241,7 +241,7 @@ void FrontFactor<T>::solve_halves(Trans trans, idx nrhs, const T* b, const T* fr
     solver.width = std::min(solver.space->block, nrhs - first);
     solver.b = b + begin, solver.x = x + begin;
     if (from) solver.resume(from + begin);
-    UpwardWalk up(plan_, false);
+    UpwardWalk up(plan_);
     DownwardWalk down(plan_);
     const auto body = [&](const Team& team) {
       if (!from) {

@@ -59,13 +59,11 @@ template <class T> class LdltFront {
   }
 
   void update_contribution() {
-    const idx H = front_.H, chunks = chunks_of(H, rows_per_task);
-    loops_.run(chunks, [&](int task, int rank) {  // longest rows first
-      const idx i = (chunks - 1 - task) * rows_per_task, m = std::min(H - i, rows_per_task);
-      const off ldy = m;
+    over_triangle(loops_, front_.C, [&](const TrianglePart& part, int rank) {
+      const off ldy = part.m;
       T* const own = scratch_[rank];  // the leader's scratch has no other data any more
-      kernel_.times_pivots(m, W_, at(W_ + i, 0), front_.ldl, front_.d, front_.e, own, ldy, front_.hermitian);
-      update_rows(front_.C, i, m, W_, own, ldy, at(W_, 0), front_.ldl, front_.hermitian);
+      kernel_.times_pivots(part.m, W_, at(W_ + part.i, 0), front_.ldl, front_.d, front_.e, own, ldy, front_.hermitian);
+      update_part(front_.C, part, W_, own, ldy, at(W_, 0), front_.ldl, front_.hermitian);
     });
   }
 

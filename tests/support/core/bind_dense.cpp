@@ -33,12 +33,14 @@ nb::dict as_dict(const PivotStats& s) {
 
 // Runs body(Loops&) on up to `size` threads.
 template <class Body> void in_loops(int size, Body&& body) {
-  Loops loops;
+  SharedLoops shared(size);
   run_helpers(size, [&](const Team& team) {
-    if (team.rank > 0) return loops.help(team, [] { return false; });
-    loops.begin(team);
-    body(loops);
-    loops.end();
+    shared.run(team, [&](Loops& loops) {
+      if (team.rank > 0) return false;
+      body(loops);
+      shared.end();
+      return true;
+    });
   });
 }
 

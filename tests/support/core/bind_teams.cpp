@@ -32,20 +32,19 @@ int stream_is_busy(void* idle_at) {
 nb::tuple run_loops(int size, const std::vector<int>& counts, double away) {
   std::vector<std::vector<int>> runs;
   for (const int count : counts) runs.emplace_back(count, 0);
-  const auto pause = [&] {
-    if (away > 0) pass(away);
-    return false;
-  };
   double seconds = 0;
-  Loops loops;
+  SharedLoops shared(size);
   run_helpers(size, [&](const Team& team) {
-    if (team.rank > 0) return loops.help(team, pause);
-    loops.begin(team);
-    const Stopwatch watch;
-    for (auto& of_loop : runs)
-      loops.run((int)of_loop.size(), [&](int k, int) { std::atomic_ref(of_loop[k]).fetch_add(1); });
-    seconds = watch.seconds();
-    loops.end();
+    shared.run(team, [&](Loops& loops) {
+      if (away > 0 && team.rank > 0) pass(away);
+      if (team.rank > 0) return false;
+      const Stopwatch watch;
+      for (auto& of_loop : runs)
+        loops.run((int)of_loop.size(), [&](int k, int) { std::atomic_ref(of_loop[k]).fetch_add(1); });
+      seconds = watch.seconds();
+      shared.end();
+      return true;
+    });
   });
   return nb::make_tuple(runs, seconds);
 }

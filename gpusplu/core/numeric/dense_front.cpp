@@ -18,7 +18,9 @@ constexpr double serial_flops = 16e6;  // one thread factors smaller fronts: abo
 constexpr idx wide_block = 128, narrow_block = 64;
 constexpr idx most_blocks = 65536 / wide_block;  // a front has less than 2^32 entries
 
-idx block_size(idx W) { return W > 768 ? wide_block : narrow_block; }
+constexpr idx narrow = 1024;  // columns of a front with narrow blocks
+
+idx block_size(idx W) { return W > narrow ? wide_block : narrow_block; }
 
 double lu_flops(double W, double H) { return 2 * W * (W * W / 3 + W * H + H * H); }
 
@@ -57,21 +59,21 @@ template <class T> void lu_front(Loops& loops, idx W, idx H, T* L, off ldl, T* U
   const idx nb = block_size(W), strip = nb / 2;
   if (!must_stop()) panel(0, std::min(nb, W), loops.rank());
   for (idx j0 = 0, j1 = nb; j1 < W && !must_stop(); j0 = j1, j1 += nb) {
-    const idx j2 = std::min(W, j1 + nb), m = std::max(nb, rows_of_chunk(loops, W - j1)),
-              n_chunks = chunks_of(W - j1, m);
+    const idx j2 = std::min(W, j1 + nb), m = W > narrow ? wide_block : W - j1, n_chunks = chunks_of(W - j1, m);
     std::atomic<bool> prepared{false};
     std::atomic<idx> left{n_chunks};
-    loops.run(1 + n_chunks + chunks_of(W - j2, strip), [&](int task, int rank) {
-      if (task == 0) {
-        prepare(j0, j1, j1, j2);
-        prepared.store(true, std::memory_order_release);
-      } else if (task <= n_chunks) {
+    loops.run(n_chunks + chunks_of(W - j2, strip), [&](int task, int rank) {
+      if (task < n_chunks) {
+        if (task == 0) {
+          prepare(j0, j1, j1, j2);
+          prepared.store(true, std::memory_order_release);
+        }
         loops.wait([&] { return prepared.load(std::memory_order_acquire); });
-        const idx i = j1 + (task - 1) * m;
+        const idx i = j1 + task * m;
         kernel.update(std::min(W - i, m), j2 - j1, j1 - j0, at(i, j0), ldl, at(j0, j1), ldl, at(i, j1), ldl, false);
         if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) panel(j1, j2, rank);
       } else {
-        const idx c0 = j2 + (task - 1 - n_chunks) * strip, c1 = std::min(W, c0 + strip);
+        const idx c0 = j2 + (task - n_chunks) * strip, c1 = std::min(W, c0 + strip);
         prepare(j0, j1, c0, c1);
         kernel.update(W - j1, c1 - c0, j1 - j0, at(j1, j0), ldl, at(j0, c0), ldl, at(j1, c0), ldl, false);
       }

@@ -135,11 +135,12 @@ def test_long_jobs_have_all_threads():
     assert set(jobs.run(50, all_threads=80.0, one_thread=40.0)) == {"all"}
 
 
-def test_iterations_of_loops_are_run_once(threads):
+@pytest.mark.parametrize("leaders", [1, 4, 9])
+def test_iterations_of_loops_are_run_once(leaders, threads):
     threads(5)
     counts = [int(count) for count in np.random.default_rng(0).integers(0, 200, 300)]
-    runs, _ = _core_testing.run_loops(size=5, counts=counts)
-    assert [len(of_loop) for of_loop in runs] == counts
+    runs, _ = _core_testing.run_loops(size=5, counts=counts, leaders=leaders)
+    assert [len(of_loop) for of_loop in runs] == counts * leaders
     assert all(times == 1 for of_loop in runs for times in of_loop)
 
 

@@ -18,9 +18,8 @@ constexpr double serial_flops = 16e6;  // one thread factors smaller fronts: abo
 constexpr idx wide_block = 128, narrow_block = 64;
 constexpr idx most_blocks = 65536 / wide_block;  // a front has less than 2^32 entries
 
-constexpr idx narrow = 1024;  // columns of a front with narrow blocks
-
-idx block_size(idx W) { return W > narrow ? wide_block : narrow_block; }
+// Columns up to which narrow blocks are as fast on one thread; they shorten the longest path.
+constexpr idx narrow_lu = 1024, narrow_cholesky = 2048;
 
 double lu_flops(double W, double H) { return 2 * W * (W * W / 3 + W * H + H * H); }
 
@@ -30,15 +29,6 @@ idx rows_of_chunk(const Loops& loops, idx n_rows) {
   const idx fair = n_rows / (3 * loops.size());
   return std::clamp(fair / least * least, least, rows_per_task);
 }
-
-// Tiles of the lower triangle of n rows: f(i, j) for the tile with this number, rows first.
-struct TrianglePlace {
-  idx i, j;
-  TrianglePlace(int number, idx n) : i(number), j(0) {
-    while (i >= n - j) i -= n - j++;
-    i += j;
-  }
-};
 
 }  // namespace
 
@@ -56,10 +46,10 @@ template <class T> void lu_front(Loops& loops, idx W, idx H, T* L, off ldl, T* U
     kernel.swap_rows(c1 - c0, at(0, c0), ldl, j0, j1, pivots);
     kernel.solve_left(j1 - j0, c1 - c0, at(j0, c0), ldl, at(j0, j0), ldl);
   };
-  const idx nb = block_size(W), strip = nb / 2;
+  const idx nb = W > narrow_lu ? wide_block : narrow_block, strip = nb / 2;
   if (!must_stop()) panel(0, std::min(nb, W), loops.rank());
   for (idx j0 = 0, j1 = nb; j1 < W && !must_stop(); j0 = j1, j1 += nb) {
-    const idx j2 = std::min(W, j1 + nb), m = W > narrow ? wide_block : W - j1, n_chunks = chunks_of(W - j1, m);
+    const idx j2 = std::min(W, j1 + nb), m = W > narrow_lu ? wide_block : W - j1, n_chunks = chunks_of(W - j1, m);
     std::atomic<bool> prepared{false};
     std::atomic<idx> left{n_chunks};
     loops.run(n_chunks + chunks_of(W - j2, strip), [&](int task, int rank) {
@@ -106,7 +96,7 @@ template <class T> idx cholesky_front(Loops& loops, idx W, idx H, T* L, off ldl,
   const DenseKernels<T>& kernel = kernels<T>();
   if (lu_flops(W, H) < 2 * serial_flops) return kernel.cholesky_front(W, H, L, ldl, C);
   const auto at = [&](idx i, idx j) { return L + i + j * ldl; };
-  const idx nb = block_size(W), p = chunks_of(W, nb);
+  const idx nb = W > narrow_cholesky ? wide_block : narrow_block, p = chunks_of(W, nb), height = wide_block / nb;
   const auto end = [&](idx tile) { return std::min(W, (tile + 1) * nb); };
   idx bad = kernel.cholesky_square(end(0), L, ldl);
   if (bad >= 0) return bad;
@@ -117,24 +107,29 @@ template <class T> idx cholesky_front(Loops& loops, idx W, idx H, T* L, off ldl,
       kernel.solve_lower_h(end(i) - i * nb, K, at(i * nb, j0), ldl, at(j0, j0), ldl, true);
       solved[i].store(k + 1, std::memory_order_release);
     };
-    const auto update = [&](idx i, idx j) {
-      const idx r = i * nb, c = j * nb, m = end(i) - r, n = end(j) - c;
-      for (const idx tile : {i, j}) loops.wait([&] { return solved[tile].load(std::memory_order_acquire) > k; });
+    // Blocks i .. last - 1 of rows of block j of columns.
+    const auto update = [&](idx i, idx last, idx j) {
+      const idx c = j * nb, n = end(j) - c;
+      for (idx tile = i; tile <= last; tile++) {
+        const std::atomic<idx>& steps = solved[tile < last ? tile : j];
+        loops.wait([&] { return steps.load(std::memory_order_acquire) > k; });
+      }
       if (i == j) kernel.update_lower(n, K, at(c, j0), ldl, at(c, j0), ldl, at(c, c), ldl, true);
-      else kernel.update_t(m, n, K, at(r, j0), ldl, at(c, j0), ldl, at(r, c), ldl, true);
+      const idx r = (i == j ? i + 1 : i) * nb, m = end(last - 1) - r;
+      if (m > 0) kernel.update_t(m, n, K, at(r, j0), ldl, at(c, j0), ldl, at(r, c), ldl, true);
     };
-    const idx left = p - k - 1;  // blocks of rows and of columns behind
-    loops.run(left + left * (left + 1) / 2 - 1, [&](int task, int) {
+    const idx next = k + 1, left = p - next, groups = chunks_of(left, height);  // blocks behind, of rows in a tile
+    loops.run(left + left * groups, [&](int task, int) {
       if (task == 0) {
-        solve(k + 1), update(k + 1, k + 1);
-        if (const idx j = kernel.cholesky_square(end(k + 1) - (k + 1) * nb, at((k + 1) * nb, (k + 1) * nb), ldl);
-            j >= 0)
-          bad = (k + 1) * nb + j;
+        solve(next), update(next, next + 1, next);
+        const idx j = kernel.cholesky_square(end(next) - next * nb, at(next * nb, next * nb), ldl);
+        if (j >= 0) bad = next * nb + j;
       } else if (task < left) {
-        solve(k + 1 + task);
+        solve(next + task);
       } else {
-        const TrianglePlace tile(task - left + 1, left);
-        update(k + 1 + tile.i, k + 1 + tile.j);
+        const idx j = (task - left) / groups, first = (task - left) % groups * height;
+        const idx i = std::max(first, j == 0 ? 1 : j), last = std::min(first + height, left);
+        if (i < last) update(next + i, next + last, next + j);
       }
     });
   }

@@ -22,7 +22,7 @@ struct TaskCosts {
   double visits, bytes;                   // of a solve: of every front, and of the factor read
 };
 struct ThreadCosts {
-  double leaf, team;              // the smallest task of leaves worth its bookkeeping, front worth all threads
+  double leaf, team;              // the smallest task of leaves worth its bookkeeping, front worth sharing its loops
   double factor, inverse, solve;  // work that must be left for each further thread
 };
 struct DissectionCosts {

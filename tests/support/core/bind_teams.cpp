@@ -27,22 +27,26 @@ int stream_is_busy(void* idle_at) {
   return now.count() < *static_cast<const double*>(idle_at) ? 600 : 0;
 }
 
-// Runs a loop of each count on up to `size` threads. Helpers are away for so many seconds between loops. How often each
-// iteration was run, and how long the leader took.
-nb::tuple run_loops(int size, const std::vector<int>& counts, double away) {
+// Each of `leaders` members of up to `size` threads runs a loop of each count. Members without a loop of their own are
+// away for so many seconds between loops. How often each iteration was run, and how long the last leader took.
+nb::tuple run_loops(int size, const std::vector<int>& counts, double away, int leaders) {
   std::vector<std::vector<int>> runs;
-  for (const int count : counts) runs.emplace_back(count, 0);
+  for (int k = 0; k < leaders; k++)
+    for (const int count : counts) runs.emplace_back(count, 0);
   double seconds = 0;
+  std::atomic<int> next{0}, left{leaders};
   SharedLoops shared(size);
   run_helpers(size, [&](const Team& team) {
     shared.run(team, [&](Loops& loops) {
       if (away > 0 && team.rank > 0) pass(away);
-      if (team.rank > 0) return false;
+      const int leader = next.fetch_add(1);
+      if (leader >= leaders) return false;
       const Stopwatch watch;
-      for (auto& of_loop : runs)
-        loops.run((int)of_loop.size(), [&](int k, int) { std::atomic_ref(of_loop[k]).fetch_add(1); });
-      seconds = watch.seconds();
-      shared.end();
+      for (std::size_t k = 0; k < counts.size(); k++) {
+        auto& of_loop = runs[leader * counts.size() + k];
+        loops.run(counts[k], [&](int i, int) { std::atomic_ref(of_loop[i]).fetch_add(1); });
+      }
+      if (left.fetch_sub(1) == 1) seconds = watch.seconds(), shared.end();
       return true;
     });
   });
@@ -96,7 +100,7 @@ void bind_teams(nb::module_& m) {
             rates.record(threads, work, elapsed, now, answer(taken));
           },
           "threads"_a, "work"_a, "elapsed"_a, "now"_a, "taken"_a);
-  m.def("run_loops", &run_loops, "size"_a, "counts"_a, "away"_a = 0.0);
+  m.def("run_loops", &run_loops, "size"_a, "counts"_a, "away"_a = 0.0, "leaders"_a = 1);
   m.def("quota_of", &quota_of, "membership"_a, "root"_a);
   m.def("beside_blas", &beside_blas, "call"_a, "least"_a);
   m.def("kind_beside_blas", &kind_beside_blas, "product"_a);

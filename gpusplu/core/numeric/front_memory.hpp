@@ -28,7 +28,10 @@ class BlockPool {
       return block;
     }
     if (slab_left_ < rounded) {
-      if (n_cut_ == slabs_.size()) slabs_.emplace_back(Memory().allocate(kSlab));
+      if (n_cut_ == slabs_.size()) {
+        Slab slab(Memory().allocate(kSlab));  // freed if the vector cannot grow
+        slabs_.push_back(std::move(slab));
+      }
       slab_next_ = slabs_[n_cut_++].get(), slab_left_ = kSlab;
     }
     void* block = slab_next_;

@@ -105,8 +105,8 @@ _table: dict[str, Entry] = {
         ZEN,
         follows=("cpu.front.refactor", "flops"),
     ),
-    # How much of that work makes a task, makes a front share its loops, and justifies a further thread; work is that of a
-    # refactorization, and a selected inverse takes about twice as much.
+    # How much of that work makes a task, makes a front share its loops, and justifies a further thread. It is that of a
+    # refactorization; a selected inverse takes about twice as much.
     "cpu.threads": Entry(
         {"leaf": 20e-6, "team": 400e-6, "factor": 250e-6, "inverse": 125e-6, "solve": 120e-6},
         ZEN,

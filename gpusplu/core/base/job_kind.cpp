@@ -16,12 +16,12 @@ constexpr double kFaster = 1.1;                     // one thread must exceed th
 constexpr int kTrials = 20;                         // time until the next trial of one thread, in units of the last one
 constexpr std::int64_t kValid = 1'000'000'000;      // how long the measured rate of one thread stays valid [ns]
 
-constexpr double kBetter = 1.05;      // a neighbour must exceed the usual rate by this factor
-constexpr double kFirst = 10;         // time before the first trial of a neighbour, in units of the first job
-constexpr double kCost = 50;          // time until the next one, in units of what the last one lost
-constexpr double kOften = 20e6;       // the same, at least [ns]
-constexpr double kSeldom = 500e6;     // and at most, by doubling while trials change nothing [ns]
-constexpr double kOtherRate = 1.3;    // a change of the usual rate by this factor makes trials frequent again
+constexpr double kBetter = 1.05;    // a neighbour must exceed the usual rate by this factor
+constexpr double kFirst = 10;       // time before the first trial of a neighbour, in units of the first job
+constexpr double kCost = 50;        // time until the next one, in units of what the last one lost
+constexpr double kOften = 20e6;     // the same, at least [ns]
+constexpr double kSeldom = 500e6;   // and at most, by doubling while trials change nothing [ns]
+constexpr double kOtherRate = 1.3;  // a change of the usual rate by this factor makes trials frequent again
 
 // One thread is tried if the rate falls below this fraction of the best rate; above it, one thread cannot win.
 double suspicious(int threads) { return std::max(0.3, 1.2 / threads); }

@@ -19,17 +19,17 @@ class BlasInterference {
 // Decides with how many threads short jobs of one kind and size currently run fastest. It compares rates, that is work
 // per time measured by the caller's clock, of the number in use and of another one, which a few jobs try now and then.
 //
-// The usual number is what the caller wants, or a smaller power of two. A trial takes half or twice the usual number. It
-// wins if most of its jobs are faster than the median of the usual ones by 5%. Trials cost at most 2% of the time that
-// jobs take, and become rare while they change nothing.
+// The usual number is what the caller wants, or a smaller power of two. A trial takes half or twice the usual number.
+// It wins if most of its jobs are faster than the median of the usual ones by 5%. Trials cost at most 2% of the time
+// that jobs take, and become rare while they change nothing.
 //
 // Beside busy processes: a thread that loses its processor in the middle of a job gets it back after milliseconds. In a
 // job of 20 ms and more the other threads continue meanwhile, so helpers always add to what one thread does, whatever
-// other processes do, and such jobs get what they want. A job of 0.3 ms can only wait, and takes ten times as long. When
-// the rate of the usual number falls so far below that of its best job that one thread may be faster, a few jobs try
-// one. A process that starts beside busy ones has no better job to compare with: as long as the system says that all
-// processors are wanted, short jobs try one thread once a second. If it was faster, the jobs of the next 40 ms run on
-// one thread; then the usual number is measured again, and compared with the last rate of one thread. A measurement
+// other processes do, and such jobs get what they want. A job of 0.3 ms can only wait, and takes ten times as long.
+// When the rate of the usual number falls so far below that of its best job that one thread may be faster, a few jobs
+// try one. A process that starts beside busy ones has no better job to compare with: as long as the system says that
+// all processors are wanted, short jobs try one thread once a second. If it was faster, the jobs of the next 40 ms run
+// on one thread; then the usual number is measured again, and compared with the last rate of one thread. A measurement
 // takes 10 ms and more while other processes want all processors, so then the next one may wait for 250 ms. Other
 // numbers are not tried meanwhile.
 class ThreadChoice {
@@ -57,9 +57,9 @@ class ThreadChoice {
 
   // Jobs with another number of threads.
   struct Trial {
-    int level = -1;      // -1: none
-    bool brief = false;  // of one thread for the moment
-    int warming = 0;     // jobs that do not count yet: their data are in the caches of other processors
+    int level = -1;                    // -1: none
+    bool brief = false;                // of one thread for the moment
+    int warming = 0;                   // jobs that do not count yet: their data are in the caches of other processors
     double to_beat = 0, expected = 0;  // rates
     double most_lost = 0;              // [ns]
     int faster = 0, slower = 0, enough = 0;

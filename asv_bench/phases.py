@@ -40,11 +40,13 @@ class Problem:
     again : float, optional
         How long analysis and first factorization are repeated [s].
     symmetric : bool, optional
+    brief : bool, optional
+        Without steps, and peers have only the settings that a call would choose.
     """
 
-    def __init__(self, A, definite, clock, sequence=(), again=1.0, symmetric=False):
+    def __init__(self, A, definite, clock, sequence=(), again=1.0, symmetric=False, brief=False):
         self.A, self.definite, self.clock, self.sequence, self.again = A, definite, clock, sequence, again
-        self.symmetric = symmetric
+        self.symmetric, self.brief = symmetric, brief
         self.scaled = other_values(A, definite or symmetric)
         rng = np.random.default_rng(0)
         self.b = rng.normal(size=A.shape[0])

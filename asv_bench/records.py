@@ -20,6 +20,8 @@ KEYS = ("case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error",
 MACHINES = {
     "h200": "one NVIDIA H200 and 16 cores of its host, a Xeon",
     "h200x4": "four NVIDIA H200 of one host and 64 cores of it, a Xeon",
+    "cpu32": "32 cores of a Xeon, the host of two GPUs",
+    "cpu16": "16 cores of a Xeon, the host of a GPU",
     "cpu2": "2 cores of an EPYC server with AVX-512, no GPU",
 }
 

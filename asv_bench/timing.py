@@ -14,7 +14,8 @@ import numpy as np
 
 from gpusplu.common.timing import backward_error, timed
 
-__all__ = ["DeviceClock", "EmulatedClock", "HostClock", "backward_error", "best", "geomean", "interleaved", "timed"]
+__all__ = ["BriefClock", "DeviceClock", "EmulatedClock", "HostClock"]
+__all__ += ["backward_error", "best", "geomean", "interleaved", "timed"]
 
 SPIN = r"""
 extern "C" __global__ void spin(long long nanoseconds) {
@@ -23,6 +24,7 @@ extern "C" __global__ void spin(long long nanoseconds) {
   do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); while (now - start < nanoseconds);
 }
 """
+LONG = 1.0  # seconds of a call that is made once
 SPIN_SECONDS = 400e-6  # longer than the host needs to enqueue a refactorization and a solve
 
 
@@ -81,6 +83,20 @@ class HostClock:
 
     def device(self, function):
         return self.wall(function)
+
+
+class BriefClock(HostClock):
+    """Counts the first call as well, and makes no other one if that took more than LONG seconds."""
+
+    def calls(self, seconds):
+        return int(min(200, max(seconds < LONG, self.budget / seconds)))
+
+    def repeats(self, function):
+        return max(1, self.calls(self.once(function)[0]))
+
+    def least(self, function):
+        took, _ = self.once(function)
+        return min([took, *(self.call(function)[0] for _ in range(self.calls(took)))])
 
 
 class EmulatedClock(HostClock):

@@ -3,6 +3,7 @@
 from importlib import import_module
 from importlib.util import find_spec
 
+from .. import internals
 from ..phases import PHASES, attempt
 
 SOLVERS = {
@@ -43,13 +44,15 @@ class Peer:
         Kinds of matrices that a solver is for: False general, True positive definite.
     symmetric : bool
         Whether it is for symmetric indefinite matrices as such.
+    parallel : bool
+        Whether it has several threads.
     most_flops : float
         Number of multiply-adds above which it takes too long.
     batches : bool
         Whether vmap makes one call of a differentiable solver.
     """
 
-    package, kinds, symmetric, most_flops, batches = "", (), False, float("inf"), False
+    package, kinds, symmetric, parallel, most_flops, batches = "", (), False, True, float("inf"), False
 
     def missing(self):
         """What has to be installed or set before it can run; empty if nothing."""
@@ -71,6 +74,11 @@ def measure(name, problem, flops=0.0):
     if peer.missing():
         raise RuntimeError(peer.missing())
     return peer.measure(problem)
+
+
+def numbers_of_threads(problem):
+    """One, and as many as gpusplu has: fewer can be faster."""
+    return sorted({internals.num_threads()} if problem.brief else {1, internals.num_threads()})
 
 
 def best_of(measure, variants):

@@ -9,10 +9,9 @@ from scipy.linalg import blas, lapack
 
 import gpusplu as gs
 
-from .. import internals
 from ..phases import attempt, begun
 from ..timing import backward_error, timed
-from . import Peer, best_of, with_sums
+from . import Peer, best_of, numbers_of_threads, with_sums
 
 MOST_ENTRIES, MOST_A_ROW = 3e7, 100  # of supernodal factors, for KLU of rslab
 
@@ -20,7 +19,7 @@ MOST_ENTRIES, MOST_A_ROW = 3e7, 100  # of supernodal factors, for KLU of rslab
 class SuperLU(Peer):
     """SciPy's splu (SuperLU), without a separate analysis or refactorization: refactor is splu again."""
 
-    kinds, most_flops = (False, True), 5e9
+    kinds, parallel, most_flops = (False, True), False, 5e9
 
     def measure(self, problem):
         A, b = problem.scaled, problem.b
@@ -79,7 +78,7 @@ class RSLAB(Peer):
 
 
 def rslab_path(problem, path):
-    return best_of(rslab_threads, [(problem, path, threads) for threads in sorted({1, internals.num_threads()})])
+    return best_of(rslab_threads, [(problem, path, threads) for threads in numbers_of_threads(problem)])
 
 
 def rslab_threads(problem, path, threads):

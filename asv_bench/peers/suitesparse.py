@@ -22,7 +22,7 @@ DEFAULT_ORDERING = 0  # of CHOLMOD
 class KLU(Peer):
     """KLU of SuiteSparse: LU by columns of circuit matrices, one thread."""
 
-    kinds, most_flops = (False,), 5e9
+    kinds, parallel, most_flops = (False,), False, 5e9
 
     def missing(self):
         return "" if os.path.exists(os.environ.get("SS", "")) else "SS has to name libssshim.so"
@@ -34,7 +34,7 @@ class KLU(Peer):
 class CHOLMOD(KLU):
     """CHOLMOD of SuiteSparse: supernodal Cholesky, as many threads as its BLAS has."""
 
-    kinds, most_flops = (True,), 2e11
+    kinds, parallel, most_flops = (True,), True, 2e11
 
     def measure(self, problem):
         lower = sp.csc_array(sp.tril(problem.scaled))

@@ -2,10 +2,12 @@
 
 from .. import records, suites
 from . import circuits, columns, pictures, supernodal
+from .scaling import scaling
 from .tables import COLUMNS, comparison, origin, processor, streaming
 
 OWN = {
     "processor": processor,
+    "scaling": scaling,
     "supernodal": supernodal.tables,
     "circuits": circuits.tables,
     "streaming": streaming,
@@ -65,10 +67,10 @@ def shown(files, commit=None):
 
 def images(suite, found, machine):
     """The picture of these records in a page, for light and for dark pages; none if there is nothing to compare."""
-    if not pictures.picture(suite, found):
+    picture = pictures.picture(suite, found)
+    if not picture:
         return []
-    alternative = "Seconds of other solvers or variants over those of gpusplu, one dot per case"
-    options = f":class: dark-light\n:alt: {alternative}\n:width: 100%"
+    options = f":class: dark-light\n:alt: {picture.alternative}\n:width: 100%"
     return [
         f"```{{figure}} {suite}_{machine}_{style}.svg\n:figclass: only-{style}\n{options}\n```"
         for style in pictures.STYLES

@@ -1,4 +1,5 @@
-"""Pictures: seconds of other solvers or variants over those of gpusplu, one dot per case, on a logarithmic axis.
+"""Pictures: seconds of other solvers or variants over those of gpusplu, one dot per case, on a logarithmic axis; and
+curves over numbers of threads.
 
 Matplotlib draws them as SVG for light and for dark pages. Each file contains a digest of what it shows, so that a test
 can compare pictures with records, whatever version of Matplotlib drew them.
@@ -10,10 +11,25 @@ from typing import NamedTuple
 
 from .. import records
 from ..timing import geomean
+from .scaling import by_threads
 
 STYLES = {
-    "light": {"text": "#1f2328", "quiet": "#59636e", "line": "#d1d9e0", "faster": "#1f6feb", "slower": "#bc4c00"},
-    "dark": {"text": "#f0f6fc", "quiet": "#9198a1", "line": "#3d444d", "faster": "#58a6ff", "slower": "#f0883e"},
+    "light": {
+        "text": "#1f2328",
+        "quiet": "#59636e",
+        "line": "#d1d9e0",
+        "faster": "#1f6feb",
+        "slower": "#bc4c00",
+        "third": "#1a7f37",
+    },
+    "dark": {
+        "text": "#f0f6fc",
+        "quiet": "#9198a1",
+        "line": "#3d444d",
+        "faster": "#58a6ff",
+        "slower": "#f0883e",
+        "third": "#3fb950",
+    },
 }
 RIGHT = "to the right of 1 gpusplu is faster"
 HOW = "A bar is the geometric mean, which is also given as a number. Dots beyond the scale are drawn at its ends."
@@ -101,8 +117,20 @@ class Picture(NamedTuple):
     title: str
     sections: list
 
-    def digest(self):
-        return hashlib.sha256(json.dumps(self).encode()).hexdigest()[:16]
+    alternative = "Seconds of other solvers or variants over those of gpusplu, one dot per case"
+
+
+class Curves(NamedTuple):
+    """Panels: a case, and ratios by number of threads of each curve."""
+
+    title: str
+    panels: list
+
+    alternative = "Curves: seconds with one thread over seconds with more, by number of threads, a panel a case"
+
+
+def digest(picture):
+    return hashlib.sha256(json.dumps(picture).encode()).hexdigest()[:16]
 
 
 def chart():
@@ -129,6 +157,8 @@ def ratio_of(record):
 
 def picture(suite, found):
     """The picture of the records of a suite on one machine; None if there is nothing to compare."""
+    if suite == "scaling":
+        return curves(found)
     title, columns, rows = (variants if suite in VARIANTS else peers)(suite, found)
     return Picture(title, [Section("", columns, rows)]) if rows else None
 
@@ -165,6 +195,29 @@ def variants(suite, found):
     return f"{title}: to the right of 1 it is slower", [*phases], rows
 
 
+# Curves over numbers of threads: names, phases of gpusplu, colours
+LINES = {"new values": ("refactor", "faster"), "solve": ("solve", "slower"), "first solution": ("total", "third")}
+BEST = "the fastest peer, or a loop over the systems of a batch, new values"
+THREADS = "Times as fast as gpusplu with one thread (the grey line: as many times as threads), by number of threads"
+
+
+def curves(found):
+    """A panel a case that was measured with several numbers of threads; None if none was."""
+    phases, panels = by_threads(found), []
+    for case in dict.fromkeys(record["case"] for record in found):
+        lines = {}
+        for name, (phase, _) in LINES.items():
+            ours, theirs = phases.get(phase, {}).get(case, ({}, {}))
+            if 1 in ours and len(ours) > 1:
+                lines[name] = {number: ours[1] / seconds for number, seconds in sorted(ours.items())}
+                if phase == "refactor" and theirs:
+                    least = {n: min(of.get(n, float("inf")) for of in theirs.values()) for n in sorted(ours)}
+                    lines[BEST] = {n: ours[1] / seconds for n, seconds in least.items() if seconds < float("inf")}
+        if lines:
+            panels.append((case, lines))
+    return Curves(THREADS, panels) if panels else None
+
+
 # Drawing: lengths are points
 
 LEFT, GAP, NUMBER, ROW, TITLE, HEAD, TOP, WIDTH = 130, 24, 46, 22, 28, 36, 46, 802
@@ -177,24 +230,32 @@ def draw(picture, style, path):
     import matplotlib
     from matplotlib.figure import Figure
 
-    colours = STYLES[style]
-    height = TOP + 8 + sum(TITLE * bool(section.title) + HEAD + ROW * len(section.rows) for section in picture.sections)
+    colours, lines = STYLES[style], isinstance(picture, Curves)
+    height = TOP + (height_of_panels(picture) if lines else height_of_sections(picture))
     settings = {"svg.hashsalt": "gpusplu", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Verdana"]}
     settings |= {"text.color": colours["text"], "font.size": 10}
     with matplotlib.rc_context(settings):
         figure = Figure((WIDTH / 72, height / 72), facecolor="none")
         figure.text(0, 1 - 16 / height, picture.title, weight="bold")
-        figure.text(0, 1 - 34 / height, HOW, color=colours["quiet"])
-        top = TOP
-        for section in picture.sections:
-            if section.title:
-                figure.text(0, 1 - (top + 18) / height, section.title, weight="bold")
-                top += TITLE
-            for number in range(len(section.columns)):
-                draw_column(figure, section, number, top, height, colours)
-            top += HEAD + ROW * len(section.rows)
-        metadata = {"Date": None, "Creator": None, "Title": picture.title, "Identifier": picture.digest()}
+        (draw_panels if lines else draw_sections)(figure, picture, height, colours)
+        metadata = {"Date": None, "Creator": None, "Title": picture.title, "Identifier": digest(picture)}
         figure.savefig(path, format="svg", metadata=metadata)
+
+
+def height_of_sections(picture):
+    return 8 + sum(TITLE * bool(section.title) + HEAD + ROW * len(section.rows) for section in picture.sections)
+
+
+def draw_sections(figure, picture, height, colours):
+    figure.text(0, 1 - 34 / height, HOW, color=colours["quiet"])
+    top = TOP
+    for section in picture.sections:
+        if section.title:
+            figure.text(0, 1 - (top + 18) / height, section.title, weight="bold")
+            top += TITLE
+        for number in range(len(section.columns)):
+            draw_column(figure, section, number, top, height, colours)
+        top += HEAD + ROW * len(section.rows)
 
 
 def draw_column(figure, section, number, top, height, colours):
@@ -225,3 +286,50 @@ def draw_column(figure, section, number, top, height, colours):
         axes.plot([min(max(mean, LOW), HIGH)] * 2, [row - 0.36, row + 0.36], color=colours["text"], linewidth=2.5)
         text = f"{mean:{'.0f' if mean >= 100 else '.1f' if mean >= 1 else '.2f'}}x"
         axes.text(1 + 6 / width, row, text, transform=axes.get_yaxis_transform(), weight="bold", va="center")
+
+
+ACROSS, PANEL, ABOVE, BELOW = 4, 120, 24, 22  # panels in a row, their height, their titles, their ticks
+
+
+def height_of_panels(picture):
+    return -(-len(picture.panels) // ACROSS) * (ABOVE + PANEL + BELOW)
+
+
+def draw_panels(figure, picture, height, colours):
+    """A small diagram a case, both axes logarithmic, with the same scales for all."""
+    styles = {name: (colours[colour], "-") for name, (_, colour) in LINES.items()} | {BEST: (colours["faster"], ":")}
+    left = 0
+    for name, (colour, line) in styles.items():
+        figure.add_artist(line_of(figure, (left, left + 22), 1 - 31 / height, colour, line))
+        figure.text((left + 28) / WIDTH, 1 - 34 / height, name, color=colours["quiet"])
+        left += 60 + 6 * len(name)
+    numbers = sorted({number for _, lines in picture.panels for of in lines.values() for number in of})
+    values = [value for _, lines in picture.panels for of in lines.values() for value in of.values()]
+    low, high = min(0.9, max(LOW, min(values))) / 1.1, max(numbers[-1], *values) * 1.1
+    ticks = [tick for tick in TICKS if low < tick < high]
+    width = WIDTH / ACROSS
+    for place, (case, lines) in enumerate(picture.panels):
+        row, column = divmod(place, ACROSS)
+        bottom = height - TOP - row * (ABOVE + PANEL + BELOW) - ABOVE - PANEL
+        axes = figure.add_axes(
+            ((column * width + 36) / WIDTH, bottom / height, (width - 50) / WIDTH, PANEL / height), facecolor="none"
+        )
+        axes.set(xscale="log", yscale="log", xlim=(numbers[0] / 1.1, numbers[-1] * 1.1), ylim=(low, high))
+        axes.set_title(case, loc="left", size=10, color=colours["text"], pad=4)
+        axes.set_xticks(numbers, map(str, numbers), color=colours["quiet"])
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks], color=colours["quiet"])
+        axes.set_xticks([], minor=True)
+        axes.set_yticks([], minor=True)
+        axes.tick_params(length=0, labelsize=9)
+        axes.spines[:].set_visible(False)
+        axes.grid(color=colours["line"], linewidth=0.5)
+        axes.plot(numbers, numbers, color=colours["line"], linewidth=2)
+        for name, of in lines.items():
+            colour, line = styles[name]
+            axes.plot([*of], [*of.values()], line, color=colour, linewidth=1.5, marker="o", markersize=3)
+
+
+def line_of(figure, ends, y, colour, style):
+    from matplotlib.lines import Line2D
+
+    return Line2D([end / WIDTH for end in ends], [y, y], color=colour, linestyle=style, transform=figure.transFigure)

@@ -21,13 +21,13 @@ The first line of its docstring says what it measures.
 from importlib import import_module
 
 REGULAR = (
-    *("one_shot", "processor", "ldlt", "programs", "neighbours"),  # on the processor
-    *("supernodal", "circuits", "batches", "moves", "sanitize"),  # on a GPU
+    *("one_shot", "processor", "scaling", "ldlt", "programs", "neighbours"),  # on the processor
+    *("supernodal", "circuits", "batches", "moves"),  # on a GPU
 )
 EXPERIMENTS = (
     *("captured", "crisscross", "crisscross_fit", "dense", "devices", "glu", "gradients", "inverse", "memory"),
-    *("methods", "orderings", "precision", "right_hand_sides", "schur", "sflu", "streaming", "suspect_systems"),
-    *("tensors", "updates"),
+    *("methods", "orderings", "precision", "right_hand_sides", "sanitize", "schur", "sflu", "streaming"),
+    *("suspect_systems", "tensors", "updates"),
 )
 NAMES = (*REGULAR, *EXPERIMENTS)
 

@@ -68,41 +68,51 @@ def ours(problem):
     )
     found["refactor"] = clock.least(lambda: factor.refactor(new))
     found["solve"] = clock.least(lambda: factor.solve(b))
-    found["step"] = clock.least(lambda: factor.refactor_solve(new, b))
-    error = problem.error(factor.solve)
-    return found | {"backward_error": error, "flops": float(factor.symbolic.flops), "entries": factor.nnz}
+    if not problem.brief:
+        found["step"] = clock.least(lambda: factor.refactor_solve(new, b))
+    found |= {"backward_error": problem.error(factor.solve), "n": problem.A.shape[0], "nnz": problem.A.nnz}
+    return found | {"flops": float(factor.symbolic.flops), "entries": factor.nnz}
 
 
 def run(arguments):
-    os.environ.update(dict.fromkeys(VARIABLES, str(arguments.threads)))
-    internals.set_num_threads(arguments.threads)
     others = present(arguments)
-    for case, definite in WARM:  # loads everything
-        solvers(Problem(gallery.named(case), definite, HostClock(0.001), again=0.0), others)
-    yield from measured(arguments, chosen(arguments), lambda case: beside(case, others, arguments.budget))
+    begin(arguments.threads, others)
+    yield from measured(arguments, chosen(arguments), lambda case: of_case(case, others, arguments.budget))
 
 
-def solvers(problem, others):
-    """What ours and each of the others take."""
+def begin(threads, others):
+    """Set the number of threads of all solvers, and load everything."""
+    os.environ.update(dict.fromkeys(VARIABLES, str(threads)))
+    internals.set_num_threads(threads)
+    for case, definite in WARM:
+        dict(solvers(Problem(gallery.named(case), definite, HostClock(0.001), again=0.0), others))
+
+
+def solvers(problem, others, pause=PAUSE):
+    """Names and what they take, of ours and of each of the others that is for such a problem."""
     found = ours(problem)
-    rows = {}
+    yield "ours", found
     for name in others:
-        time.sleep(PAUSE)
-        rows[name] = attempt(lambda name=name: peers.measure(name, problem, found["flops"]))
-    time.sleep(PAUSE if others else 0)
-    return found, {name: there for name, there in rows.items() if there is not None}
+        time.sleep(pause)
+        there = attempt(lambda name=name: peers.measure(name, problem, found["flops"]))
+        if there is not None:
+            yield name, there
+    time.sleep(pause if others else 0)
 
 
-def beside(case, others, budget):
-    """The records of a case: a peer and a phase each."""
+def of_case(case, others, budget):
     problem = Problem(load(case), is_definite(case), HostClock(budget))
-    found, rows = solvers(problem, others)
-    for name in [name for name in rows if "error" in rows[name]]:
-        note(f"{case}: {name}: {rows.pop(name)['error']}")
-    more = {"kind": kind(case), "n": problem.A.shape[0], "nnz": problem.A.nnz, "flops": found["flops"]}
-    more |= {"entries": found["entries"], "threads": internals.num_threads()}
-    for name, there in (rows or {"none": {}}).items():
-        its = {"peer_backward_error": there.get("backward_error"), "peer_entries": there.get("entries")}
-        for phase in PHASES:
-            values = (found[phase], name, there.get(phase), found["backward_error"])
-            yield records.make(case, "cpu", phase, *values, **its, **more)
+    yield from records_of(case, dict(solvers(problem, others)), PHASES, threads=internals.num_threads())
+
+
+def records_of(case, results, phases, **more):
+    """The records of a case, a peer and a phase each, of results by solver; `more` is in all of them."""
+    for name in [name for name in results if "error" in results[name]]:
+        note(f"{case}: {name}: {results.pop(name)['error']}")
+    if found := results.pop("ours", None):
+        more = {"kind": kind(case)} | {key: found.get(key) for key in ("n", "nnz", "flops", "entries")} | more
+        for name, there in (results or {"none": {}}).items():
+            its = {"peer_backward_error": there.get("backward_error"), "peer_entries": there.get("entries")}
+            for phase in filter(found.__contains__, phases):
+                values = (found[phase], name, there.get(phase), found["backward_error"])
+                yield records.make(case, "cpu", phase, *values, **its, **more)

@@ -54,6 +54,7 @@ def check(path):
 # Commands by suite, without a device or in the emulator; those of experiments run in thorough tests.
 RUNS = {
     "processor": "--cases poisson:5x5 rlc:5x5 --peer scipy --budget 0.001",
+    "scaling": "--threads 2,1,3 --cases rlc:5x5 --ends 3-of-poisson:5x5 --peer scipy --budget 0.001",
     "one_shot": "--cases rlc:5x5 --repeat 1",
     "ldlt": "--cases kkt:40x20x1 --peer own_lu --budget 0.001",
     "methods": "--cases rlc:5x5 power:6x6 --repeat 1 --fit",
@@ -68,7 +69,7 @@ RUNS = {
     "gradients": "--cases rlc:5x5 --systems 2 --repeat 1 --peer jax_spsolve",
     "tensors": "--cases rlc:5x5 --systems 2 --repeat 1 --peer none",
 }
-SLOW = {"programs", "memory", "neighbours", "gradients", "tensors", "precision"}  # processes, JAX, torch
+SLOW = {"scaling", "programs", "memory", "neighbours", "gradients", "tensors", "precision"}  # processes, JAX, torch
 EMULATED = {
     "supernodal": "--cases convdiff:4 --peer none --budget 0.001",
     "batches": "--cases rlc:5x5 --systems 3 --peer none",
@@ -102,6 +103,31 @@ def test_run(suite, tmp_path, capsys):
     assert "no_such_matrix" not in printed  # a failure ends one case
     if suite == "processor":
         assert all(record["peer"] == "scipy" and record["peer_s"] for record in made if record["phase"] != "analyze")
+
+
+def test_scaling_tables():
+    """Speedups from one thread to all, the worst step to more threads, peers with all; a curve a phase."""
+
+    def of(case, threads, ours, peer="cktso", theirs=None):
+        return records.make(case, "cpu", "refactor", ours, peer, theirs, threads=threads, others=0.0, steal=0.0)
+
+    made = [of("a", 8, 1.0, theirs=3.0), of("a", 8, 1.0, "klu", 2.0), of("a", 1, 4.0, theirs=8.0)]
+    made += [of("a", 2, 2.0, theirs=5.0), of("a", 4, 2.5, theirs=4.0), of("b", 8, 2.0, "none"), of("b", 1, 1.0, "none")]
+    text = report.tables("scaling", made)
+    assert "| a | 4 s | 2 s | 2.5 s | 1 s | 4.00 | 0.50 | 1.25 at 4 | 3.00 | 2.00 |" in text
+    assert "| b | 1 s | - | - | 2 s | 0.50 | 0.06 | 2.00 at 8 | - | - |" in text
+    assert "| refactor | 1.41 (0.50 b) | 0.18 (0.06 b) | 1.58 (2.00 b) | 3.00 (3.00 a) | 2.00 (2.00 a) |" in text
+    assert "not idle" not in text
+    made[0]["steal"] = 1.5
+    assert "others used up to 1.5 processors" in report.tables("scaling", made)
+
+    (case, lines), (_, without_peer) = pictures.picture("scaling", made).panels
+    assert case == "a"
+    assert lines["new values"] == {1: 1.0, 2: 2.0, 4: 1.6, 8: 4.0}
+    assert lines[pictures.BEST] == {1: 0.5, 2: 0.8, 4: 1.0, 8: 2.0}
+    assert without_peer == {"new values": {1: 1.0, 8: 0.5}}
+    assert suites.named("scaling").in_order(16) == [16, 1, 8, 4, 2]
+    assert suites.named("scaling").in_order(6) == [6, 1, 4, 2]
 
 
 def command(*lines, path=()):
@@ -144,7 +170,7 @@ def test_pages_show_the_records(name):
     drawn = {} if name == "index" else report.of_page(name, records.files(name))
     for machine, picture in drawn.items():
         for style in pictures.STYLES:
-            assert picture.digest() in (RESULTS / f"{name}_{machine}_{style}.svg").read_text()
+            assert pictures.digest(picture) in (RESULTS / f"{name}_{machine}_{style}.svg").read_text()
     assert len([*RESULTS.glob(f"{name}_*.svg")]) == len(drawn) * len(pictures.STYLES)
 
 
@@ -155,9 +181,9 @@ def test_every_page_has_records():
 
 def test_the_chart_shows_the_records(monkeypatch):
     """One dot per case of all records; rows only for peers that have records. `report chart` draws it."""
-    digest = pictures.chart().digest()
+    digest = pictures.digest(pictures.chart())
     assert all(digest in (CHARTS / f"chart_{style}.svg").read_text() for style in pictures.STYLES)
     made = [records.make(case, "cpu", phase, 1.0, "klu", s) for phase in PHASES for case, s in (("a", 8.0), ("b", 0.5))]
     monkeypatch.setattr(records, "read", lambda paths: made)
     assert pictures.chart().sections[0].rows == [("KLU", [{"a": 8.0, "b": 0.5}] * 2)]
-    assert pictures.chart().digest() != digest
+    assert pictures.digest(pictures.chart()) != digest

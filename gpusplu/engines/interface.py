@@ -345,7 +345,7 @@ class Engine(ABC):
 
     def schur(self, problem: Problem, whole: Any, pattern: Pattern, dtype: np.dtype, memo: Memo) -> SchurNumeric | Any:
         """Object that factors the problem's matrix as the interior of a larger one, which has the analysis `whole`
-        (core/analysis/interface.hpp) and the canonical `pattern`: `SchurNumeric` or the core's; None if there is
+        (core/analysis/symbolic.hpp) and the canonical `pattern`: `SchurNumeric` or the core's; None if there is
         none. All factors by `whole` share `memo`."""
         return None
 

@@ -211,8 +211,8 @@ def restore_symbolic(
 ) -> Symbolic:
     """A Symbolic from its pickled parts; uses the CPU engine if its device is unavailable.
 
-    The core has checked the pattern and the analysis separately (core/matrix/validate.hpp and
-    core/analysis/validate.hpp).
+    The core has checked the pattern and the analysis separately (core/matrix/canonical.hpp and
+    core/analysis/symbolic.hpp).
 
     Raises
     ------

@@ -11,7 +11,7 @@ from .. import _core
 from .drawing import BLUE, GREEN, GREY, ORANGE, RED, SKY, import_pyplot
 
 PHASES = {"canonicalize": GREY, "analyze": ORANGE, "factor": BLUE, "refactor": SKY, "solve": GREEN}
-# struct FrontSpan of core/base/timeline.hpp.
+# struct FrontSpan of core/base/stopwatch.hpp.
 SPAN = np.dtype([("thread", "i4"), ("front", "i4"), ("begin", "f8"), ("end", "f8")])
 # Fronts that take less than this share of the time are drawn as one box with their neighbours.
 SEEN = 1 / 800

@@ -1,6 +1,6 @@
 """pytest plugin: CuPy's own tests with gpusplu in CuPy's place, and in SciPy's place SciPy, to compare with.
 
-Loaded by test_cupyx_suite.py with -p, on a machine with a GPU. GPUSPLU_TESTED_ENGINE names an engine other than "auto".
+Loaded by test_scipy_suite.py with -p, on a machine with a GPU. GPUSPLU_TESTED_ENGINE names an engine other than "auto".
 """
 
 import os

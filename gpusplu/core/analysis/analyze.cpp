@@ -11,13 +11,12 @@
 #include "analysis/column_counts.hpp"
 #include "analysis/dissection/nested_dissection.hpp"
 #include "analysis/graph.hpp"
+#include "analysis/lu_pattern.hpp"
 #include "analysis/matching.hpp"
-#include "analysis/own_order.hpp"
-#include "analysis/pairs.hpp"
 #include "analysis/structure.hpp"
 #include "base/background_task.hpp"
-#include "base/scalars.hpp"
 #include "base/threads.hpp"
+#include "base/types.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/scales.hpp"
 #include "matrix/symmetry.hpp"
@@ -339,7 +338,7 @@ bool is_coupling_acceptable(const OrderingCost& whole, const OrderingCost& by_bl
   return whole.flops <= acceptable_coupling * by_blocks.flops;
 }
 
-// Whether A is of a size that may be left in its own order (own_order.hpp): larger ones have work for several threads,
+// Whether A is of a size that may be left in its own order (lu_pattern.hpp): larger ones have work for several threads,
 // which a chain of columns does not have.
 bool may_be_staircase(PatternView A, const AnalyzeOptions& options) {
   constexpr idx least = 64;  // below, matching and ordering cost nothing

@@ -52,4 +52,11 @@ Symbolic fronts_like(const Symbolic& columns, PatternView A, const AnalyzeOption
 // minimum degree, or the one that `options` names.
 template <class T> std::vector<Symbolic> analyze_columns(PatternView A, const T* values, const AnalyzeOptions& options);
 
+// ---- Whether an analysis made for other values is valid for these
+
+// Its matching or its scales fit; and if it is of LDL^T although the caller wants LU (`symmetric`), the values are
+// symmetric. Cost: a pass over the values, or two.
+template <class T>
+bool analysis_is_compatible(PatternView A, const T* values, const Symbolic& symbolic, bool symmetric);
+
 }  // namespace gs

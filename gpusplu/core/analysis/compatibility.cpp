@@ -1,11 +1,11 @@
-#include "analysis/compatibility.hpp"
+#include "analysis/analyze.hpp"
 
 #include <algorithm>
 #include <atomic>
 
-#include "analysis/own_order.hpp"
+#include "analysis/lu_pattern.hpp"
 #include "base/parallel.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/scales.hpp"
 #include "matrix/symmetry.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/parallel.hpp"
-#include "matrix/visit_pairs.hpp"
+#include "matrix/symmetry.hpp"
 
 namespace gs {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/interface.hpp"
+#include "analysis/symbolic.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "analysis/graph.hpp"
 #include "analysis/structure.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/modulus.hpp"
 
 namespace gs {

@@ -25,7 +25,7 @@
 
 #include "analysis/symbolic.hpp"
 #include "base/operation.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 
 namespace gs {
 namespace {

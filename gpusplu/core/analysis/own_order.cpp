@@ -1,10 +1,10 @@
-#include "analysis/own_order.hpp"
+#include "analysis/lu_pattern.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
 
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/scales.hpp"
 
 namespace gs {

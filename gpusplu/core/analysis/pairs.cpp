@@ -1,11 +1,10 @@
-#include "analysis/pairs.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "analysis/matching.hpp"
 #include "analysis/symbolic.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/modulus.hpp"
 
 namespace gs {

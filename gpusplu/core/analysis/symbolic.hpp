@@ -107,4 +107,23 @@ template <class Work> auto timed(Symbolic& symbolic, const char* stage, Work&& w
   return result;
 }
 
+// ---- Checks of a pickled analysis: all properties on which engines and plans rely. They throw std::invalid_argument
+
+// Checks the analysis by itself. Cost: O(structure).
+void validate(const Symbolic& symbolic);
+
+// Checks it for a matrix with the pattern `A`: every entry has a place in the structure. Cost: O(entries log rows of a
+// front).
+void validate(const Symbolic& symbolic, PatternView A);
+
+// ---- Partial factorization: the unknowns of an interface are not eliminated; their Schur complement is left
+
+// The whole A, by an analysis for fronts of its interior: all unknowns but the `count` of `interface`, in ascending
+// order, and count > 0. Fronts keep their columns, and get as further rows the rows of the interface that entries of
+// their subtrees have, which comes last as one front, the parent of all roots; it is assembled and not eliminated.
+// Where the interior is scaled, scales of the interface bring the entries between both to about 1.
+// Cost: O(nnz(A) + rows of the interface in all fronts).
+template <class T>
+Symbolic with_interface(const Symbolic& interior, PatternView A, const T* values, const idx* interface, idx count);
+
 }  // namespace gs

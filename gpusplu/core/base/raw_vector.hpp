@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -37,5 +38,22 @@ template <class T> struct RawAllocator {
   bool operator==(const RawAllocator&) const { return true; }
 };
 template <class T> using RawVector = std::vector<T, RawAllocator<T>>;
+
+// ---- Arrays of zeros with pages that are allocated on first use
+
+template <class T> class ZeroedArray {  // starts at a cache line
+ public:
+  explicit ZeroedArray(std::ptrdiff_t size) : size_(size), memory_(std::calloc((size + 16) * sizeof(T), 1)) {
+    if (!memory_) throw std::bad_alloc();
+  }
+  ZeroedArray(ZeroedArray&& other) noexcept : size_(other.size_), memory_(other.memory_) { other.memory_ = nullptr; }
+  ~ZeroedArray() { std::free(memory_); }
+  T* data() const { return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(memory_) + 63) / 64 * 64); }
+  std::ptrdiff_t size() const { return size_; }
+
+ private:
+  std::ptrdiff_t size_;
+  void* memory_;
+};
 
 }  // namespace gs

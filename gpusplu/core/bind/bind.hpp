@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "bind/call.hpp"
 #include "matrix/canonical.hpp"
 

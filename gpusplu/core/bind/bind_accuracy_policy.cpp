@@ -9,7 +9,7 @@
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "matrix/products.hpp"
-#include "numeric/condition.hpp"
+#include "numeric/error_checks.hpp"
 
 namespace gs {
 namespace {

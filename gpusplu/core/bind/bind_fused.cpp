@@ -7,7 +7,7 @@
 #include <numeric>
 #include <optional>
 
-#include "analysis/compatibility.hpp"
+#include "analysis/analyze.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"

@@ -7,8 +7,6 @@
 #include "matrix/canonical.hpp"
 #include "matrix/products.hpp"
 #include "matrix/symmetry.hpp"
-#include "matrix/triangle.hpp"
-#include "matrix/validate.hpp"
 #include "matrix/values.hpp"
 #include "shared/values.hpp"
 
@@ -139,7 +137,7 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
       "values"_a.noconvert());
   m.def("symmetry_traits", &symmetry_dict<T>, "ptr"_a, "ind"_a, "values"_a.noconvert());
   m.def("solve_triangle", &solve_triangle_array<T>, "lower"_a, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
-        "x"_a.noconvert(), "op(T) x = x in place, columns one after the other; see core/matrix/triangle.hpp.");
+        "x"_a.noconvert(), "op(T) x = x in place, columns one after the other; see core/matrix/products.hpp.");
   m.def("rowwise_error", &rowwise_error_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
         "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
   m.def("residual", &residual_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert(),

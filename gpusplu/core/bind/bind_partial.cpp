@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "analysis/interface.hpp"
+#include "analysis/symbolic.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "matrix/canonical.hpp"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "analysis/compatibility.hpp"
+#include "analysis/analyze.hpp"
 #include "analysis/symbolic.hpp"
 #include "base/kept_memory.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "bind/checks.hpp"
 #include "bind/patterns.hpp"
 #include "matrix/canonical.hpp"
@@ -179,7 +179,7 @@ template <class I> void bind_find(nb::class_<Patterns>& patterns) {
 
 template <class T> void bind_fits(nb::module_& m) {
   m.def("analysis_is_compatible", &fits<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), "symmetric"_a = false,
-        "Whether an analysis that was made of older values suits these; see core/analysis/compatibility.hpp.");
+        "Whether an analysis that was made of older values suits these; see core/analysis/analyze.hpp.");
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "analysis/graph.hpp"
 #include "analysis/structure.hpp"
 #include "analysis/symbolic.hpp"
-#include "analysis/validate.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "matrix/canonical.hpp"

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "base/stopwatch.hpp"
 #include "base/threads.hpp"
-#include "base/timeline.hpp"
 #include "bind/bind.hpp"
 #include "simd/select.hpp"
 
@@ -42,7 +42,7 @@ void bind_threads(nb::module_& m) {
   m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the core's threads; n < 1 restores the default.");
   m.def("simd_level", &simd_level, "Instruction set level of the kernels in use.");
   m.def("with_fronts_recorded", &with_fronts_recorded, "make"_a,
-        "What a callable returns, and bytes of a FrontSpan, core/base/timeline.hpp, for each front that it factored.");
+        "What a callable returns, and bytes of a FrontSpan, core/base/stopwatch.hpp, for each front that it factored.");
   using To = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   using From = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   m.def(

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/symbolic.hpp"
-#include "base/require.hpp"
+#include "base/types.hpp"
 #include "bind/bind.hpp"
 #include "bind/options.hpp"
 

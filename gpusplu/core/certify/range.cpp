@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/values.hpp"
 
 namespace gs {

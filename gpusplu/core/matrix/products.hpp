@@ -40,4 +40,14 @@ template <class T> double norm_inf(PatternView A, const T* values, Trans op);
 // anything is NaN, infinity when x or b overflowed.
 double backward_error(const ResidualNorms& norms, double norm_op_A);
 
+// ---- Solves with one triangular factor, extracted from a factorization
+
+enum class TriangleSide { lower, upper };
+
+// Solves op(T) x = x in place for nrhs columns that are n apart. Compressed columns of T have their diagonal entry
+// first (lower) or last (upper); throws std::invalid_argument if one has not. An interrupt leaves x half solved. Cost:
+// a pass over T for each column.
+template <class T>
+void solve_triangle(TriangleSide side, PatternView triangle, const T* values, Trans op, idx nrhs, T* x);
+
 }  // namespace gs

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/raw_vector.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/modulus.hpp"
 
 namespace gs {

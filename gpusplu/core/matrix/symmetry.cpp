@@ -7,9 +7,8 @@
 #include <mutex>
 
 #include "base/parallel.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/modulus.hpp"
-#include "matrix/visit_pairs.hpp"
 #include "shared/values.hpp"
 
 namespace gs {

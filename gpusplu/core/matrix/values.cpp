@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/parallel.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/modulus.hpp"
 
 namespace gs {

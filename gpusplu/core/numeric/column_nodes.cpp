@@ -6,7 +6,7 @@
 #include "analysis/elimination_tree.hpp"
 #include "base/operation.hpp"
 #include "base/parallel.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 
 namespace gs {
 namespace {

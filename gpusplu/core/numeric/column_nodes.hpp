@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/raw_vector.hpp"
-#include "base/zeroed_array.hpp"
 #include "numeric/numeric.hpp"
 #include "simd/column_kernels.hpp"
 

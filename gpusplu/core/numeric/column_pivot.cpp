@@ -1,5 +1,5 @@
 #include "base/operation.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "base/wide.hpp"
 #include "numeric/column_nodes.hpp"
 

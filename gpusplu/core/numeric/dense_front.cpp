@@ -5,7 +5,7 @@
 // those of the contribution block. Kernels compute every entry by the same operations however rows and columns are
 // split, so the result depends only on the block size, which depends on W.
 #include "numeric/dense_front.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "numeric/strips.hpp"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/parallel.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "numeric/strips.hpp"
 #include "simd/select.hpp"
 

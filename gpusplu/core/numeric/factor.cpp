@@ -19,7 +19,7 @@
 #include "matrix/products.hpp"
 #include "matrix/scales.hpp"
 #include "matrix/values.hpp"
-#include "numeric/condition.hpp"
+#include "numeric/error_checks.hpp"
 
 namespace gs {
 namespace {

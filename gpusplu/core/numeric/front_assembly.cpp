@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "simd/select.hpp"
 
 namespace gs {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/raw_vector.hpp"
 #include "base/reusable.hpp"
-#include "base/zeroed_array.hpp"
 #include "numeric/dense_front.hpp"
 #include "numeric/front_memory.hpp"
 #include "numeric/front_plan.hpp"

@@ -11,7 +11,7 @@
 #include "analysis/entry_places.hpp"
 #include "analysis/graph.hpp"
 #include "base/job_kind.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "numeric/dense_inverse.hpp"
 #include "numeric/front_factor.hpp"
 #include "numeric/front_walks.hpp"

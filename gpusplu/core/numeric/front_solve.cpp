@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/job_kind.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "numeric/front_factor.hpp"
 #include "numeric/front_walks.hpp"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/modulus.hpp"
 #include "numeric/strips.hpp"
 

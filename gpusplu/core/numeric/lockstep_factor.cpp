@@ -8,7 +8,7 @@
 
 #include "analysis/graph.hpp"
 #include "base/parallel.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
 #include "numeric/lockstep_inverse.hpp"

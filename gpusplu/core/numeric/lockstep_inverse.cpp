@@ -5,7 +5,7 @@
 
 #include "analysis/entry_places.hpp"
 #include "base/parallel.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "numeric/dense_inverse.hpp"
 #include "numeric/error_checks.hpp"
 #include "numeric/numeric.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"

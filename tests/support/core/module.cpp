@@ -10,7 +10,6 @@ NB_MODULE(_core_testing, m) {
   gs::bind_teams(m);
   gs::bind_products(m);
   gs::bind_ordering(m);
-  gs::bind_matching(m);
   gs::bind_structure(m);
   gs::bind_numeric(m);
   gs::bind_dense(m);

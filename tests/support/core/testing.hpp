@@ -2,7 +2,7 @@
 #pragma once
 #include "analysis/symbolic.hpp"
 #include "bind/checks.hpp"
-#include "numeric/factor_info.hpp"
+#include "numeric/numeric.hpp"
 
 namespace gs {
 
@@ -26,7 +26,6 @@ inline void set_permutations(Symbolic& symbolic, const In<idx>& row_perm, const 
 void bind_teams(nb::module_&);
 void bind_products(nb::module_&);
 void bind_ordering(nb::module_&);
-void bind_matching(nb::module_&);
 void bind_structure(nb::module_&);
 void bind_numeric(nb::module_&);
 void bind_dense(nb::module_&);

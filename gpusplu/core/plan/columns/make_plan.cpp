@@ -6,8 +6,8 @@
 
 #include "analysis/graph.hpp"
 #include "analysis/lu_pattern.hpp"
-#include "base/require.hpp"
 #include "base/stopwatch.hpp"
+#include "base/types.hpp"
 #include "plan/team.hpp"
 
 namespace gs::gpu {

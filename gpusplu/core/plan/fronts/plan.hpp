@@ -51,7 +51,7 @@
 // below_ptr[c] + k. Local row i of front f sums gather_source[gather_ptr[below_ptr[f] + first[f] + i] .. [+ 1]),
 // children in plan order.
 //
-// An interface (analysis/interface.hpp) is the last front. Nothing merges with it, it is large, the only front of the
+// An interface (analysis/symbolic.hpp) is the last front. Nothing merges with it, it is large, the only front of the
 // last segment, and has no factor: after the other segments have run, its children's blocks are in the arena.
 //
 // Deterministic: nothing depends on the number of threads.

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "base/require.hpp"
+#include "base/types.hpp"
 #include "plan/fronts/segments.hpp"
 #include "plan/fronts/time_model.hpp"
 #include "plan/team.hpp"

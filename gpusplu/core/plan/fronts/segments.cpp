@@ -12,7 +12,7 @@
 #include <map>
 #include <numeric>
 
-#include "base/require.hpp"
+#include "base/types.hpp"
 #include "plan/fronts/time_model.hpp"
 #include "plan/gaps.hpp"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "base/require.hpp"
+#include "base/types.hpp"
 #include "plan/fronts/over_fronts.hpp"
 
 namespace gs::gpu {

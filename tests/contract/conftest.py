@@ -10,8 +10,8 @@ from gpusplu.cuda import devices
 from gpusplu.cuda.driver import use_cuda
 from gpusplu.engines import registry
 from support import fake_cupy
+from support.cupys import real_cupy
 from support.emulated_device import EmulatedDevice
-from support.real_cupy import real_cupy
 from support.toy_engine import ToyEngine
 
 

@@ -8,10 +8,7 @@ import pytest
 from gpusplu import _core
 from gpusplu.common import accuracy
 
-EPS = float(np.finfo("d").eps)
-
-
-NAN = float("nan")
+EPS, NAN = float(np.finfo("d").eps), float("nan")
 
 
 @dataclass

@@ -6,17 +6,12 @@ from tests.faults.batches import run_batch
 
 
 @pytest.mark.thorough
-def test_mutated_pickles():
-    outcomes, failure = run_batch("pickles", 0, 3000)
+@pytest.mark.parametrize(
+    ("kind", "count", "more_than"),
+    [("pickles", 3000, {"works": 100, "ValueError": 100}), ("files", 40, {"works": 0, "CommandError": 10})],
+)
+def test_mutated(kind, count, more_than):
+    outcomes, failure = run_batch(kind, 0, count)
     assert not failure, failure
-    assert outcomes["works"] > 100
-    assert outcomes["ValueError"] > 100
-
-
-@pytest.mark.thorough
-def test_mutated_files():
-    outcomes, failure = run_batch("files", 0, 40)
-    assert not failure, failure
-    assert outcomes["works"] > 0
+    assert all(outcomes[name] > least for name, least in more_than.items()), outcomes
     assert not outcomes["several lines"]
-    assert outcomes["CommandError"] > 10

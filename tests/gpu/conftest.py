@@ -5,7 +5,7 @@ import os
 import pytest
 
 from gpusplu.cuda import devices
-from support.real_cupy import real_cupy
+from support.cupys import real_cupy
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
 import gpusplu as gs  # noqa: E402
 import gpusplu.torch as gst  # noqa: E402
 from gpusplu.torch import native  # noqa: E402
-from support.real_cupy import real_cupy  # noqa: E402
+from support.cupys import real_cupy  # noqa: E402
 from support.tensors import (  # noqa: E402
     DTYPES,
     LAYOUTS,

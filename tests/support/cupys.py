@@ -1,8 +1,10 @@
-"""CuPy's functions that install() is about, of the stand-in (support/stand_in), and calls of them."""
+"""CuPy with a device, and its functions that install() is about, of the stand-in (support/stand_in)."""
 
 import importlib
+import warnings
 
 import numpy as np
+import pytest
 
 from support.small_matrices import random_matrix
 
@@ -10,6 +12,18 @@ MODULE = "cupyx.scipy.sparse.linalg"
 NAMES = ("splu", "spsolve", "factorized")
 # What calls() returns where CuPy answers: factorized calls splu.
 THEIRS = ["splu", "spsolve", "factorized", "splu"]
+
+
+def real_cupy():
+    """CuPy, or a skip that says what is missing."""
+    with warnings.catch_warnings():  # CuPy's own, about the machine it is on
+        warnings.simplefilter("ignore")
+        module = pytest.importorskip("cupy")
+    try:
+        count = module.cuda.runtime.getDeviceCount()
+    except module.cuda.runtime.CUDARuntimeError as error:
+        pytest.skip(f"no CUDA device: {error}")
+    return module if count else pytest.skip("no CUDA device")
 
 
 class Cupyx:

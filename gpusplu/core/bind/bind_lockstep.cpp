@@ -8,7 +8,6 @@
 #include "bind/checks.hpp"
 #include "matrix/canonical.hpp"
 #include "numeric/lockstep_factor.hpp"
-#include "numeric/lockstep_inverse.hpp"
 #include "plan/lockstep/plan.hpp"
 
 namespace gs {

@@ -11,7 +11,6 @@
 #include "base/types.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
-#include "numeric/lockstep_inverse.hpp"
 #include "simd/select.hpp"
 
 namespace gs {

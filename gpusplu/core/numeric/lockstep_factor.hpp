@@ -6,6 +6,7 @@
 // other: the results of a system are the same, bit for bit, for a single system and for any position in any batch, on
 // any number of threads. Threads divide the groups.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -127,5 +128,13 @@ template <class T> class LockstepFactor {
   bool factors_requested_ = false;     // a caller requested factors after a refactor_solve
   mutable UseLock use_;
 };
+
+// ---- Entries of the inverses of systems in lockstep, from their factors: system by system, front by front from the
+// roots down
+
+// Entry (j, i) of the inverse for each entry (i, j) of A, of all systems: `inverse` is (count, nnz). fetch(system,
+// factor, values) copies the data of a system, on any thread. Returns the identity errors (numeric/error_checks.hpp).
+template <class T> std::vector<double> lockstep_inverse(const gpu::LockstepPlan& plan, PatternView A, idx count,
+                                                        const std::function<void(idx, T*, T*)>& fetch, T* inverse);
 
 }  // namespace gs

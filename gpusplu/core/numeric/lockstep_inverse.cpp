@@ -1,4 +1,4 @@
-#include "numeric/lockstep_inverse.hpp"
+#include "numeric/lockstep_factor.hpp"
 
 #include <algorithm>
 #include <numeric>

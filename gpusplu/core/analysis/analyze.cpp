@@ -76,12 +76,18 @@ struct NamedOrdering {
 };
 constexpr NamedOrdering orderings[] = {{"amd", order_amd}, {"nd", order_dissection}, {"natural", order_nothing}};
 
-// Dissection first.
-std::vector<Ordered> order_both(PatternView graph) {
+// Dissection, then minimum degree; on a processor only where it may cause fewer flops.
+std::vector<Ordered> order_both(PatternView graph, bool on_device) {
   std::vector<Ordered> orders(2);
-  BackgroundTask other([&] { orders[1] = order_amd(graph); });
-  orders[0] = order_dissection(graph);
-  other.join();
+  const auto by_degree = [&] { orders[1] = order_amd(graph); };
+  std::optional<BackgroundTask<decltype(by_degree)>> other;
+  const auto try_degree = [&] { other.emplace(by_degree); };
+  if (on_device) try_degree();
+  begin_phase("ordering");
+  std::vector<idx> perm = nested_dissection(graph, on_device ? std::function<void()>() : try_degree);
+  orders[0] = {ordered_tree(graph, perm), "nd"};
+  if (other) other->join();
+  else orders.pop_back();
   return orders;
 }
 
@@ -133,7 +139,8 @@ double predicted_total(Method method, const Ordered& order, const AnalyzeOptions
 
 // Minimum degree is cheap and wins on small and very sparse graphs, dissection on large ones. Dissection costs
 // microseconds a vertex, so on small and middling graphs it is tried where the factorizations that it may shorten take
-// longer than it does itself, and on large ones in parallel with minimum degree.
+// longer than it does itself, and on large ones in parallel with minimum degree, unless a part of the graph shows that
+// minimum degree cannot win.
 Ordered order_automatic(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
   const auto total = [&](const Ordered& order) { return predicted_total(Method::front, order, options, s); };
   std::vector<Ordered> orders;
@@ -144,7 +151,7 @@ Ordered order_automatic(PatternView graph, const AnalyzeOptions& options, Symbol
   if (only_dissection(graph, middling)) {
     orders.push_back(order_dissection(graph));
   } else if (graph.n >= both_orderings_from) {
-    orders = order_both(graph);
+    orders = order_both(graph, false);
   } else {
     orders.push_back(order_amd(graph));
     const DissectionCosts& costs = options.costs.dissection;
@@ -230,7 +237,7 @@ std::vector<Ordered> orderings_for_fronts(PatternView graph, const AnalyzeOption
   } else if (only_dissection(graph, middling_on_device)) {
     orders.push_back(order_dissection(graph));
   } else {
-    orders = order_both(graph);
+    orders = order_both(graph, true);
     drop_hopeless(orders);
   }
   return orders;
@@ -238,7 +245,7 @@ std::vector<Ordered> orderings_for_fronts(PatternView graph, const AnalyzeOption
 
 std::vector<Ordered> orderings_for_columns(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
   std::vector<Ordered> orders;
-  if (options.ordering == "auto") orders = order_both(graph);
+  if (options.ordering == "auto") orders = order_both(graph, true);
   else orders.push_back(choose_ordering(graph, options, s));
   std::reverse(orders.begin(), orders.end());  // of equals the first is taken: minimum degree
   return orders;

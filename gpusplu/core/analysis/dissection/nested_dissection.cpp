@@ -14,6 +14,7 @@
 #include <numeric>
 #include <optional>
 
+#include "analysis/amd.hpp"
 #include "analysis/column_counts.hpp"
 #include "analysis/dissection/coarsen.hpp"
 #include "analysis/dissection/components.hpp"
@@ -31,6 +32,7 @@ constexpr idx kLeaf = 240;    // components up to this size are ordered by minim
 constexpr idx kTwice = 3000;  // up to this size, both partitioning methods are tried on the whole graph
 constexpr int kProbers = 4;   // threads that take part in a probe; the others find work in the graph itself
 constexpr idx kBall = 8000, kSmallestBall = 1500;  // an eighth of the graph within these limits
+constexpr double kHopeless = 1.25;  // flops of minimum degree over those of dissection, in the ball
 constexpr idx kFork = 1000;       // one child of a component of this size may be ordered by another thread
 constexpr idx kParallel = 4000;   // from this size on, both children are cut out at the same time
 constexpr int kGenerations = 3;   // a hierarchy is coarsened again at every third depth
@@ -213,12 +215,12 @@ double factor_flops(const Graph& g, const std::vector<idx>& order) {
 }
 
 // Chooses between separators and cuts at the coarse levels: orders a ball of some thousand vertices by both methods and
-// compares the flops of its factorization. (The size of the top separator is no guide.) The two trials and their parts
-// may run on different threads; they have a task queue of their own, so that no thread that runs a trial waits for the
-// answer.
+// compares the flops of its factorization. (The size of the top separator is no guide.) A caller that would also order
+// the graph by minimum degree learns whether that may be better. The trials and their parts may run on different
+// threads; they have a task queue of their own, so that no thread that runs a trial waits for the answer.
 class Probe {
  public:
-  Probe(const Graph& whole, std::uint64_t seed) {
+  Probe(const Graph& whole, std::uint64_t seed, const std::function<void()>& try_degree) : try_degree_(try_degree) {
     const idx size = std::min(whole.n, std::max(kSmallestBall, std::min(kBall, whole.n / 8)));
     std::vector<idx> local(whole.n, -1);
     ball_ = extract(whole, collect_ball(whole, size, seed + 77).data(), size, local);
@@ -232,10 +234,13 @@ class Probe {
   void help() {
     Workspace ws;
     ws.tasks = &tasks_;
-    for (int which = begun_.fetch_add(1); which < 2; which = begun_.fetch_add(1)) {
-      tasks_.try_to([&](Workspace& own) { flops_[which] = trial(which == 0 ? Coarse::separators : Coarse::cuts, own); },
-                    ws);
-      if (done_.fetch_add(1) == 1) tasks_.close();
+    const int n_trials = try_degree_ ? 3 : 2;
+    for (int which = begun_.fetch_add(1); which < n_trials; which = begun_.fetch_add(1)) {
+      tasks_.try_to([&](Workspace& own) { flops_[which] = which == 2 ? by_degree() : trial(Coarse(which), own); }, ws);
+      if (done_.fetch_add(1) + 1 < n_trials) continue;
+      const bool may_win = try_degree_ && flops_[2] < kHopeless * std::min(flops_[0], flops_[1]);
+      if (may_win) tasks_.try_to([&](Workspace&) { try_degree_(); }, ws);
+      tasks_.close();
     }
     tasks_.serve(ws);
   }
@@ -256,9 +261,15 @@ class Probe {
     return factor_flops(context.whole, order);
   }
 
+  double by_degree() const {
+    const Graph& graph = ball_.hierarchy.level[0];
+    return factor_flops(graph, amd({graph.n, graph.ptr, graph.adj}));
+  }
+
+  const std::function<void()>& try_degree_;
   Component ball_;
-  std::vector<idx> numbers_;  // 0, 1, ...
-  double flops_[2] = {0, 0};
+  std::vector<idx> numbers_;     // 0, 1, ...
+  double flops_[3] = {0, 0, 0};  // by separators, by cuts, by minimum degree
   std::atomic<int> begun_{0}, done_{0};
   Tasks tasks_;
 };
@@ -297,7 +308,7 @@ void lead(Workspace& ws, std::deque<Attempt>& attempts) {
   other.join(true);
 }
 
-std::vector<idx> dissect(const Graph& whole) {
+std::vector<idx> dissect(const Graph& whole, const std::function<void()>& try_degree) {
   constexpr std::uint64_t seed = 1;
   std::vector<idx> all(whole.n);
   if (whole.n == 0) return all;
@@ -311,9 +322,10 @@ std::vector<idx> dissect(const Graph& whole) {
     for (const Coarse coarse : {Coarse::separators, Coarse::cuts})
       attempts.emplace_back(whole, components, [coarse] { return coarse; });
   } else {
-    if (large) probe.emplace(whole, seed);
+    if (large) probe.emplace(whole, seed, try_degree);
     attempts.emplace_back(whole, components, [&] { return probe->answer(); });
   }
+  if (!probe && try_degree) try_degree();
 
   Tasks tasks;
   run_helpers(num_threads(), [&](const Team& team) {
@@ -428,7 +440,7 @@ ReducedGraph reduce(PatternView graph, const Classes& classes) {
 }  // namespace
 }  // namespace nd
 
-std::vector<idx> nested_dissection(PatternView graph) {
+std::vector<idx> nested_dissection(PatternView graph, const std::function<void()>& try_degree) {
   const nd::Classes classes = nd::find_twins(graph);
   const ReducedGraph reduced = nd::reduce(graph, classes);
   const std::vector<idx> weight = gather(classes.size, reduced.rest);
@@ -440,7 +452,7 @@ std::vector<idx> nested_dissection(PatternView graph) {
                         std::accumulate(weight.begin(), weight.end(), off(0))};
   std::vector<idx> perm(graph.n), place(classes.size.size());
   idx end = 0;
-  for (const idx c : reduced.expand(nd::dissect(whole))) place[c] = end, end += classes.size[c];
+  for (const idx c : reduced.expand(nd::dissect(whole, try_degree))) place[c] = end, end += classes.size[c];
   for (idx v = 0; v < graph.n; v++) perm[place[classes.of[v]]++] = v;
   return perm;
 }

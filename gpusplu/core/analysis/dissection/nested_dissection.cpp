@@ -32,7 +32,6 @@ constexpr idx kLeaf = 240;    // components up to this size are ordered by minim
 constexpr idx kTwice = 3000;  // up to this size, both partitioning methods are tried on the whole graph
 constexpr int kProbers = 4;   // threads that take part in a probe; the others find work in the graph itself
 constexpr idx kBall = 8000, kSmallestBall = 1500;  // an eighth of the graph within these limits
-constexpr double kHopeless = 1.25;  // flops of minimum degree over those of dissection, in the ball
 constexpr idx kFork = 1000;       // one child of a component of this size may be ordered by another thread
 constexpr idx kParallel = 4000;   // from this size on, both children are cut out at the same time
 constexpr int kGenerations = 3;   // a hierarchy is coarsened again at every third depth
@@ -215,12 +214,12 @@ double factor_flops(const Graph& g, const std::vector<idx>& order) {
 }
 
 // Chooses between separators and cuts at the coarse levels: orders a ball of some thousand vertices by both methods and
-// compares the flops of its factorization. (The size of the top separator is no guide.) A caller that would also order
-// the graph by minimum degree learns whether that may be better. The trials and their parts may run on different
-// threads; they have a task queue of their own, so that no thread that runs a trial waits for the answer.
+// compares the flops of its factorization. (The size of the top separator is no guide.) `compared`, if any, learns how
+// minimum degree compares. The trials and their parts may run on different threads; they have a task queue of their
+// own, so that no thread that runs a trial waits for the answer.
 class Probe {
  public:
-  Probe(const Graph& whole, std::uint64_t seed, const std::function<void()>& try_degree) : try_degree_(try_degree) {
+  Probe(const Graph& whole, std::uint64_t seed, const Compared& compared) : compared_(compared) {
     const idx size = std::min(whole.n, std::max(kSmallestBall, std::min(kBall, whole.n / 8)));
     std::vector<idx> local(whole.n, -1);
     ball_ = extract(whole, collect_ball(whole, size, seed + 77).data(), size, local);
@@ -234,12 +233,11 @@ class Probe {
   void help() {
     Workspace ws;
     ws.tasks = &tasks_;
-    const int n_trials = try_degree_ ? 3 : 2;
+    const int n_trials = compared_ ? 3 : 2;
     for (int which = begun_.fetch_add(1); which < n_trials; which = begun_.fetch_add(1)) {
       tasks_.try_to([&](Workspace& own) { flops_[which] = which == 2 ? by_degree() : trial(Coarse(which), own); }, ws);
       if (done_.fetch_add(1) + 1 < n_trials) continue;
-      const bool may_win = try_degree_ && flops_[2] < kHopeless * std::min(flops_[0], flops_[1]);
-      if (may_win) tasks_.try_to([&](Workspace&) { try_degree_(); }, ws);
+      if (compared_) tasks_.try_to([&](Workspace&) { compared_(flops_[2] / std::min(flops_[0], flops_[1])); }, ws);
       tasks_.close();
     }
     tasks_.serve(ws);
@@ -266,7 +264,7 @@ class Probe {
     return factor_flops(graph, amd({graph.n, graph.ptr, graph.adj}));
   }
 
-  const std::function<void()>& try_degree_;
+  const Compared& compared_;
   Component ball_;
   std::vector<idx> numbers_;     // 0, 1, ...
   double flops_[3] = {0, 0, 0};  // by separators, by cuts, by minimum degree
@@ -308,7 +306,7 @@ void lead(Workspace& ws, std::deque<Attempt>& attempts) {
   other.join(true);
 }
 
-std::vector<idx> dissect(const Graph& whole, const std::function<void()>& try_degree) {
+std::vector<idx> dissect(const Graph& whole, const Compared& compared) {
   constexpr std::uint64_t seed = 1;
   std::vector<idx> all(whole.n);
   if (whole.n == 0) return all;
@@ -322,10 +320,10 @@ std::vector<idx> dissect(const Graph& whole, const std::function<void()>& try_de
     for (const Coarse coarse : {Coarse::separators, Coarse::cuts})
       attempts.emplace_back(whole, components, [coarse] { return coarse; });
   } else {
-    if (large) probe.emplace(whole, seed, try_degree);
+    if (large) probe.emplace(whole, seed, compared);
     attempts.emplace_back(whole, components, [&] { return probe->answer(); });
   }
-  if (!probe && try_degree) try_degree();
+  if (!probe && compared) compared(0);
 
   Tasks tasks;
   run_helpers(num_threads(), [&](const Team& team) {
@@ -440,7 +438,7 @@ ReducedGraph reduce(PatternView graph, const Classes& classes) {
 }  // namespace
 }  // namespace nd
 
-std::vector<idx> nested_dissection(PatternView graph, const std::function<void()>& try_degree) {
+std::vector<idx> nested_dissection(PatternView graph, const Compared& compared) {
   const nd::Classes classes = nd::find_twins(graph);
   const ReducedGraph reduced = nd::reduce(graph, classes);
   const std::vector<idx> weight = gather(classes.size, reduced.rest);
@@ -452,7 +450,7 @@ std::vector<idx> nested_dissection(PatternView graph, const std::function<void()
                         std::accumulate(weight.begin(), weight.end(), off(0))};
   std::vector<idx> perm(graph.n), place(classes.size.size());
   idx end = 0;
-  for (const idx c : reduced.expand(nd::dissect(whole, try_degree))) place[c] = end, end += classes.size[c];
+  for (const idx c : reduced.expand(nd::dissect(whole, compared))) place[c] = end, end += classes.size[c];
   for (idx v = 0; v < graph.n; v++) perm[place[classes.of[v]]++] = v;
   return perm;
 }

@@ -7,10 +7,11 @@
 
 namespace gs {
 
+// Called with the flops of minimum degree over those of dissection in a part of the graph; 0 if they are not known.
+using Compared = std::function<void(double ratio)>;
+
 // A fill-reducing order of a symmetric pattern (both triangles; a diagonal is tolerated): perm[new] = old. Does not
-// depend on the number of threads. Cost: O(nnz log n).
-// try_degree: called early, by some thread, unless minimum degree would certainly cause more flops. That is so where it
-// does by far for a part of the graph, since its disadvantage grows with the graph.
-std::vector<idx> nested_dissection(PatternView graph, const std::function<void()>& try_degree = {});
+// depend on the number of threads. Some thread calls `compared` early. Cost: O(nnz log n).
+std::vector<idx> nested_dissection(PatternView graph, const Compared& compared = {});
 
 }  // namespace gs

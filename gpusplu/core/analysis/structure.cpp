@@ -17,7 +17,7 @@ void find_rows(PatternView graph, const std::vector<idx>& perm, Symbolic& out) {
   for (idx s = 0; s < nsuper; s++) out.row_ptr[s + 1] = out.row_ptr[s] + out.col_count[out.super_ptr[s + 1] - 1] - 1;
   out.row_ind.resize(out.row_ptr[nsuper]);
   const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n), size = subtree_sizes(out.super_parent);
-  const int threads = threads_for(4 * graph.nnz());
+  const int threads = threads_for(graph.nnz());
   std::vector<std::vector<idx>> seen(threads);  // of each row, the last supernode that has it
   const auto find = [&](idx s, std::vector<idx>& seen) {
     const idx end = out.super_ptr[s + 1];
@@ -77,7 +77,7 @@ void locate_in_parent(const Symbolic& sym, idx parent, off first, off last, idx*
 void find_relative_indices(Symbolic& out) {
   const idx nsuper = out.nsuper();
   out.rel_ind.resize(out.row_ind.size());
-  over_range(nsuper, 4 * (off)out.row_ind.size(), [&](idx begin, idx end) {
+  over_range(nsuper, (off)out.row_ind.size(), [&](idx begin, idx end) {
     for (idx s = begin; s < end; s++)
       if (out.super_parent[s] >= 0)
         locate_in_parent(out, out.super_parent[s], out.row_ptr[s], out.row_ptr[s + 1], out.rel_ind.data());

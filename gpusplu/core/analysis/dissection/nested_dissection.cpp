@@ -32,6 +32,7 @@ constexpr idx kLeaf = 240;    // components up to this size are ordered by minim
 constexpr idx kTwice = 3000;  // up to this size, both partitioning methods are tried on the whole graph
 constexpr int kProbers = 4;   // threads that take part in a probe; the others find work in the graph itself
 constexpr idx kBall = 8000, kSmallestBall = 1500;  // an eighth of the graph within these limits
+constexpr idx kThread = 500;                       // vertices that are worth a thread, a millisecond
 constexpr idx kFork = 1000;       // one child of a component of this size may be ordered by another thread
 constexpr idx kParallel = 4000;   // from this size on, both children are cut out at the same time
 constexpr int kGenerations = 3;   // a hierarchy is coarsened again at every third depth
@@ -326,7 +327,7 @@ std::vector<idx> dissect(const Graph& whole, const Compared& compared) {
   if (!probe && compared) compared(0);
 
   Tasks tasks;
-  run_helpers(num_threads(), [&](const Team& team) {
+  run_helpers(1 + whole.n / kThread, [&](const Team& team) {
     if (team.rank > 0 && team.rank <= kProbers && probe) probe->help();
     Workspace ws;
     if (team.size > 1) ws.tasks = &tasks;
@@ -341,7 +342,7 @@ std::vector<idx> dissect(const Graph& whole, const Compared& compared) {
 
 // Classes of vertices.
 struct Classes {
-  std::vector<idx> of;           // of each vertex
+  RawVector<idx> of;             // of each vertex
   std::vector<idx> first, size;  // of each class: its lowest vertex, and the number of its members
 };
 
@@ -350,36 +351,34 @@ struct Classes {
 // They are adjacent, so comparing sums of hashed neighbourhoods along the edges finds them; a collision costs quality,
 // never correctness.
 Classes find_twins(PatternView g) {
-  std::vector<std::uint64_t> key(g.n);
-  std::vector<idx> twin(g.n);  // a lower one, or the vertex itself
+  RawVector<std::uint64_t> key(g.n);
+  RawVector<idx> twin(g.n);  // a lower one, or the vertex itself
   const auto for_vertices = [&](auto&& visit) {
     over_range(g.n, g.nnz(), [&](idx begin, idx end) {
       for (idx v = begin; v < end; v++) visit(v);
     });
   };
   for_vertices([&](idx v) {
-    key[v] = mix((std::uint64_t)v);
-    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) key[v] += g.ind[p] == v ? 0 : mix((std::uint64_t)g.ind[p]);
+    std::uint64_t sum = mix((std::uint64_t)v);
+    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) sum += g.ind[p] == v ? 0 : mix((std::uint64_t)g.ind[p]);
+    key[v] = sum;
   });
   for_vertices([&](idx v) {
     const idx* end = g.ind + g.ptr[v + 1];
     const idx* found = std::find_if(g.ind + g.ptr[v], end, [&](idx u) { return u < v && key[u] == key[v]; });
     twin[v] = found < end ? *found : v;
   });
-  idx n_twins = 0;
-  for (idx v = 0; v < g.n; v++) n_twins += twin[v] != v;
-  const bool are_many = g.n - n_twins < kWorthwhile * g.n;
   Classes classes;
+  classes.first = indices_where(g.n, [&](idx v) { return twin[v] == v; });
+  if ((double)classes.first.size() >= kWorthwhile * g.n) classes.first = indices_where(g.n, [](idx) { return true; });
+  const idx n_classes = (idx)classes.first.size();
+  classes.size.assign(n_classes, 1);
   classes.of.resize(g.n);
-  for (idx v = 0; v < g.n; v++) {
-    if (are_many && twin[v] != v) {
-      classes.of[v] = classes.of[twin[v]];
-      classes.size[classes.of[v]]++;
-    } else {
-      classes.of[v] = (idx)classes.first.size();
-      classes.first.push_back(v), classes.size.push_back(1);
-    }
-  }
+  over_range(n_classes, g.n, [&](idx begin, idx end) {
+    for (idx c = begin; c < end; c++) classes.of[classes.first[c]] = c;
+  });
+  for (idx v = 0; n_classes < g.n && v < g.n; v++)
+    if (twin[v] != v) classes.size[classes.of[v] = classes.of[twin[v]]]++;
   return classes;
 }
 
@@ -401,10 +400,8 @@ bool bypass(ShrinkingGraph& g, idx v, idx a, idx b) {
 // In rounds of independent vertices, so that chains of branches give shallow elimination trees. No fill but one edge in
 // place of two.
 void eliminate_low_degrees(ShrinkingGraph& g) {
-  std::vector<idx> next;
+  std::vector<idx> next = indices_where(g.n, [&](idx v) { return g.is_in(v) && g.vertex[v].degree <= kEarlyDegree; });
   Pace pace;
-  for (idx v = 0; v < g.n; v++)
-    if (g.is_in(v) && g.vertex[v].degree <= kEarlyDegree) next.push_back(v);
   for (idx round = 1; !next.empty(); round++)
     for (const idx v : std::exchange(next, {})) {
       pace.go_on(4);

@@ -90,10 +90,12 @@ def test_matching(threads):
     random = np.random.default_rng(2)
     values = A.data * random.choice([0.0, 1.0, 1.0, 1e3], A.nnz)
     values[A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))] += random.uniform(0.5, 2)
-    for data in (A.data, values):
-        arrays = A.indptr.astype(np.int64), A.indices.astype(np.int32), data
-        one, three = by_one_and_three(threads, lambda: _core_testing.max_product_matching(*arrays))
-        np.testing.assert_equal(one, three)
+    pattern = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+
+    def work():
+        return [_core_testing.max_product_matching(*pattern, data) for data in (A.data, values)]
+
+    np.testing.assert_equal(*by_one_and_three(threads, work))
 
 
 @pytest.mark.parametrize("partner", [False, True])

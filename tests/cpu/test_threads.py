@@ -170,7 +170,7 @@ def test_equal_numbers_are_left_alone():
 def test_another_number_becomes_the_fastest():
     """Noticed within a second, though no job has become slower."""
     jobs = Jobs(size=16)
-    jobs.repeat(20_000, in_steps(0.5, 16))
+    jobs.repeat(12_000, in_steps(0.5, 16))
     begin = jobs.now
     while jobs.threads[-20:] != [4] * 20 and jobs.now - begin < 5000 * MS:
         jobs.next(lambda threads: 0.5 if threads == 16 else in_steps(0.3, 4)(threads))

@@ -39,7 +39,7 @@ Front merged(const Front& child, const Front& parent) {
 }
 
 template <class F> void for_nodes_upwards(const std::vector<idx>& tree, F&& visit) {
-  up_the_forest(tree, threads_for(8 * (off)tree.size()), visit, [](idx) {});
+  up_the_forest(tree, subtree_sizes(tree), threads_for(8 * (off)tree.size()), [&](idx s, int) { visit(s); });
 }
 
 // merged_into[s]: the supernode into which s merged, -1 if it stays. Children with more rows go first: they share most

@@ -55,23 +55,34 @@ int wait_while(const std::atomic<int>& word, int value, WaitRecord& waits) {
 }
 
 // Workers sleep on `epoch`. The caller publishes a job by writing its fields, then its seats, then raising the epoch; a
-// worker that gets a seat is the member with the seat's number. No seat is left when the next job is published, and
-// each worker that had one has finished. Idle workers spin for a moment first: refactor and solve of a simulator follow
-// each other within microseconds, and waking a sleeping thread takes tens of them.
+// worker that gets a seat is a member. No seat is left when the next job is published, and each worker that had one has
+// finished. A worker has the same rank in each job if it can: its caches may hold the data of that rank. Idle workers
+// spin for a moment first: refactor and solve of a simulator follow each other within microseconds, and waking a
+// sleeping thread takes tens of them.
 struct Pool {
+  static constexpr int kMostThreads = 1024;
+
   std::mutex busy;
   int n_workers = 0;
   std::atomic<int> handshake{0};  // set by a starting worker: 1, or -1 if it cannot run
   std::atomic<int> epoch{0};
   std::atomic<int> seats{0};
   std::atomic<int> finished{0};
+  std::atomic<bool> taken[kMostThreads] = {};  // ranks
   void (*body)(void*, const Team&) = nullptr;
   void* context = nullptr;
   int size = 1;
   WaitRecord* waits = nullptr;
   Operation* operation = nullptr;
 
-  void work(int seen) {
+  int take_rank(int own) {
+    if (own < size && !taken[own].exchange(true, std::memory_order_relaxed)) return own;
+    int rank = 1;  // one is free: there are as many seats as ranks
+    while (taken[rank].exchange(true, std::memory_order_relaxed)) rank++;
+    return rank;
+  }
+
+  void work(int own, int seen) {
     inside_team = true;
     register_own_thread(true);
     WaitRecord idle;
@@ -82,7 +93,7 @@ struct Pool {
       }
       if (seat <= 0) continue;
       const Helping helping(operation);
-      body(context, Team{seat, size, waits});
+      body(context, Team{take_rank(own), size, waits});
       finished.fetch_add(1, std::memory_order_release);
       finished.notify_one();
     }
@@ -93,11 +104,11 @@ struct Pool {
     handshake.store(0, std::memory_order_relaxed);
     const int seen = epoch.load();  // jobs published before are not for this worker
     try {
-      std::thread([this, seen] {
+      std::thread([this, own = n_workers + 1, seen] {
         const bool ready = can_throw();
         handshake.store(ready ? 1 : -1, std::memory_order_release);
         handshake.notify_one();
-        if (ready) work(seen);
+        if (ready) work(own, seen);
       }).detach();
     } catch (const std::system_error&) {
       return false;
@@ -116,11 +127,12 @@ struct Pool {
 
   // Returns the number of threads that the job had.
   int run(int want, void (*f)(void*, const Team&), void* c, WaitRecord& of_job) {
-    while (n_workers < want - 1 && start_worker()) n_workers++;
+    while (n_workers < std::min(want, kMostThreads) - 1 && start_worker()) n_workers++;
     const int team_size = std::min(want, n_workers + 1);
     body = f, context = c, size = team_size, waits = &of_job;
     operation = detail::progress_point.operation;
     finished.store(0, std::memory_order_relaxed);
+    for (int rank = 1; rank < team_size; rank++) taken[rank].store(false, std::memory_order_relaxed);
     seats.store(team_size - 1, std::memory_order_release);
     epoch.fetch_add(1, std::memory_order_release);
     wake(team_size - 1);

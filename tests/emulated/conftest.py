@@ -9,8 +9,8 @@ from gpusplu.cuda.driver import use_cuda
 from gpusplu.engines.supernodal import memory, shared_plan
 from gpusplu.engines.supernodal.plan import make_plan
 from support import fake_cupy
+from support.cupys import real_cupy
 from support.emulated_device import EmulatedDevice
-from support.real_cupy import real_cupy
 
 
 @pytest.fixture

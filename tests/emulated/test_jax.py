@@ -11,8 +11,8 @@ import pytest
 import gpusplu as gs
 from gpusplu.common.timing import backward_error
 from support import fake_cupy
+from support.cupys import real_cupy
 from support.jaxes import System, close, gj, jax, jnp, made
-from support.real_cupy import real_cupy
 from support.small_matrices import dtypes
 from support.staying import forbid
 

@@ -9,8 +9,8 @@ from gpusplu import gallery
 from gpusplu.common.timing import backward_error
 from gpusplu.engines import registry
 from gpusplu.engines.supernodal import lockstep
+from support.cupys import real_cupy
 from support.lockstep import CHOLESKY, EVERY, KINDS, LU, make_batch, right_hand_sides, systems, transposed
-from support.real_cupy import real_cupy
 from support.small_matrices import EPS, canonical, dtypes
 from support.solves import on_host
 

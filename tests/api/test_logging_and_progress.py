@@ -341,7 +341,7 @@ def test_a_function_can_stop_a_call(refactor):
     np.testing.assert_array_equal(lu.solve(b), before)
 
 
-@pytest.mark.parametrize(("make", "count"), [(gs.splu_batch, 40), (gs.cholesky_batch, 100)])
+@pytest.mark.parametrize(("make", "count"), [(gs.splu_batch, 160), (gs.cholesky_batch, 400)])
 def test_a_function_is_told_of_later_calls_of_a_batch(make, count):
     A, told = gallery.poisson(14, 14, 14), Progress()
     values = np.repeat(A.data[None], count, axis=0)

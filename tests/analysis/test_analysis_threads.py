@@ -84,6 +84,20 @@ def test_symmetrize_permuted(threads):
         np.testing.assert_array_equal(ind, expected.indices)
 
 
+def test_matching(threads):
+    """Columns with stored zeros, without a diagonal, and with equal largest entries."""
+    A = gallery.named("rlc:250x250").tocsc()
+    random = np.random.default_rng(2)
+    values = A.data * random.choice([0.0, 1.0, 1.0, 1e3], A.nnz)
+    values[A.indices == np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))] += random.uniform(0.5, 2)
+    pattern = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+
+    def work():
+        return [_core_testing.max_product_matching(*pattern, data) for data in (A.data, values)]
+
+    np.testing.assert_equal(*by_one_and_three(threads, work))
+
+
 @pytest.mark.parametrize("partner", [False, True])
 def test_symmetry_of_a_distant_entry(threads, partner):
     """An entry far below the band, where a slice of rows of a symmetric matrix would have none."""

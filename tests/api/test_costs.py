@@ -181,6 +181,14 @@ def test_the_core_predicts_what_python_does(cholesky, rel):
     assert {("amd", "front"), ("nd", "front")} <= set(considered)
 
 
+@pytest.mark.parametrize(("name", "degree"), [("poisson:47x47x47", False), ("stokes:200x200", True)])
+def test_large_graphs_are_ordered_by_minimum_degree_where_it_may_win(name, degree):
+    A = gallery.named(name).tocsc()
+    core = analyze_with(calibration.for_core(), A, 5)
+    assert core.ordering == ("amd" if degree else "nd")
+    assert (("amd", "front") in {considered[:2] for considered in core.considered}) == degree
+
+
 def test_explain_says_what_orderings_were_compared():
     for ldlt in (False, True):
         text = gs.explain(gallery.power_mesh(60, 60), expected_refactors=1000, ldlt=ldlt)

@@ -136,6 +136,35 @@ def test_threads_do_not_change_bits(shape, cholesky, threads):
             np.testing.assert_array_equal(mine, theirs)
 
 
+def bordered(dtype, blocks=2, size=270, border=330):
+    """Hermitian positive definite: a front for each of the dense blocks, and one for the border."""
+    rng = np.random.default_rng(0)
+    n = blocks * size + border
+    kept = np.kron(np.eye(blocks), np.ones((size, size)))
+    kept = np.pad(kept, (0, border), constant_values=1)
+    A = values(rng, n * n, dtype).reshape(n, n) * kept
+    return canonical(A + A.conj().T + 4 * n * np.eye(n), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("cholesky", [False, True])
+def test_threads_share_large_fronts_of_solves(cholesky, dtype, threads):
+    A = bordered(dtype)
+    if not cholesky:
+        A.data[:] = A.data * np.random.default_rng(1).uniform(0.5, 1.5, A.nnz).astype(dtype.lower())
+    fronts = Fronts(A, cholesky, perm=np.arange(A.shape[0]), match=False)
+    assert fronts.factor()["status"] == "ok"
+    for nrhs in [1, 5]:
+        b = values(np.random.default_rng(2), A.shape[0] * nrhs, dtype).reshape(-1, nrhs)
+        for trans in "NTH":
+            found = []
+            for n in [1, 2, 8]:
+                threads(n)
+                found.append(fronts.solve(b, trans))
+            assert backward_error(op(A, trans), found[0], b) <= EPS[dtype]
+            assert all(x.tobytes() == found[0].tobytes() for x in found)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_random_patterns(data):

@@ -224,6 +224,15 @@ def test_only_as_many_threads_are_woken_as_have_work(threads):
     assert sum(after[task] > count for task, count in before.items()) <= 4  # two, and what else there is
 
 
+def test_a_thread_keeps_its_rank(threads):
+    """Its caches may hold what it worked on in the job before."""
+    threads(5)
+    jobs = _core_testing.threads_of_ranks(size=5, jobs=20)
+    assert all(ranks == jobs[0] and len(set(ranks)) == 5 for ranks in jobs)
+    smaller = _core_testing.threads_of_ranks(size=3, jobs=5)
+    assert all(ranks == jobs[0][:3] for ranks in smaller)
+
+
 def multiply():
     """A product that all threads of NumPy's BLAS work at, and look for the next after."""
     M = np.ones((600, 600))

@@ -1,5 +1,6 @@
 // Elimination trees, their postorders, and disjoint subtrees for passes over them on several threads.
 #pragma once
+#include <atomic>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -89,6 +90,27 @@ std::vector<idx> subtree_sizes(const std::vector<idx>& parent);
 // Cuts for a team of `threads`: subtrees of at most a fraction of the nodes, so that threads share them evenly. One
 // thread gets the whole forest as it is: every tree is a subtree.
 SubtreeCut cut_subtrees(const std::vector<idx>& size, int threads);
+
+// visit(s, rank) for every node of a postordered forest after its children, on `threads` threads; size: subtree_sizes.
+// Above the cut, the thread that has visited the last child goes on with the parent.
+template <class Visit>
+void up_the_forest(const std::vector<idx>& parent, const std::vector<idx>& size, int threads, Visit&& visit) {
+  const SubtreeCut cut = cut_subtrees(size, threads);
+  std::vector<std::atomic<idx>> children(cut.top.empty() ? 0 : parent.size());  // not visited yet, of nodes of the top
+  const auto count = [&](idx s) {
+    if (parent[s] >= 0) children[parent[s]].fetch_add(1, std::memory_order_relaxed);
+  };
+  if (!cut.top.empty()) {
+    for (const Slice<idx>& subtree : cut.subtrees) count(subtree.end - 1);
+    for (const idx s : cut.top) count(s);
+  }
+  share_out(threads, cut.subtrees.size(), [&](std::size_t k, int rank) {
+    for (idx s = cut.subtrees[k].begin; s < cut.subtrees[k].end; s++) visit(s, rank);
+    for (idx s = parent[cut.subtrees[k].end - 1]; s >= 0 && children[s].fetch_sub(1, std::memory_order_acq_rel) == 1;
+         s = parent[s])
+      visit(s, rank);
+  });
+}
 
 // Processes a postordered forest from the leaves to the roots, on `threads` threads: visit(s) for every node, then
 // give(s), which may write to its parent's data. Subtrees run in parallel, except that give runs for their roots in the

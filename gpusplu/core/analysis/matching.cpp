@@ -13,18 +13,23 @@
 // TOMS 7(3), 1981), and alternating directions of search (Duff, Kaya, Ucar, "Design, implementation, and analysis of
 // maximum transversal algorithms", ACM TOMS 38(2), 2011, "PF+").
 // Cost: O(nnz) a phase and O(n) phases in the worst case; a dozen or two in practice.
+//
+// Costs, first duals and scales are found by all threads, the paths by one.
 #include "analysis/matching.hpp"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "analysis/symbolic.hpp"
 #include "base/operation.hpp"
+#include "base/parallel.hpp"
 #include "base/types.hpp"
 
 namespace gs {
@@ -88,12 +93,26 @@ struct Row {
   idx col;       // column matched to it, -1 if none
 };
 
+// Lowers a number, which other threads may lower at the same time if `shared`.
+void lower(std::int32_t& number, std::int32_t to, bool shared) {
+  if (!shared) return void(number = std::min(number, to));
+  const std::atomic_ref<std::int32_t> now(number);
+  for (std::int32_t seen = now.load(std::memory_order_relaxed); to < seen;)
+    if (now.compare_exchange_weak(seen, to, std::memory_order_relaxed)) break;
+}
+
 class ProductMatching {
  public:
   template <class T> ProductMatching(PatternView A, const T* values);
   Matching run(int largest_exponent);
 
  private:
+  // visit(j) for all columns, by several threads.
+  template <class Visit> void for_columns(Visit&& visit) const {
+    over_range(n_, ptr_[n_], [&](idx begin, idx end) {
+      for (idx j = begin; j < end; ++j) visit(j);
+    });
+  }
   bool is_tight(off p, idx j) const { return row_[entry_[p].row].dual + v_[j] == entry_[p].cost; }
   void match(idx i, idx j) {
     row_of_col_[j] = i;
@@ -109,8 +128,9 @@ class ProductMatching {
   void scale(Matching& result, int largest_exponent);
 
   const idx n_;
-  RawVector<off> ptr_, diagonal_;
-  RawVector<Entry> entry_;  // A's columns without stored zeros
+  const off* const ptr_;           // A's columns
+  RawVector<off> end_, diagonal_;  // of each column: where its entries that are no stored zeros end, and its diagonal
+  RawVector<Entry> entry_;
   RawVector<Row> row_;
   RawVector<std::int64_t> v_;
   RawVector<std::int32_t> col_max_;
@@ -126,16 +146,20 @@ class ProductMatching {
 };
 
 template <class T> ProductMatching::ProductMatching(PatternView A, const T* values)
-    : n_(A.n), ptr_(A.n + 1), diagonal_(A.n), entry_(A.nnz()), row_(A.n), v_(A.n), col_max_(A.n), row_of_col_(A.n, -1) {
-  Entry* const entries = entry_.data();
-  Entry* next = entries;
-  for (idx j = 0; j < n_; ++j) {
-    const off begin = A.ptr[j], end = A.ptr[j + 1];
-    pace_.go_on(1 + end - begin);
-    Entry* const first = next;
+    : n_(A.n),
+      ptr_(A.ptr),
+      end_(A.n),
+      diagonal_(A.n),
+      entry_(A.nnz()),
+      row_(A.n),
+      v_(A.n),
+      col_max_(A.n),
+      row_of_col_(A.n) {
+  for_columns([&](idx j) {
+    Entry *const first = entry_.data() + ptr_[j], *next = first;
     const Entry* diagonal = nullptr;
     std::int32_t largest = std::numeric_limits<std::int32_t>::min();
-    for (off p = begin; p < end; ++p) {
+    for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) {
       const T value = values[p];
       if (value == T(0)) continue;
       const idx i = A.ind[p];
@@ -145,37 +169,34 @@ template <class T> ProductMatching::ProductMatching(PatternView A, const T* valu
       *next++ = {i, log};
     }
     for (Entry* e = first; e < next; ++e) e->cost = largest - e->cost;
-    ptr_[j] = first - entries, diagonal_[j] = diagonal ? diagonal - entries : -1;
+    end_[j] = next - entry_.data(), diagonal_[j] = diagonal ? diagonal - entry_.data() : -1;
     col_max_[j] = largest;
-  }
-  ptr_[n_] = next - entries;
+  });
 }
 
 // u_i = min_j c_ij, v_j = min_i c_ij - u_i.
 void ProductMatching::start_duals() {
   constexpr std::int32_t none = std::numeric_limits<std::int32_t>::max();
+  const bool shared = threads_for(ptr_[n_]) > 1;
   RawVector<std::int32_t> least_of_row(n_);
   std::int32_t* const least_of = least_of_row.data();
   std::fill_n(least_of, n_, none);
-  go_on();
-  const Entry *e = entry_.data(), *end = e + ptr_[n_];
-  for (; e < end; ++e) least_of[e->row] = std::min(least_of[e->row], e->cost);
-  e = entry_.data();
-  for (idx j = 0; j < n_; ++j) {
-    pace_.go_on(1 + ptr_[j + 1] - ptr_[j]);
-    end = entry_.data() + ptr_[j + 1];
+  for_columns([&](idx j) {
+    for (off p = ptr_[j]; p < end_[j]; ++p) lower(least_of[entry_[p].row], entry_[p].cost, shared);
+  });
+  for_columns([&](idx j) {
     std::int32_t least = none;
-    for (; e < end; ++e) least = std::min(least, e->cost - least_of[e->row]);
+    for (off p = ptr_[j]; p < end_[j]; ++p) least = std::min(least, entry_[p].cost - least_of[entry_[p].row]);
     v_[j] = least < none ? least : infinite;
-  }
-  for (idx i = 0; i < n_; ++i) row_[i] = {least_of[i] < none ? least_of[i] : infinite, infinite, -1, -1};
+    row_[j] = {least_of[j] < none ? least_of[j] : infinite, infinite, -1, -1};
+  });
 }
 
 // Extends the matching of tight entries to one of maximum cardinality. Leaves in unmatched_ the columns for which there
 // is no row.
 void ProductMatching::match_tight() {
   if (unmatched_.empty()) return;
-  lookahead_.assign(ptr_.begin(), ptr_.end() - 1);
+  lookahead_.assign(ptr_, ptr_ + n_);
   std::erase_if(unmatched_, [&](idx j) {
     pace_.go_on(8);
     return take_free_row(j);
@@ -192,7 +213,7 @@ void ProductMatching::match_tight() {
 
 // Matched rows stay matched, so every column is scanned once in all.
 bool ProductMatching::take_free_row(idx j) {
-  for (off& p = lookahead_[j]; p < ptr_[j + 1]; ++p) {
+  for (off& p = lookahead_[j]; p < end_[j]; ++p) {
     const idx i = entry_[p].row;
     if (row_[i].col >= 0 || !is_tight(p, j)) continue;
     match(i, j);
@@ -203,12 +224,12 @@ bool ProductMatching::take_free_row(idx j) {
 
 bool ProductMatching::search(idx root) {
   const bool forward = phase_ % 2;
-  const auto first = [&](idx j) { return forward ? ptr_[j] : ptr_[j + 1] - 1; };
+  const auto first = [&](idx j) { return forward ? ptr_[j] : end_[j] - 1; };
   path_.assign(1, {root, first(root)});
   while (!path_.empty()) {
     auto& [j, p] = path_.back();
     pace_.go_on(8);
-    const off stop = forward ? ptr_[j + 1] : ptr_[j] - 1;
+    const off stop = forward ? end_[j] : ptr_[j] - 1;
     for (; p != stop; p += forward ? 1 : -1)
       if (visited_[entry_[p].row] != phase_ && is_tight(p, j)) break;
     if (p == stop) {
@@ -237,9 +258,9 @@ bool ProductMatching::augment(idx root) {
   idx free_row = -1, j = root;
   for (;;) {
     const std::int64_t base = level - v_[j];
-    scanned_ += ptr_[j + 1] - ptr_[j];
-    pace_.go_on(1 + ptr_[j + 1] - ptr_[j]);
-    for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) {
+    scanned_ += end_[j] - ptr_[j];
+    pace_.go_on(1 + end_[j] - ptr_[j]);
+    for (off p = ptr_[j]; p < end_[j]; ++p) {
       const idx i = entry_[p].row;
       Row& row = row_[i];
       const std::int64_t d = base + entry_[p].cost - row.dual;
@@ -304,12 +325,13 @@ void ProductMatching::update_duals(idx root, std::int64_t shortest) {
 // False when the searches took more than `limit` entries.
 bool ProductMatching::solve(off limit) {
   start_duals();
-  unmatched_.clear();
-  for (idx j = 0; j < n_; ++j) {
+  for_columns([&](idx j) {
     row_of_col_[j] = -1;
     if (diagonal_[j] >= 0 && is_tight(diagonal_[j], j)) match(j, j);
-    else unmatched_.push_back(j);
-  }
+  });
+  unmatched_.clear();
+  for (idx j = 0; j < n_; ++j)
+    if (row_of_col_[j] < 0) unmatched_.push_back(j);
   match_tight();
   scanned_ = 0;
   std::erase_if(unmatched_, [&](idx j) { return scanned_ <= limit && augment(j); });
@@ -319,8 +341,12 @@ bool ProductMatching::solve(off limit) {
 // Searches are short as a rule, but on some matrices almost every one of them goes through a large part of the graph.
 // Costs in whole bits make many paths equally long, and searches end ten times sooner.
 Matching ProductMatching::run(int largest_exponent) {
-  if (!solve(20 * ptr_[n_] + 1'000'000)) {
-    for (off p = 0; p < ptr_[n_]; ++p) entry_[p].cost &= -(1 << fraction_bits);
+  off n_entries = 0;
+  for (idx j = 0; j < n_; ++j) n_entries += end_[j] - ptr_[j];
+  if (!solve(20 * n_entries + 1'000'000)) {
+    for_columns([&](idx j) {
+      for (off p = ptr_[j]; p < end_[j]; ++p) entry_[p].cost &= -(1 << fraction_bits);
+    });
     solve(std::numeric_limits<off>::max());
   }
   Matching result;
@@ -341,10 +367,16 @@ void ProductMatching::scale(Matching& result, int largest_exponent) {
   const auto col_exponent = [&](idx j) { return v_[j] - col_max_[j]; };
   const auto twice_middle = [this](auto& exponent) {
     std::int64_t least = infinite, largest = -infinite;
-    for (idx k = 0; k < n_; ++k) {
-      least = std::min<std::int64_t>(least, exponent(k));
-      largest = std::max<std::int64_t>(largest, exponent(k));
-    }
+    std::mutex mutex;
+    over_range(n_, ptr_[n_], [&](idx begin, idx end) {
+      std::int64_t least_here = infinite, largest_here = -infinite;
+      for (idx k = begin; k < end; ++k) {
+        least_here = std::min<std::int64_t>(least_here, exponent(k));
+        largest_here = std::max<std::int64_t>(largest_here, exponent(k));
+      }
+      const std::lock_guard lock(mutex);
+      least = std::min(least, least_here), largest = std::max(largest, largest_here);
+    });
     return least + largest;
   };
   const std::int64_t shift = (twice_middle(row_exponent) - twice_middle(col_exponent)) / 4;
@@ -353,8 +385,10 @@ void ProductMatching::scale(Matching& result, int largest_exponent) {
     const std::int64_t cut = std::clamp<std::int64_t>(exponent, -largest_exponent, largest_exponent);
     return std::bit_cast<double>((std::uint64_t)(cut + 1023) << 52);
   };
-  for (idx i = 0; i < n_; ++i) result.row_scale[i] = power_of_two(row_exponent(i) - shift);
-  for (idx j = 0; j < n_; ++j) result.col_scale[j] = power_of_two(col_exponent(j) + shift);
+  for_columns([&](idx k) {
+    result.row_scale[k] = power_of_two(row_exponent(k) - shift);
+    result.col_scale[k] = power_of_two(col_exponent(k) + shift);
+  });
 }
 
 }  // namespace

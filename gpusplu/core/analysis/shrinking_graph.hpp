@@ -67,8 +67,7 @@ struct ShrinkingGraph {
   void postpone_dense(idx most) {
     std::vector<idx>& dense = reduced.late;
     const double limit = dense_degree(n);
-    for (idx v = 0; v < n; v++)
-      if (vertex[v].degree > limit) dense.push_back(v);
+    dense = indices_where(n, [&](idx v) { return vertex[v].degree > limit; });
     if ((idx)dense.size() > most) dense.clear();
     for (const idx v : dense)
       for (const idx* u = begin(v); u < end(v); u++) vertex[*u].degree--;
@@ -84,14 +83,14 @@ struct ShrinkingGraph {
   ReducedGraph reduce() {
     std::vector<idx>& rest = reduced.rest;
     Pattern& graph = reduced.graph;
-    std::vector<idx> number(n);
-    graph.ptr = {0};
-    for (idx v = 0; v < n; v++) {
-      if (!is_in(v)) continue;
-      number[v] = graph.n++;
-      rest.push_back(v);
-      graph.ptr.push_back(graph.ptr.back() + vertex[v].degree);
-    }
+    rest = indices_where(n, [&](idx v) { return is_in(v); });
+    graph.n = (idx)rest.size();
+    RawVector<idx> number(n);
+    over_range(graph.n, graph.n, [&](idx from, idx to) {
+      for (idx k = from; k < to; k++) number[rest[k]] = k;
+    });
+    graph.ptr.resize((std::size_t)graph.n + 1);
+    for (idx k = 0; k < graph.n; k++) graph.ptr[k + 1] = graph.ptr[k] + vertex[rest[k]].degree;
     graph.ind.resize(graph.ptr.back());
     over_range(graph.n, graph.ptr.back(), [&](idx from, idx to) {
       for (idx k = from; k < to; k++) {

@@ -9,16 +9,19 @@
 namespace gs {
 namespace {
 
-// The rows of a supernode below its columns are those of the columns' entries and of its children. Disjoint subtrees
-// are independent; a row above them waits for all.
+// The rows of a supernode below its columns are those of the columns' entries and of its children.
 void find_rows(PatternView graph, const std::vector<idx>& perm, Symbolic& out) {
   const idx nsuper = out.nsuper();
   out.row_ptr.assign((std::size_t)nsuper + 1, 0);
   for (idx s = 0; s < nsuper; s++) out.row_ptr[s + 1] = out.row_ptr[s] + out.col_count[out.super_ptr[s + 1] - 1] - 1;
   out.row_ind.resize(out.row_ptr[nsuper]);
   const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n), size = subtree_sizes(out.super_parent);
-  const int threads = threads_for(4 * graph.nnz());
-  std::vector<std::vector<idx>> seen(threads);  // of each row, the last supernode that has it
+  const int threads = threads_for(graph.nnz());
+  struct alignas(64) Local {
+    std::vector<idx> seen;  // of each row, the last supernode that has it
+    Pace pace;
+  };
+  std::vector<Local> local(threads);
   const auto find = [&](idx s, std::vector<idx>& seen) {
     const idx end = out.super_ptr[s + 1];
     idx *const rows = out.row_ind.data() + out.row_ptr[s], *next = rows;
@@ -36,21 +39,12 @@ void find_rows(PatternView graph, const std::vector<idx>& perm, Symbolic& out) {
     std::sort(before, next);
     std::inplace_merge(rows, before, next);
   };
-  const SubtreeCut cut = cut_subtrees(size, threads);
-  share_out(threads, cut.subtrees.size(), [&](std::size_t k, int rank) {
-    seen[rank].resize(graph.n, -1);
-    Pace pace;
-    for (idx s = cut.subtrees[k].begin; s < cut.subtrees[k].end; s++) {
-      find(s, seen[rank]);
-      pace.go_on(16 + out.row_ptr[s + 1] - out.row_ptr[s]);
-    }
-  });
-  seen[0].resize(graph.n, -1);
-  Pace pace;
-  for (const idx s : cut.top) {
-    find(s, seen[0]);
+  up_the_forest(out.super_parent, size, threads, [&](idx s, int rank) {
+    auto& [seen, pace] = local[rank];
+    if (seen.empty()) seen.resize(graph.n, -1);
+    find(s, seen);
     pace.go_on(16 + out.row_ptr[s + 1] - out.row_ptr[s]);
-  }
+  });
 }
 
 // Where the rows [first, last) of a supernode are in the front of its parent.
@@ -77,7 +71,7 @@ void locate_in_parent(const Symbolic& sym, idx parent, off first, off last, idx*
 void find_relative_indices(Symbolic& out) {
   const idx nsuper = out.nsuper();
   out.rel_ind.resize(out.row_ind.size());
-  over_range(nsuper, 4 * (off)out.row_ind.size(), [&](idx begin, idx end) {
+  over_range(nsuper, (off)out.row_ind.size(), [&](idx begin, idx end) {
     for (idx s = begin; s < end; s++)
       if (out.super_parent[s] >= 0)
         locate_in_parent(out, out.super_parent[s], out.row_ptr[s], out.row_ptr[s + 1], out.rel_ind.data());

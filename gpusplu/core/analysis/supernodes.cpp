@@ -1,6 +1,9 @@
 #include "analysis/supernodes.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <utility>
 
 #include "analysis/elimination_tree.hpp"
 
@@ -36,7 +39,7 @@ Front merged(const Front& child, const Front& parent) {
 }
 
 template <class F> void for_nodes_upwards(const std::vector<idx>& tree, F&& visit) {
-  up_the_forest(tree, threads_for(32 * (off)tree.size()), visit, [](idx) {});
+  up_the_forest(tree, subtree_sizes(tree), threads_for(8 * (off)tree.size()), [&](idx s, int) { visit(s); });
 }
 
 // merged_into[s]: the supernode into which s merged, -1 if it stays. Children with more rows go first: they share most
@@ -119,13 +122,13 @@ double front_flops(double width, double height, bool cholesky) {
 
 std::vector<idx> fundamental_supernodes(const std::vector<idx>& parent, const std::vector<idx>& col_count) {
   const idx n = (idx)parent.size();
-  std::vector<idx> nchildren(n), super_ptr;
-  super_ptr.reserve((std::size_t)n + 1);
-  for (const idx p : parent)
-    if (p >= 0) nchildren[p]++;
-  for (idx j = 0; j < n; j++)
-    if (j == 0 || parent[j - 1] != j || nchildren[j] != 1 || col_count[j - 1] != col_count[j] + 1)
-      super_ptr.push_back(j);
+  std::vector<char> has_others(n);  // children besides the column before
+  over_range(n, n, [&](idx begin, idx end) {
+    for (idx j = begin; j < end; j++)
+      if (parent[j] > j + 1) std::atomic_ref<char>(has_others[parent[j]]).store(1, std::memory_order_relaxed);
+  });
+  std::vector<idx> super_ptr = indices_where(
+      n, [&](idx j) { return j == 0 || parent[j - 1] != j || has_others[j] || col_count[j - 1] != col_count[j] + 1; });
   super_ptr.push_back(n);
   return super_ptr;
 }
@@ -135,17 +138,22 @@ SupernodePartition relaxed_supernodes(const std::vector<idx>& parent, const std:
   const idx n = (idx)parent.size();
   const std::vector<idx> first_column = fundamental_supernodes(parent, col_count);
   const idx nfundamental = (idx)first_column.size() - 1;
-  std::vector<idx> super_of(n), super_parent(nfundamental);
+  RawVector<idx> super_of(n);
+  std::vector<idx> super_parent(nfundamental);
   std::vector<Front> fronts(nfundamental);
-  for (idx s = 0; s < nfundamental; s++) {
-    const idx begin = first_column[s], end = first_column[s + 1];
+  const auto for_fundamental = [&](auto&& visit) {
+    over_range(nfundamental, n, [&](idx first, idx last) {
+      for (idx s = first; s < last; s++) visit(s, first_column[s], first_column[s + 1]);
+    });
+  };
+  for_fundamental([&](idx s, idx begin, idx end) {
     std::fill(super_of.begin() + begin, super_of.begin() + end, s);
     fronts[s] = {(double)(end - begin), (double)(col_count[end - 1] - 1), 0};
-  }
-  for (idx s = 0; s < nfundamental; s++) {
-    const idx above = parent[first_column[s + 1] - 1];
+  });
+  for_fundamental([&](idx s, idx, idx end) {
+    const idx above = parent[end - 1];
     super_parent[s] = above >= 0 ? super_of[above] : -1;
-  }
+  });
   const std::vector<idx> merged_into = merge_bottom_up(fronts, super_parent, cholesky, relaxation);
 
   // Number the remaining supernodes: kept[s] is the merged supernode that s belongs to.
@@ -168,10 +176,13 @@ SupernodePartition relaxed_supernodes(const std::vector<idx>& parent, const std:
   SupernodePartition out{std::vector<idx>(n), std::vector<idx>((std::size_t)nsuper + 1), std::vector<idx>(nsuper)};
   const std::vector<idx> place = place_top_down(fronts, tree, children, out);
   // Columns of one merged supernode keep their order, which is topological.
-  std::vector<idx> next(nsuper);
+  std::vector<idx> next(nsuper), target(nfundamental);
   for (idx s = 0; s < nsuper; s++) next[s] = out.super_ptr[place[s]];
   for (idx s = 0; s < nfundamental; s++)
-    for (idx j = first_column[s]; j < first_column[s + 1]; j++) out.column_order[next[kept[s]]++] = j;
+    target[s] = std::exchange(next[kept[s]], next[kept[s]] + first_column[s + 1] - first_column[s]);
+  for_fundamental([&](idx s, idx begin, idx end) {
+    std::iota(out.column_order.begin() + target[s], out.column_order.begin() + target[s] + (end - begin), begin);
+  });
   return out;
 }
 

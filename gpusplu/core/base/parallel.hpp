@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <type_traits>
+#include <vector>
 
 #include "base/job_kind.hpp"
 #include "base/threads.hpp"
@@ -11,7 +12,7 @@ namespace gs {
 
 // Number of threads worth waking for `entries` matrix entries of a memory-bound pass, within the limit: below a few
 // hundred microseconds of work a second thread costs more than it gains. Passes with random access take several times
-// as long per entry.
+// as long per entry, but what they read is often in the cache of the calling thread alone.
 inline int threads_for(off entries) { return (int)std::min<off>({num_threads(), 1 + entries / 200000, 64}); }
 
 template <class Int> struct Slice { Int begin, end; };
@@ -57,6 +58,24 @@ template <class Int, class Body> void over_range(Int n, off entries, Body&& body
     body(begin, end);
   };
   share_out(threads, n_ranges, range, &of_passes);
+}
+
+// The k of 0 .. n-1 for which holds(k), ascending.
+template <class Holds> std::vector<idx> indices_where(idx n, Holds&& holds) {
+  const int n_parts = threads_for(n) == 1 ? 1 : 4 * threads_for(n);
+  std::vector<std::vector<idx>> parts(n_parts);
+  share_out(threads_for(n), n_parts, [&](std::size_t p, int) {
+    const auto [begin, end] = slice(n, Team{(int)p, n_parts});
+    for (idx k = begin; k < end; k++)
+      if (holds(k)) parts[p].push_back(k);
+  });
+  if (n_parts == 1) return std::move(parts[0]);
+  std::vector<std::size_t> first(n_parts + 1);
+  for (int p = 0; p < n_parts; p++) first[p + 1] = first[p] + parts[p].size();
+  std::vector<idx> all(first[n_parts]);
+  share_out(threads_for(n), n_parts,
+            [&](std::size_t p, int) { std::copy(parts[p].begin(), parts[p].end(), all.begin() + first[p]); });
+  return all;
 }
 
 // memcpy by a few threads if the array is large: one thread copies 10 to 15 GB/s from one cache to another.

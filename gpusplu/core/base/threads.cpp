@@ -54,35 +54,37 @@ int wait_while(const std::atomic<int>& word, int value, WaitRecord& waits) {
   return now;
 }
 
-// Workers sleep on `epoch`. The caller publishes a job by writing its fields, then its seats, then raising the epoch; a
-// worker that gets a seat is the member with the seat's number. No seat is left when the next job is published, and
-// each worker that had one has finished. Idle workers spin for a moment first: refactor and solve of a simulator follow
-// each other within microseconds, and waking a sleeping thread takes tens of them.
+// The caller publishes a job by writing its fields, then offering a seat to each worker that it wants; a worker that
+// takes its seat is the member with the worker's number as rank. So a rank has the same thread in each job, whose
+// caches may hold its data. When the caller has finished, it takes back the seats that are left, and waits for the
+// workers that had one. Idle workers spin for a moment before they sleep: refactor and solve of a simulator follow each
+// other within microseconds, and waking a sleeping thread takes tens of them.
 struct Pool {
+  static constexpr int kMostThreads = 512;
+  struct Seat {
+    alignas(64) std::atomic<int> offered{0};
+  };
+
   std::mutex busy;
   int n_workers = 0;
   std::atomic<int> handshake{0};  // set by a starting worker: 1, or -1 if it cannot run
-  std::atomic<int> epoch{0};
-  std::atomic<int> seats{0};
   std::atomic<int> finished{0};
   void (*body)(void*, const Team&) = nullptr;
   void* context = nullptr;
   int size = 1;
   WaitRecord* waits = nullptr;
   Operation* operation = nullptr;
+  Seat seats[kMostThreads] = {};  // by rank
 
-  void work(int seen) {
+  void work(int rank) {
     inside_team = true;
     register_own_thread(true);
     WaitRecord idle;
     for (;;) {
-      seen = wait_while(epoch, seen, idle);
-      int seat = seats.load(std::memory_order_relaxed);
-      while (seat > 0 && !seats.compare_exchange_weak(seat, seat - 1, std::memory_order_acq_rel)) {
-      }
-      if (seat <= 0) continue;
+      wait_while(seats[rank].offered, 0, idle);
+      if (seats[rank].offered.exchange(0, std::memory_order_acq_rel) == 0) continue;
       const Helping helping(operation);
-      body(context, Team{seat, size, waits});
+      body(context, Team{rank, size, waits});
       finished.fetch_add(1, std::memory_order_release);
       finished.notify_one();
     }
@@ -91,13 +93,12 @@ struct Pool {
   // A worker counts once its resources are allocated.
   bool start_worker() {
     handshake.store(0, std::memory_order_relaxed);
-    const int seen = epoch.load();  // jobs published before are not for this worker
     try {
-      std::thread([this, seen] {
+      std::thread([this, rank = n_workers + 1] {
         const bool ready = can_throw();
         handshake.store(ready ? 1 : -1, std::memory_order_release);
         handshake.notify_one();
-        if (ready) work(seen);
+        if (ready) work(rank);
       }).detach();
     } catch (const std::system_error&) {
       return false;
@@ -108,25 +109,22 @@ struct Pool {
     return wait_while(handshake, 0, start) > 0;
   }
 
-  // Wakes as many workers as there are seats: others would find none, and waking each takes microseconds.
-  void wake(int n_seats) {
-    if (n_seats == n_workers) return epoch.notify_all();
-    for (int k = 0; k < n_seats; k++) epoch.notify_one();
-  }
-
   // Returns the number of threads that the job had.
   int run(int want, void (*f)(void*, const Team&), void* c, WaitRecord& of_job) {
-    while (n_workers < want - 1 && start_worker()) n_workers++;
+    while (n_workers < std::min(want, kMostThreads) - 1 && start_worker()) n_workers++;
     const int team_size = std::min(want, n_workers + 1);
     body = f, context = c, size = team_size, waits = &of_job;
     operation = detail::progress_point.operation;
     finished.store(0, std::memory_order_relaxed);
-    seats.store(team_size - 1, std::memory_order_release);
-    epoch.fetch_add(1, std::memory_order_release);
-    wake(team_size - 1);
+    for (int rank = 1; rank < team_size; rank++) {
+      seats[rank].offered.store(1, std::memory_order_release);
+      seats[rank].offered.notify_one();
+    }
     inside_team = true;
     f(c, Team{0, team_size, &of_job});
-    const int started = team_size - 1 - seats.exchange(0, std::memory_order_acq_rel);
+    int started = 0;
+    for (int rank = 1; rank < team_size; rank++)
+      started += seats[rank].offered.exchange(0, std::memory_order_acq_rel) == 0;
     for (int done = finished.load(std::memory_order_acquire); done != started;)
       done = wait_while(finished, done, of_job);
     inside_team = false;

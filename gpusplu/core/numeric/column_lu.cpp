@@ -197,7 +197,7 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
 // Below this many cycles (about 0.2 ms) a team does not pay if it has to be woken, or if two of its members share a
 // core: add20 (2.6e5) took 0.06 ms instead of 0.09 with 2 threads at best, and 0.12 otherwise; case3375wp_nrjac (8e5)
 // 0.16 instead of 0.28, and 0.27 otherwise.
-constexpr double worth_a_team = 5e5;
+constexpr double worth_a_team = 5e5, worth_a_thread = worth_a_team / 2;
 
 // ---- extraction
 // L and U of A[row_perm][:, col_perm] = L U without scaling, from the nodes. Stored zeros (padding, cancellation) are
@@ -464,7 +464,9 @@ template <class T> class ColumnLU : public ColumnNumeric {
     task.values = reinterpret_cast<const Real*>(values);
     task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
     // A team would only pass a chain from thread to thread.
-    const int team = f.schedule.work >= worth_a_team && !f.schedule.chained ? n_threads : 1;
+    const double worth =
+        f.schedule.chained || f.schedule.work < worth_a_team ? 1 : 1 + f.schedule.work / worth_a_thread;
+    const int team = (int)std::min<double>(n_threads, worth);
     ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
     // Timing decides which of several bad columns a team finds first; one thread always finds the same one.
     if (monitor.status != FactorInfo::ok && team > 1) {

@@ -5,12 +5,15 @@
 // sums the carries of its children. Sums thus have the same order for any number of threads, and no thread writes what
 // another one reads. Down: a front only reads its ancestors' part of the solution.
 //
+// Large fronts are solved in blocks of columns, whose products are loops that idle threads share: near the root a front
+// has a large part of the factor.
+//
 // Right-hand sides are processed in blocks, stored row by row. Cost: two passes over the factor for each block.
 #include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "base/job_kind.hpp"
+#include "base/parallel.hpp"
 #include "base/types.hpp"
 #include "numeric/front_factor.hpp"
 #include "numeric/front_walks.hpp"
@@ -19,7 +22,18 @@ namespace gs {
 namespace {
 
 constexpr idx kLargestBlock = 32;                          // right-hand sides
+constexpr off kShared = 100'000;                           // entries of a front that is worth loops
+constexpr idx kColumns = 128;                              // least columns of a block in such a front
+constexpr int kLeastRows = 64;                             // of an iteration
 constexpr std::size_t kWorkspace = std::size_t(64) << 20;  // [bytes]
+
+bool has_loops(const FrontShape& shape) { return off(shape.W) * shape.R >= kShared; }
+
+// Range k of `parts` of 0 .. n-1, of multiples of 8.
+Slice<idx> part_of(idx n, int k, int parts) {
+  const auto [begin, end] = slice((n + 7) / 8, Team{k, parts});
+  return {8 * begin, std::min(8 * end, n)};
+}
 
 }  // namespace
 
@@ -76,30 +90,91 @@ template <class T> struct FrontFactor<T>::Solver {
     if (space->block == 1 && complete) factor.workspace_.keep(std::move(space));  // otherwise sums are not zero
   }
 
+  // Calls body(begin, end) for blocks of W columns, multiples of 8.
+  template <class Body> static void each_block(idx W, bool descending, Body&& body) {
+    const int blocks = std::max(1, W / kColumns);
+    for (int k = 0; k < blocks; k++) {
+      const auto [begin, end] = part_of(W, descending ? blocks - 1 - k : k, blocks);
+      body(begin, end);
+    }
+  }
+
+  // Y (m rows) -= A X, A of K columns, 8 at a time as in kernels for whole fronts.
+  void subtract(Loops& loops, idx m, idx K, bool descending, const T* A, off lda, const T* X, off ldx, T* Y, off ldy,
+                bool conjugate) const {
+    const int parts = loops.parts(m, kLeastRows);
+    loops.run(parts, [&](int part, int) {
+      const auto [i, end] = part_of(m, part, parts);
+      for (idx step = 0; step < K; step += 8) {
+        const idx k = descending ? (K - 1 - step) / 8 * 8 : step;
+        kernel.subtract_product(end - i, width, std::min(K - k, 8), A + i + k * lda, lda, X + k, ldx, Y + i, ldy,
+                                conjugate);
+      }
+    });
+  }
+
+  // Y (m rows) -= A^T X, A of K rows.
+  void subtract_t(Loops& loops, idx m, idx K, const T* A, off lda, const T* X, off ldx, T* Y, off ldy,
+                  bool conjugate) const {
+    const int parts = loops.parts(m, 8);
+    loops.run(parts, [&](int part, int) {
+      const auto [i, end] = part_of(m, part, parts);
+      kernel.subtract_product_t(end - i, width, K, A + i * lda, lda, X, ldx, Y + i, ldy, conjugate);
+    });
+  }
+
   // The elimination step of one front: X is W x width with leading dimension ldx, Y is H x width.
-  void forward(idx s, const FrontShape& shape, T* X, off ldx, T* Y, off ldy, T* work) const {
+  void forward(Loops& loops, idx s, const FrontShape& shape, T* X, off ldx, T* Y, off ldy, T* work) const {
     if (symbolic.is_interface(s)) return;
     const auto [W, H, R] = shape;
     const idx start = symbolic.super_ptr[s], *pivots = factor.pivots_.data() + start;
     const T *L = factor.panel(s), *below = transposed ? L + off(R) * W : L + W;
+    const off ldb = transposed ? H : R;
     if (ldlt) apply_order(W, pivots, width, X, ldx, work, false);
     else if (!cholesky && !transposed) apply_pivots(W, pivots, width, X, ldx);
     const auto solve = cholesky ? kernel.cholesky_forward : transposed ? kernel.lu_forward_t : kernel.lu_forward;
-    solve(W, H, width, L, R, below, transposed ? H : R, X, ldx, Y, ldy, conj);
+    if (has_loops(shape)) {
+      each_block(W, false, [&](idx k0, idx k1) {
+        const T* block = L + off(R) * k0;
+        if (transposed) subtract_t(loops, k1 - k0, k0, block, R, X, ldx, X + k0, ldx, conj);
+        solve(k1 - k0, 0, width, block + k0, R, nullptr, 1, X + k0, ldx, nullptr, 1, conj);
+        if (!transposed)
+          subtract(loops, W - k1, k1 - k0, false, block + k1, R, X + k0, ldx, X + k1, ldx, conj && cholesky);
+      });
+      const int parts = loops.parts(H, kLeastRows);
+      loops.run(parts, [&](int part, int) {
+        const auto [i, end] = part_of(H, part, parts);
+        kernel.subtract_product(end - i, width, W, below + i, ldb, X, ldx, Y + i, ldy,
+                                conj && (cholesky || transposed));
+      });
+    } else {
+      solve(W, H, width, L, R, below, ldb, X, ldx, Y, ldy, conj);
+    }
     if (ldlt)
       solve_pivots(W, factor.diagonal_.data() + start, factor.below_diagonal_.data() + start, factor.hermitian_, width,
                    X, ldx);
   }
 
-  void backward(idx s, const FrontShape& shape, T* X, off ldx, const T* Y, off ldy, T* work) const {
+  void backward(Loops& loops, idx s, const FrontShape& shape, T* X, off ldx, const T* Y, off ldy, T* work) const {
     if (symbolic.is_interface(s)) return;
     const auto [W, H, R] = shape;
     const bool by_upper = !cholesky && !ldlt && !transposed;
     const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
     const T *L = factor.panel(s), *below = by_upper ? L + off(R) * W : L + W;
     const auto solve = cholesky ? kernel.cholesky_backward : by_upper ? kernel.lu_backward : kernel.lu_backward_t;
-    const bool conjugate = cholesky ? !conj : ldlt ? factor.hermitian_ : conj;
-    solve(W, H, width, L, R, below, by_upper ? H : R, X, ldx, Y, ldy, conjugate);
+    const bool conjugate = by_upper ? false : cholesky ? !conj : ldlt ? factor.hermitian_ : conj;
+    const off ldb = by_upper ? H : R;
+    if (has_loops(shape)) {
+      subtract_t(loops, W, H, below, ldb, Y, ldy, X, ldx, conjugate);
+      each_block(W, true, [&](idx k0, idx k1) {
+        const T* block = L + off(R) * k0;
+        if (!by_upper) subtract_t(loops, k1 - k0, W - k1, block + k1, R, X + k1, ldx, X + k0, ldx, conjugate);
+        solve(k1 - k0, 0, width, block + k0, R, nullptr, 1, X + k0, ldx, nullptr, 1, conjugate);
+        if (by_upper) subtract(loops, k0, k1 - k0, true, block, R, X + k0, ldx, X, ldx, false);
+      });
+    } else {
+      solve(W, H, width, L, R, below, ldb, X, ldx, Y, ldy, conjugate);
+    }
     if (ldlt) apply_order(W, pivots, width, X, ldx, work, true);
     else if (transposed) apply_pivots(W, pivots, width, X, ldx, true);
   }
@@ -117,19 +192,20 @@ template <class T> struct FrontFactor<T>::Solver {
     return off(shape.W) * shape.R * width;
   }
 
-  void up(int rank, idx t) const {
+  void up(Loops& loops, idx t) const {
     const FrontTask& task = plan.tasks[t];
     if (must_stop()) return;
     Pace pace;
     for (idx s = task.first; s <= task.last && !pace.must_stop(entries(s)); s++) {
-      if (width == 1) up_front<true>(s, space->sums[rank].data(), space->scratch[rank].data());
-      else up_front<false>(s, space->sums[rank].data(), space->scratch[rank].data());
+      if (width == 1) up_front<true>(loops, s);
+      else up_front<false>(loops, s);
     }
   }
 
   // Z: front rows x width by columns. Above the cut the carries of the children hold all contributions, below it `sum`
   // does.
-  template <bool single> void up_front(idx s, T* sum, T* Z) const {
+  template <bool single> void up_front(Loops& loops, idx s) const {
+    T *sum = space->sums[loops.rank()].data(), *Z = space->scratch[loops.rank()].data();
     const idx width = single ? 1 : this->width;
     const FrontShape shape = factor.shape(s);
     const auto [W, H, R] = shape;
@@ -151,7 +227,7 @@ template <class T> struct FrontFactor<T>::Solver {
       for (idx i = 0; i < n_rows; i++)
         for (idx r = 0; r < width; r++) Z[rel[i] + off(r) * R] += in[off(i) * width + r];
     }
-    forward(s, shape, Z, R, Z + W, R, Z + off(width) * R);
+    forward(loops, s, shape, Z, R, Z + W, R, Z + off(width) * R);
     T* solved = space->solution.data() + off(start) * width;
     for (idx k = 0; k < W; k++)
       for (idx r = 0; r < width; r++) solved[k * width + r] = Z[k + off(r) * R];
@@ -187,17 +263,18 @@ template <class T> struct FrontFactor<T>::Solver {
       }
   }
 
-  void down(int rank, idx t) const {
+  void down(Loops& loops, idx t) const {
     const FrontTask& task = plan.tasks[t];
     if (must_stop()) return;
     Pace pace;
     for (idx s = task.last; s >= task.first && !pace.must_stop(entries(s)); s--) {
-      if (width == 1) down_front<true>(s, space->scratch[rank].data());
-      else down_front<false>(s, space->scratch[rank].data());
+      if (width == 1) down_front<true>(loops, s);
+      else down_front<false>(loops, s);
     }
   }
 
-  template <bool single> void down_front(idx s, T* Z) const {
+  template <bool single> void down_front(Loops& loops, idx s) const {
+    T* Z = space->scratch[loops.rank()].data();
     const idx width = single ? 1 : this->width;
     const FrontShape shape = factor.shape(s);
     const auto [W, H, R] = shape;
@@ -209,7 +286,7 @@ template <class T> struct FrontFactor<T>::Solver {
       for (idx k = 0; k < W; k++) z[k] = own[k * width + r];
       for (idx i = 0; i < H; i++) z[W + i] = space->solution.data()[off(rows[i]) * width + r];
     }
-    backward(s, shape, Z, R, Z + W, R, Z + off(width) * R);
+    backward(loops, s, shape, Z, R, Z + W, R, Z + off(width) * R);
     for (idx k = 0; k < W; k++) {
       const idx row = to[start + k];
       for (idx r = 0; r < width; r++) {
@@ -236,6 +313,8 @@ void FrontFactor<T>::solve_halves(Trans trans, idx nrhs, const T* b, const T* fr
   const int want = threads_of_solve();
   Solver solver(*this, trans, nrhs, want);
   static constinit JobKind whole, half;
+  const bool shared = want > 1 && std::any_of(plan_.tasks.begin(), plan_.tasks.end(),
+                                              [&](const FrontTask& task) { return has_loops(shape(task.last)); });
   for (idx first = 0; first < nrhs; first += solver.space->block) {
     const off begin = (off)first * symbolic_->n;
     solver.width = std::min(solver.space->block, nrhs - first);
@@ -243,12 +322,19 @@ void FrontFactor<T>::solve_halves(Trans trans, idx nrhs, const T* b, const T* fr
     if (from) solver.resume(from + begin);
     UpwardWalk up(plan_);
     DownwardWalk down(plan_);
+    SharedLoops up_loops(want), down_loops(want);
     const auto body = [&](const Team& team) {
+      if (shared) {
+        if (!from) up.run(team, up_loops, [&](Loops& loops, idx t) { solver.up(loops, t); });
+        if (!to) down.run(team, down_loops, [&](Loops& loops, idx t) { solver.down(loops, t); });
+        return;
+      }
+      Loops serial(team.rank);
       if (!from) {
-        up.run([&](idx t) { solver.up(team.rank, t); });
+        up.run([&](idx t) { solver.up(serial, t); });
         up.wait(team);
       }
-      if (!to) down.run(team, [&](idx t) { solver.down(team.rank, t); });
+      if (!to) down.run(team, [&](idx t) { solver.down(serial, t); });
     };
     run_helpers(want, body, from || to ? &half : &whole, time_of_solve() * solver.width);
     if (to) solver.leave(to + begin);

@@ -58,6 +58,11 @@ template <class T> struct DenseKernels {
   Forward cholesky_forward;    // A = L L^H:  x = L11^-1 x,   y -= L21 x
   Backward cholesky_backward;  // A = L L^H:  x = L11^-T (x - L21^T y)
 
+  // Products of which a team solves with one large front (numeric/front_solve.cpp): Y (m x n) -= A X or A^T X, K terms.
+  // Every entry is computed by the same operations however rows of Y are split over calls, by multiples of 8.
+  using Product = void (*)(idx m, idx n, idx K, const T* A, off lda, const T* X, off ldx, T* Y, off ldy, bool conj);
+  Product subtract_product, subtract_product_t;
+
   // Kernels from which a team builds one large front (numeric/dense_front.cpp). Every entry is computed by the same
   // operations in the same order however rows and columns are split over calls.
   void (*lu_panel)(idx m, idx n, T* A, off lda, idx* pivots, const PivotRule& rule,

@@ -50,6 +50,8 @@ template <class S, class T> constexpr DenseKernels<T> dense_kernels() {
           .lu_backward_t = Entry<front_backward<S, true, true>>(),
           .cholesky_forward = Entry<front_forward<S, false, false>>(),
           .cholesky_backward = Entry<front_backward<S, false, true>>(),
+          .subtract_product = Entry<subtract_product<S, false>>(),
+          .subtract_product_t = Entry<subtract_product<S, true>>(),
           .lu_panel = Entry<lu_block<S>>(),
           .swap_rows = Entry<swap_rows<S>>(),
           .swap_upper = Entry<swap_upper<S>>(),

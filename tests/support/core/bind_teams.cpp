@@ -2,6 +2,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -53,6 +55,22 @@ nb::tuple run_loops(int size, const std::vector<int>& counts, double away, int l
   return nb::make_tuple(runs, seconds);
 }
 
+// For each of some jobs, the thread of each rank; a member waits until all have come, or a second.
+std::vector<std::vector<int>> threads_of_ranks(int size, int jobs) {
+  std::vector<std::vector<int>> found;
+  for (int k = 0; k < jobs; k++) {
+    std::vector<int> threads(size);
+    std::atomic<int> come{0};
+    run_helpers(size, [&](const Team& team) {
+      threads[team.rank] = (int)gettid();
+      come++;
+      for (const Stopwatch watch; come < team.size && watch.seconds() < 1;) pass(1e-5);
+    });
+    found.push_back(threads);
+  }
+  return found;
+}
+
 // Of a callable, with workers of OpenBLAS put aside where there are so many processors: the processors that are left, 0
 // where they were let alone, and what it returns.
 nb::tuple beside_blas(nb::callable call, int least) {
@@ -101,6 +119,7 @@ void bind_teams(nb::module_& m) {
           },
           "threads"_a, "work"_a, "elapsed"_a, "now"_a, "taken"_a);
   m.def("run_loops", &run_loops, "size"_a, "counts"_a, "away"_a = 0.0, "leaders"_a = 1);
+  m.def("threads_of_ranks", &threads_of_ranks, "size"_a, "jobs"_a);
   m.def("quota_of", &quota_of, "membership"_a, "root"_a);
   m.def("beside_blas", &beside_blas, "call"_a, "least"_a);
   m.def("kind_beside_blas", &kind_beside_blas, "product"_a);

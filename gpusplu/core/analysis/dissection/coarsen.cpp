@@ -13,7 +13,8 @@ namespace gs::nd {
 namespace {
 
 constexpr idx kWindow = 1024;   // vertices are visited in random order within windows: keeps locality of the numbering
-constexpr off kRange = 100000;  // entries that are worth a task
+constexpr off kRange = 100000;  // entries that are matched by themselves: smaller ranges cost up to 10 % fill
+constexpr off kRows = 25000;    // entries that are contracted by one task
 constexpr off kMostRanges = 16;
 constexpr double kHeaviest = 1.5;  // a cluster weighs at most this many average vertices of the coarsest graph
 constexpr double kStalled = 0.95;  // a coarse graph larger than this part of the finer one ends coarsening
@@ -35,8 +36,8 @@ struct Range {
   off at = 0, size = 0;      // where their rows are written: place, and space before, entries after contraction
 };
 
-std::vector<Range> ranges(const Graph& g) {
-  const off count = std::clamp<off>(g.entries() / kRange, 1, kMostRanges);
+std::vector<Range> ranges(const Graph& g, off entries) {
+  const off count = std::clamp<off>(g.entries() / entries, 1, kMostRanges);
   std::vector<Range> out(count);
   for (off i = 0; i < count; i++) out[i].begin = (idx)(g.n * i / count), out[i].end = (idx)(g.n * (i + 1) / count);
   return out;
@@ -300,18 +301,18 @@ template <bool weighted> bool coarsen_level(Workspace& ws, Hierarchy& hierarchy,
   c.number = ws.arena.get<idx>(g.n);
   if (ws.clusters.size() < 3 * (std::size_t)g.n) ws.clusters = RawVector<idx>(3 * (std::size_t)g.n);
   c.leader = ws.clusters.data(), c.next = c.leader + g.n, c.weight = c.next + g.n;
-  std::vector<Range> parts = ranges(g);
+  std::vector<Range> parts = ranges(g, kRange), rows = ranges(g, kRows);
   const std::uint64_t seed = random.next();
   for_each(ws, (int)parts.size(), parts.size() > 1,
            [&](int i, Workspace& own) { match_range<weighted>(own, g, c, parts[i], heaviest, Random(mix(seed + i))); });
   match_leftovers<weighted>(ws, g, c, match_across<weighted>(ws, g, c, parts, heaviest, random), heaviest,
                             (int)parts.size());
-  const idx count = number_clusters(ws, g, c, parts);
+  const idx count = number_clusters(ws, g, c, rows);
   if (count > kStalled * g.n) {
     ws.arena.release(start);
     return false;
   }
-  hierarchy.level.push_back(contract<weighted>(ws, g, c, parts, count));
+  hierarchy.level.push_back(contract<weighted>(ws, g, c, rows, count));
   hierarchy.cluster.push_back(c.number);
   return true;
 }

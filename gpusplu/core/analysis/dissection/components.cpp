@@ -7,6 +7,7 @@
 
 #include "analysis/dissection/tasks.hpp"
 #include "base/operation.hpp"
+#include "base/parallel.hpp"
 
 namespace gs::nd {
 namespace {
@@ -20,17 +21,32 @@ std::vector<idx> label(const Graph& g, std::vector<idx>& component) {
     while (parent[v] != v) v = parent[v] = parent[parent[v]];
     return v;
   };
-  Pace pace;
-  for (idx v = 0; v < g.n; v++) {
-    pace.go_on(1 + g.ptr[v + 1] - g.ptr[v]);
-    idx own = parent[v] = v;
-    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
-      if (g.adj[p] >= v) continue;
-      const idx other = root(g.adj[p]);
-      if (other < own) own = parent[own] = other;
-      else if (own < other) parent[other] = own;
+  const auto unite = [&](idx& own, idx neighbour) {
+    const idx other = root(neighbour);
+    if (other < own) own = parent[own] = other;
+    else if (own < other) parent[other] = own;
+  };
+  // Threads unite the vertices of runs; the edges between runs come last.
+  const int n_runs = threads_for(g.entries());
+  std::vector<std::vector<std::pair<idx, idx>>> between(n_runs);
+  share_out(n_runs, n_runs, [&](std::size_t r, int) {
+    const auto [begin, end] = slice(g.n, Team{(int)r, n_runs});
+    Pace pace;
+    for (idx v = begin; v < end; v++) {
+      pace.go_on(1 + g.ptr[v + 1] - g.ptr[v]);
+      idx own = parent[v] = v;
+      for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
+        if (g.adj[p] >= v) continue;
+        if (g.adj[p] >= begin) unite(own, g.adj[p]);
+        else between[r].emplace_back(v, g.adj[p]);
+      }
     }
-  }
+  });
+  for (const auto& edges : between)
+    for (const auto& [v, neighbour] : edges) {
+      idx own = root(v);
+      unite(own, neighbour);
+    }
   std::vector<idx> sizes;
   for (idx v = 0; v < g.n; v++) {  // roots come before their trees: parents are components here already
     component[v] = parent[v] == v ? (idx)sizes.size() : component[parent[v]];

@@ -14,6 +14,7 @@
 #include <numeric>
 #include <optional>
 
+#include "analysis/amd.hpp"
 #include "analysis/column_counts.hpp"
 #include "analysis/dissection/coarsen.hpp"
 #include "analysis/dissection/components.hpp"
@@ -31,6 +32,7 @@ constexpr idx kLeaf = 240;    // components up to this size are ordered by minim
 constexpr idx kTwice = 3000;  // up to this size, both partitioning methods are tried on the whole graph
 constexpr int kProbers = 4;   // threads that take part in a probe; the others find work in the graph itself
 constexpr idx kBall = 8000, kSmallestBall = 1500;  // an eighth of the graph within these limits
+constexpr idx kThread = 500;                       // vertices that are worth a thread, a millisecond
 constexpr idx kFork = 1000;       // one child of a component of this size may be ordered by another thread
 constexpr idx kParallel = 4000;   // from this size on, both children are cut out at the same time
 constexpr int kGenerations = 3;   // a hierarchy is coarsened again at every third depth
@@ -213,12 +215,12 @@ double factor_flops(const Graph& g, const std::vector<idx>& order) {
 }
 
 // Chooses between separators and cuts at the coarse levels: orders a ball of some thousand vertices by both methods and
-// compares the flops of its factorization. (The size of the top separator is no guide.) The two trials and their parts
-// may run on different threads; they have a task queue of their own, so that no thread that runs a trial waits for the
-// answer.
+// compares the flops of its factorization. (The size of the top separator is no guide.) `compared`, if any, learns how
+// minimum degree compares. The trials and their parts may run on different threads; they have a task queue of their
+// own, so that no thread that runs a trial waits for the answer.
 class Probe {
  public:
-  Probe(const Graph& whole, std::uint64_t seed) {
+  Probe(const Graph& whole, std::uint64_t seed, const Compared& compared) : compared_(compared) {
     const idx size = std::min(whole.n, std::max(kSmallestBall, std::min(kBall, whole.n / 8)));
     std::vector<idx> local(whole.n, -1);
     ball_ = extract(whole, collect_ball(whole, size, seed + 77).data(), size, local);
@@ -232,10 +234,12 @@ class Probe {
   void help() {
     Workspace ws;
     ws.tasks = &tasks_;
-    for (int which = begun_.fetch_add(1); which < 2; which = begun_.fetch_add(1)) {
-      tasks_.try_to([&](Workspace& own) { flops_[which] = trial(which == 0 ? Coarse::separators : Coarse::cuts, own); },
-                    ws);
-      if (done_.fetch_add(1) == 1) tasks_.close();
+    const int n_trials = compared_ ? 3 : 2;
+    for (int which = begun_.fetch_add(1); which < n_trials; which = begun_.fetch_add(1)) {
+      tasks_.try_to([&](Workspace& own) { flops_[which] = which == 2 ? by_degree() : trial(Coarse(which), own); }, ws);
+      if (done_.fetch_add(1) + 1 < n_trials) continue;
+      if (compared_) tasks_.try_to([&](Workspace&) { compared_(flops_[2] / std::min(flops_[0], flops_[1])); }, ws);
+      tasks_.close();
     }
     tasks_.serve(ws);
   }
@@ -256,9 +260,15 @@ class Probe {
     return factor_flops(context.whole, order);
   }
 
+  double by_degree() const {
+    const Graph& graph = ball_.hierarchy.level[0];
+    return factor_flops(graph, amd({graph.n, graph.ptr, graph.adj}));
+  }
+
+  const Compared& compared_;
   Component ball_;
-  std::vector<idx> numbers_;  // 0, 1, ...
-  double flops_[2] = {0, 0};
+  std::vector<idx> numbers_;     // 0, 1, ...
+  double flops_[3] = {0, 0, 0};  // by separators, by cuts, by minimum degree
   std::atomic<int> begun_{0}, done_{0};
   Tasks tasks_;
 };
@@ -297,7 +307,7 @@ void lead(Workspace& ws, std::deque<Attempt>& attempts) {
   other.join(true);
 }
 
-std::vector<idx> dissect(const Graph& whole) {
+std::vector<idx> dissect(const Graph& whole, const Compared& compared) {
   constexpr std::uint64_t seed = 1;
   std::vector<idx> all(whole.n);
   if (whole.n == 0) return all;
@@ -311,12 +321,13 @@ std::vector<idx> dissect(const Graph& whole) {
     for (const Coarse coarse : {Coarse::separators, Coarse::cuts})
       attempts.emplace_back(whole, components, [coarse] { return coarse; });
   } else {
-    if (large) probe.emplace(whole, seed);
+    if (large) probe.emplace(whole, seed, compared);
     attempts.emplace_back(whole, components, [&] { return probe->answer(); });
   }
+  if (!probe && compared) compared(0);
 
   Tasks tasks;
-  run_helpers(num_threads(), [&](const Team& team) {
+  run_helpers(1 + whole.n / kThread, [&](const Team& team) {
     if (team.rank > 0 && team.rank <= kProbers && probe) probe->help();
     Workspace ws;
     if (team.size > 1) ws.tasks = &tasks;
@@ -331,7 +342,7 @@ std::vector<idx> dissect(const Graph& whole) {
 
 // Classes of vertices.
 struct Classes {
-  std::vector<idx> of;           // of each vertex
+  RawVector<idx> of;             // of each vertex
   std::vector<idx> first, size;  // of each class: its lowest vertex, and the number of its members
 };
 
@@ -340,36 +351,34 @@ struct Classes {
 // They are adjacent, so comparing sums of hashed neighbourhoods along the edges finds them; a collision costs quality,
 // never correctness.
 Classes find_twins(PatternView g) {
-  std::vector<std::uint64_t> key(g.n);
-  std::vector<idx> twin(g.n);  // a lower one, or the vertex itself
+  RawVector<std::uint64_t> key(g.n);
+  RawVector<idx> twin(g.n);  // a lower one, or the vertex itself
   const auto for_vertices = [&](auto&& visit) {
     over_range(g.n, g.nnz(), [&](idx begin, idx end) {
       for (idx v = begin; v < end; v++) visit(v);
     });
   };
   for_vertices([&](idx v) {
-    key[v] = mix((std::uint64_t)v);
-    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) key[v] += g.ind[p] == v ? 0 : mix((std::uint64_t)g.ind[p]);
+    std::uint64_t sum = mix((std::uint64_t)v);
+    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) sum += g.ind[p] == v ? 0 : mix((std::uint64_t)g.ind[p]);
+    key[v] = sum;
   });
   for_vertices([&](idx v) {
     const idx* end = g.ind + g.ptr[v + 1];
     const idx* found = std::find_if(g.ind + g.ptr[v], end, [&](idx u) { return u < v && key[u] == key[v]; });
     twin[v] = found < end ? *found : v;
   });
-  idx n_twins = 0;
-  for (idx v = 0; v < g.n; v++) n_twins += twin[v] != v;
-  const bool are_many = g.n - n_twins < kWorthwhile * g.n;
   Classes classes;
+  classes.first = indices_where(g.n, [&](idx v) { return twin[v] == v; });
+  if ((double)classes.first.size() >= kWorthwhile * g.n) classes.first = indices_where(g.n, [](idx) { return true; });
+  const idx n_classes = (idx)classes.first.size();
+  classes.size.assign(n_classes, 1);
   classes.of.resize(g.n);
-  for (idx v = 0; v < g.n; v++) {
-    if (are_many && twin[v] != v) {
-      classes.of[v] = classes.of[twin[v]];
-      classes.size[classes.of[v]]++;
-    } else {
-      classes.of[v] = (idx)classes.first.size();
-      classes.first.push_back(v), classes.size.push_back(1);
-    }
-  }
+  over_range(n_classes, g.n, [&](idx begin, idx end) {
+    for (idx c = begin; c < end; c++) classes.of[classes.first[c]] = c;
+  });
+  for (idx v = 0; n_classes < g.n && v < g.n; v++)
+    if (twin[v] != v) classes.size[classes.of[v] = classes.of[twin[v]]]++;
   return classes;
 }
 
@@ -391,10 +400,8 @@ bool bypass(ShrinkingGraph& g, idx v, idx a, idx b) {
 // In rounds of independent vertices, so that chains of branches give shallow elimination trees. No fill but one edge in
 // place of two.
 void eliminate_low_degrees(ShrinkingGraph& g) {
-  std::vector<idx> next;
+  std::vector<idx> next = indices_where(g.n, [&](idx v) { return g.is_in(v) && g.vertex[v].degree <= kEarlyDegree; });
   Pace pace;
-  for (idx v = 0; v < g.n; v++)
-    if (g.is_in(v) && g.vertex[v].degree <= kEarlyDegree) next.push_back(v);
   for (idx round = 1; !next.empty(); round++)
     for (const idx v : std::exchange(next, {})) {
       pace.go_on(4);
@@ -428,7 +435,7 @@ ReducedGraph reduce(PatternView graph, const Classes& classes) {
 }  // namespace
 }  // namespace nd
 
-std::vector<idx> nested_dissection(PatternView graph) {
+std::vector<idx> nested_dissection(PatternView graph, const Compared& compared) {
   const nd::Classes classes = nd::find_twins(graph);
   const ReducedGraph reduced = nd::reduce(graph, classes);
   const std::vector<idx> weight = gather(classes.size, reduced.rest);
@@ -440,7 +447,7 @@ std::vector<idx> nested_dissection(PatternView graph) {
                         std::accumulate(weight.begin(), weight.end(), off(0))};
   std::vector<idx> perm(graph.n), place(classes.size.size());
   idx end = 0;
-  for (const idx c : reduced.expand(nd::dissect(whole))) place[c] = end, end += classes.size[c];
+  for (const idx c : reduced.expand(nd::dissect(whole, compared))) place[c] = end, end += classes.size[c];
   for (idx v = 0; v < graph.n; v++) perm[place[classes.of[v]]++] = v;
   return perm;
 }

@@ -1,13 +1,17 @@
 // Nested dissection ordering.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "base/types.hpp"
 
 namespace gs {
 
+// Called with the flops of minimum degree over those of dissection in a part of the graph; 0 if they are not known.
+using Compared = std::function<void(double ratio)>;
+
 // A fill-reducing order of a symmetric pattern (both triangles; a diagonal is tolerated): perm[new] = old. Does not
-// depend on the number of threads. Cost: O(nnz log n).
-std::vector<idx> nested_dissection(PatternView graph);
+// depend on the number of threads. Some thread calls `compared` early. Cost: O(nnz log n).
+std::vector<idx> nested_dissection(PatternView graph, const Compared& compared = {});
 
 }  // namespace gs

@@ -368,7 +368,7 @@ void ProductMatching::scale(Matching& result, int largest_exponent) {
   const auto twice_middle = [this](auto& exponent) {
     std::int64_t least = infinite, largest = -infinite;
     std::mutex mutex;
-    over_range(n_, ptr_[n_], [&](idx begin, idx end) {
+    over_range(n_, n_, [&](idx begin, idx end) {
       std::int64_t least_here = infinite, largest_here = -infinite;
       for (idx k = begin; k < end; ++k) {
         least_here = std::min<std::int64_t>(least_here, exponent(k));

@@ -142,7 +142,7 @@ SupernodePartition relaxed_supernodes(const std::vector<idx>& parent, const std:
   std::vector<idx> super_parent(nfundamental);
   std::vector<Front> fronts(nfundamental);
   const auto for_fundamental = [&](auto&& visit) {
-    over_range(nfundamental, n, [&](idx first, idx last) {
+    over_range(nfundamental, 2 * (off)n, [&](idx first, idx last) {
       for (idx s = first; s < last; s++) visit(s, first_column[s], first_column[s + 1]);
     });
   };

@@ -62,9 +62,9 @@ template <class Int, class Body> void over_range(Int n, off entries, Body&& body
 
 // The k of 0 .. n-1 for which holds(k), ascending.
 template <class Holds> std::vector<idx> indices_where(idx n, Holds&& holds) {
-  const int n_parts = threads_for(n) == 1 ? 1 : 4 * threads_for(n);
+  const int threads = threads_for(2 * (off)n), n_parts = threads == 1 ? 1 : 4 * threads;
   std::vector<std::vector<idx>> parts(n_parts);
-  share_out(threads_for(n), n_parts, [&](std::size_t p, int) {
+  share_out(threads, n_parts, [&](std::size_t p, int) {
     const auto [begin, end] = slice(n, Team{(int)p, n_parts});
     for (idx k = begin; k < end; k++)
       if (holds(k)) parts[p].push_back(k);
@@ -73,7 +73,7 @@ template <class Holds> std::vector<idx> indices_where(idx n, Holds&& holds) {
   std::vector<std::size_t> first(n_parts + 1);
   for (int p = 0; p < n_parts; p++) first[p + 1] = first[p] + parts[p].size();
   std::vector<idx> all(first[n_parts]);
-  share_out(threads_for(n), n_parts,
+  share_out(threads, n_parts,
             [&](std::size_t p, int) { std::copy(parts[p].begin(), parts[p].end(), all.begin() + first[p]); });
   return all;
 }

@@ -40,10 +40,13 @@ constexpr idx middling = 50000, middling_on_device = 10000;
 // Where vertices have no more neighbours on average, and minimum degree no more fill relative to the matrix, other
 // orders cannot do much better.
 constexpr double few_neighbours = 2.5, little_fill = 2;
-// Flops of minimum degree over those of dissection in a part of the graph from which on it cannot win in all of it: on
-// meshes in space and power grids 1.5 to 2.8, and then 3 to 5 in all. On others, with 0.8 to 1.1 in the part, it
-// won only where the graph was small.
-double acceptable_degree(idx n) { return 1.4 - 1.5e-6 * n; }
+// What a part of a large graph says about minimum degree, by its flops over those of dissection (`ratio`) and the
+// latter for each vertex. On meshes in space and power grids the ratio is 1.5 to 2.8, and 3 to 5 in all of the graph.
+// Where there are few flops, minimum degree saves less time than it takes, unless it is far better.
+bool may_degree_win(double ratio, double flops) {
+  constexpr double hopeless = 1.25, far_better = 0.8, few_flops = 1000;
+  return ratio < (flops < few_flops ? far_better : hopeless);
+}
 constexpr double saved_by_dissection = 0.25;  // expected part of the seconds of factorizations
 constexpr idx likely_column = 5000;           // the order of matrices below
 constexpr idx sure_column = 8000;             // the same where the diagonal is good
@@ -84,10 +87,10 @@ std::vector<Ordered> order_both(PatternView graph, bool on_device) {
   std::vector<Ordered> orders(2);
   const auto by_degree = [&] { orders[1] = order_amd(graph); };
   std::optional<BackgroundTask<decltype(by_degree)>> other;
-  const Compared compared = [&](double ratio) {
-    if (ratio < acceptable_degree(graph.n)) other.emplace(by_degree);
+  const Compared compared = [&](double ratio, double flops) {
+    if (may_degree_win(ratio, flops)) other.emplace(by_degree);
   };
-  if (on_device) compared(0);
+  if (on_device) compared(0, 0);
   begin_phase("ordering");
   orders[0] = {ordered_tree(graph, nested_dissection(graph, on_device ? Compared() : compared)), "nd"};
   if (other) other->join();

@@ -34,7 +34,7 @@ class Counting {
   }
 
   std::vector<idx> run() {
-    const int threads = threads_for(graph_.nnz());
+    const int threads = threads_for_random(graph_.nnz());
     const SubtreeCut cut = cut_subtrees(size_, threads);
     std::vector<idx> top_number(threads > 1 ? graph_.n : 0);
     for (std::size_t t = 0; t < cut.top.size(); t++) top_number[cut.top[t]] = (idx)t;

@@ -23,7 +23,7 @@ struct Run {
 std::vector<idx> elimination_tree(PatternView graph, const idx* perm) {
   const idx n = graph.n;
   const std::vector<idx> inverse = inverse_permutation(perm, n);
-  const int n_runs = threads_for(graph.nnz());
+  const int n_runs = threads_for_random(graph.nnz());
   GrowingTree tree(n);
   std::vector<Run> runs(n_runs);
   std::vector<idx> first_child, next_child;

@@ -117,8 +117,8 @@ Pattern symmetrize_alone(const Permuted& permuted) {
 Pattern symmetrize(const Permuted& permuted) {
   const idx n = permuted.size();
   const off nnz = permuted.entries(0, n);
-  if (threads_for(nnz) == 1) return symmetrize_alone(permuted);
-  const int n_parts = threads_for(4 * nnz);
+  const int n_parts = threads_for_random(nnz);
+  if (n_parts == 1) return symmetrize_alone(permuted);
   std::vector<off> row_ptr((std::size_t)n + 1);
   run_pass(n_parts, [&](const Team& team) {
     const auto [begin, end] = slice(n, team);

@@ -16,7 +16,7 @@ void find_rows(PatternView graph, const std::vector<idx>& perm, Symbolic& out) {
   for (idx s = 0; s < nsuper; s++) out.row_ptr[s + 1] = out.row_ptr[s] + out.col_count[out.super_ptr[s + 1] - 1] - 1;
   out.row_ind.resize(out.row_ptr[nsuper]);
   const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n), size = subtree_sizes(out.super_parent);
-  const int threads = threads_for(graph.nnz());
+  const int threads = threads_for_random(graph.nnz());
   struct alignas(64) Local {
     std::vector<idx> seen;  // of each row, the last supernode that has it
     Pace pace;

@@ -11,9 +11,11 @@
 namespace gs {
 
 // Number of threads worth waking for `entries` matrix entries of a memory-bound pass, within the limit: below a few
-// hundred microseconds of work a second thread costs more than it gains. Passes with random access take several times
-// as long per entry, but what they read is often in the cache of the calling thread alone.
+// hundred microseconds of work a second thread costs more than it gains.
 inline int threads_for(off entries) { return (int)std::min<off>({num_threads(), 1 + entries / 200000, 64}); }
+// The same for passes with random access. They take several times as long per entry, but what short ones read is in
+// the cache of the calling thread alone.
+inline int threads_for_random(off entries) { return threads_for(entries) == 1 ? 1 : threads_for(3 * entries); }
 
 template <class Int> struct Slice { Int begin, end; };
 template <class Int> Slice<Int> slice(Int n, const Team& team) {

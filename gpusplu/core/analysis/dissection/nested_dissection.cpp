@@ -238,7 +238,8 @@ class Probe {
     for (int which = begun_.fetch_add(1); which < n_trials; which = begun_.fetch_add(1)) {
       tasks_.try_to([&](Workspace& own) { flops_[which] = which == 2 ? by_degree() : trial(Coarse(which), own); }, ws);
       if (done_.fetch_add(1) + 1 < n_trials) continue;
-      if (compared_) tasks_.try_to([&](Workspace&) { compared_(flops_[2] / std::min(flops_[0], flops_[1])); }, ws);
+      const double least = std::min(flops_[0], flops_[1]);
+      if (compared_) tasks_.try_to([&](Workspace&) { compared_(flops_[2] / least, least / ball_.n()); }, ws);
       tasks_.close();
     }
     tasks_.serve(ws);
@@ -324,7 +325,7 @@ std::vector<idx> dissect(const Graph& whole, const Compared& compared) {
     if (large) probe.emplace(whole, seed, compared);
     attempts.emplace_back(whole, components, [&] { return probe->answer(); });
   }
-  if (!probe && compared) compared(0);
+  if (!probe && compared) compared(0, 0);
 
   Tasks tasks;
   run_helpers(1 + whole.n / kThread, [&](const Team& team) {

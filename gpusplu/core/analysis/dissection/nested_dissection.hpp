@@ -7,8 +7,9 @@
 
 namespace gs {
 
-// Called with the flops of minimum degree over those of dissection in a part of the graph; 0 if they are not known.
-using Compared = std::function<void(double ratio)>;
+// Called with the flops of minimum degree over those of dissection in a part of the graph, and with the latter for each
+// vertex of the part; zeros if they are not known.
+using Compared = std::function<void(double ratio, double flops)>;
 
 // A fill-reducing order of a symmetric pattern (both triangles; a diagonal is tolerated): perm[new] = old. Does not
 // depend on the number of threads. Some thread calls `compared` early. Cost: O(nnz log n).

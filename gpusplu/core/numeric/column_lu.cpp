@@ -119,16 +119,6 @@ template <class T> class WideColumns {
 
 // ---- refactorization
 
-template <class T> void pivot_range(const RawVector<T>& pivot, FactorInfo& info) {
-  real_t<T> smallest = std::numeric_limits<real_t<T>>::max(), largest = 0;
-  for (const T p : pivot) {
-    const real_t<T> size = abs1(p);
-    smallest = std::min(smallest, size), largest = std::max(largest, size);
-  }
-  info.min_pivot = pivot.empty() ? 0 : smallest;
-  info.max_pivot = largest;
-}
-
 constexpr double kCyclesPerSecond = 3e9;  // of common processors, within a factor of 1.5
 
 // Runs all tasks of the schedule. A thread begins with the same subtrees each time because its caches may still hold
@@ -186,6 +176,8 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
     all.max_entry = std::max(all.max_entry, m.max_entry);
     all.max_upper = std::max(all.max_upper, m.max_upper);
     all.max_multiplier = std::max(all.max_multiplier, m.max_multiplier);
+    all.max_pivot = std::max(all.max_pivot, m.max_pivot);
+    all.min_pivot = std::min(all.min_pivot, m.min_pivot);
   }
   if (failed) f.work.clear();  // columns abandoned halfway are still in it
   // Maxima ignore NaN. A stored zero becomes NaN where the product of two scales is out of range.
@@ -428,7 +420,7 @@ template <class T> class ColumnLU : public ColumnNumeric {
     if (!nodes_) return bytes;
     const ColumnNodes<T>& f = *nodes_;
     bytes += size(f.node, f.lower_row, f.upper_row, f.segment, f.lower, f.upper, f.pivot, f.inverse_pivot, f.a_row,
-                  f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed);
+                  f.a_place, f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed);
     for (const ZeroedArray<T>& work : f.work) bytes += work.size() * (off)sizeof(T);
     return wide_ ? bytes + wide_->bytes() : bytes;
   }
@@ -445,10 +437,6 @@ template <class T> class ColumnLU : public ColumnNumeric {
     using Real = real_t<T>;
     const T* const values = (const T*)given;
     FactorInfo info;
-    if (!all_finite(values, (off)pattern_.row.size())) {
-      info.status = FactorInfo::not_finite;
-      return info;
-    }
     if (wide_) {
       info.status = FactorInfo::bad_growth;
       return info;
@@ -476,7 +464,8 @@ template <class T> class ColumnLU : public ColumnNumeric {
 
     info.status = (FactorInfo::Status)monitor.status;
     info.column = monitor.column < 0 ? -1 : col_perm_[monitor.column];
-    pivot_range(f.pivot, info);
+    info.min_pivot = n_ == 0 ? 0 : monitor.min_pivot;
+    info.max_pivot = monitor.max_pivot;
     info.max_multiplier = monitor.max_multiplier;
     info.max_entry = monitor.max_entry;
     info.pivot_growth = monitor.max_entry > 0 ? monitor.max_upper / monitor.max_entry : 0;

@@ -1,6 +1,7 @@
 #include "numeric/column_nodes.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "analysis/elimination_tree.hpp"
@@ -62,12 +63,14 @@ template <class T> class Compiler {
         upper_row_(columns.upper_row.data()),
         node_of_(n_),
         mark_(n_, -1),
+        place_(n_),
         source_mark_(n_, -1),
         source_first_(n_) {
     out_.compiled = true;
     out_.lower_row.reserve(columns.lower_row.size());
     out_.upper_row.reserve(columns.upper_row.size());
     out_.node.reserve(n_ + 1);
+    out_.a_place.resize(columns.a_row.size());
   }
 
   ColumnNodes<T> run() {
@@ -76,8 +79,8 @@ template <class T> class Compiler {
     for (std::size_t r = 0; r + 1 < runs.size(); r++) {
       while (runs[r] >= block_ptr_[block + 1]) close_block(block++);
       for (idx first = runs[r]; first < runs[r + 1];) {
-        idx width = 8;
-        while (width > runs[r + 1] - first) width /= 2;
+        idx width = 8;  // places in the work array are of type idx
+        while (width > runs[r + 1] - first || (off)width * n_ > std::numeric_limits<idx>::max()) width /= 2;
         add_node(first, width);
         first += width;
       }
@@ -103,6 +106,7 @@ template <class T> class Compiler {
   off lower_end_ = 0, upper_end_ = 0;
   std::vector<idx> node_of_;
   std::vector<idx> mark_;  // last node that contained the row
+  std::vector<idx> place_;
   std::vector<idx> source_mark_, source_first_, sources_;
   ColumnNodes<T> out_;
   Pace pace_;
@@ -137,13 +141,33 @@ template <class T> class Compiler {
     pace_.go_on(1 + (column_[first + width].lower_row - column_[first].lower_row) +
                 (column_[first + width].upper_row - column_[first].upper_row));
     for (idx k = first; k < first + width; k++) node_of_[k] = s;
-    if (width == 1 && is_column_of_A(first)) return copy_rows_of_A(node);
-    collect_lower(s, first, width);
-    collect_sources(s, first, width);
-    collect_outer(s, first, width);
+    if (width == 1 && is_column_of_A(first)) {
+      copy_rows_of_A(node);
+    } else {
+      collect_lower(s, first, width);
+      collect_sources(s, first, width);
+      collect_outer(s, first, width);
+    }
     node.n_lower = (idx)((off)out_.lower_row.size() - node.lower_row);
-    lower_end_ += (off)width * (node.n_lower + (width > 1 ? width : 0));
+    const bool direct = (off)out_.segment.size() == node.segment;
+    lower_end_ += (off)width * (node.n_lower + (width > 1 || direct ? width : 0));
     upper_end_ += (off)width * ((off)out_.upper_row.size() - node.upper_row);
+    place_entries(node, width, direct);
+  }
+
+  // Fills a_place.
+  void place_entries(const ColumnNode& node, idx width, bool direct) {
+    if (direct) {
+      const off in_block = width > 1 ? width : 0;
+      for (idx i = 0; i < width; i++) place_[node.first + i] = width > 1 ? i : node.n_lower;
+      for (idx i = 0; i < node.n_lower; i++) place_[out_.lower_row[node.lower_row + i]] = (idx)in_block + i;
+      for (idx i = 0; i < node.n_outer; i++) place_[out_.upper_row.end()[-1 - i]] = -1 - i;
+    }
+    for (idx c = 0; c < width; c++)
+      for (off p = B_.ptr[node.first + c]; p < B_.ptr[node.first + c + 1]; p++) {
+        const idx row = columns_.a_row[p];
+        out_.a_place[p] = (direct ? place_[row] : row) * width + c;
+      }
   }
 
   // Whether nothing updates the column, and its entries are all in L or all outside the diagonal block.
@@ -155,12 +179,10 @@ template <class T> class Compiler {
   // In the order of A, which is the order of sums in transposed solves.
   void copy_rows_of_A(ColumnNode& node) {
     const idx k = node.first;
-    node.n_lower = column_[k].n_lower;
     node.n_outer = column_[k].n_outer;
     RawVector<idx>& rows = node.n_outer > 0 ? out_.upper_row : out_.lower_row;
     for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++)
       if (columns_.a_row[p] != k) rows.push_back(columns_.a_row[p]);
-    lower_end_ += node.n_lower, upper_end_ += node.n_outer;
   }
 
   void collect_lower(idx s, idx first, idx width) {
@@ -306,14 +328,22 @@ template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const 
   std::partial_sum(out.ptr.begin(), out.ptr.end(), out.ptr.begin());
   out.nodes.resize(n);
   std::vector<off> place(out.ptr.begin(), out.ptr.end());
-  off end = out.ptr.back();
+  std::vector<idx> level(n), above;
   for (idx s = 0; s < n; s++) {
     if (bin[s] != pipeline) {
       out.nodes[place[bin[s]]++] = s;
-    } else {
-      out.nodes[end++] = s;
-      out.ptr.push_back(end);
+      continue;
     }
+    above.push_back(s);
+    for (off q = f.node[s].segment; q < f.node[s + 1].segment; q++)
+      if (const idx source = f.segment[q].source; bin[source] == pipeline)
+        level[s] = std::max(level[s], level[source] + 1);
+  }
+  // In ascending order, threads would wait for one another: a node often follows the one that it depends on.
+  std::stable_sort(above.begin(), above.end(), [&](idx a, idx b) { return level[a] < level[b]; });
+  for (const idx s : above) {
+    out.nodes[out.ptr.back()] = s;
+    out.ptr.push_back(out.ptr.back() + 1);
   }
   return out;
 }

@@ -21,8 +21,8 @@ struct PermutedPattern {
 };
 
 // Tasks in topological order: task t is nodes[ptr[t]] .. nodes[ptr[t+1]-1]. The first n_subtrees tasks are unions of
-// subtrees of the elimination tree of all dependencies and are independent; each later one is a single node and may
-// depend on any task before it. `work` estimates the total [cycles]; `chained`: many of the later tasks wait for one
+// subtrees of the elimination tree of all dependencies and are independent; each later one is a single node, by levels,
+// and may depend on any task before it. `work` estimates the total [cycles]; `chained`: many of the later tasks wait for one
 // another.
 struct ColumnSchedule {
   int n_threads = 0;
@@ -40,7 +40,7 @@ template <class T> struct ColumnNodes {
   RawVector<ColumnSegment> segment;
   RawVector<T> lower, upper;
   RawVector<T> pivot, inverse_pivot;
-  RawVector<idx> a_row;
+  RawVector<idx> a_row, a_place;
   std::vector<ColumnPhase> phase;
   bool compiled = false;
   idx widest = 1;
@@ -59,7 +59,7 @@ template <class T> struct ColumnNodes {
     const auto numbers = [](const auto& v) { return reinterpret_cast<real_t<T>*>(const_cast<T*>(v.data())); };
     return {n_nodes(),      node.data(),    lower_row.data(),       upper_row.data(), segment.data(), numbers(lower),
             numbers(upper), numbers(pivot), numbers(inverse_pivot), B.ptr.data(),     B.first.data(), a_row.data(),
-            row_scale,      col_scale,      phase.data(),           (idx)phase.size()};
+            a_place.data(), row_scale,      col_scale,      phase.data(),           (idx)phase.size()};
   }
 };
 

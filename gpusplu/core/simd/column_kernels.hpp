@@ -8,7 +8,13 @@
 //                  the rows outside the diagonal block (entries of A that nothing is eliminated from)
 // The diagonal block holds L below its diagonal and U on and above it. A segment is the part of a source node that
 // updates this node: its columns from first_row to the source's last one.
+//
+// Entries of A are stored where the elimination of a node begins: in a work array that holds row r of the node at
+// r * width, or, for a node without segments, directly among its values. Such a node with width 1 has one more lower
+// value, for its pivot.
 #pragma once
+#include <limits>
+
 #include "base/types.hpp"
 
 namespace gs {
@@ -50,6 +56,9 @@ template <class Real> struct ColumnProgram {
   const off* a_ptr;       // n + 1: entries of B's column k in a_row
   const off* a_first;     // start of A's values of that column
   const idx* a_row;       // pivotal row numbers
+  // Place of each entry, in numbers: in the work array, or relative to the node's first lower value, or, if negative,
+  // to the end of its upper values.
+  const idx* a_place;
   const Real* row_scale;  // in pivotal row and column order, or null
   const Real* col_scale;
   const ColumnPhase* phase;  // ascending
@@ -58,9 +67,10 @@ template <class Real> struct ColumnProgram {
 
 constexpr int kStopped = -1;  // in place of a status: the call was asked to stop
 
-// Observations of one worker.
-template <class Real> struct ColumnMonitor {
-  Real max_entry = 0, max_upper = 0, max_multiplier = 0;
+// Observations of one worker, on a cache line of its own.
+template <class Real> struct alignas(64) ColumnMonitor {
+  Real max_entry = 0, max_upper = 0, max_multiplier = 0, max_pivot = 0;
+  Real min_pivot = std::numeric_limits<Real>::max();
   int status = 0;   // FactorInfo::Status
   idx column = -1;  // of B
 };

@@ -4,7 +4,9 @@
 // index and one broadcast of its value update all of them with vector instructions, and several columns of a source
 // node are applied in one pass over its rows (supernode-panel updates; Demmel, Eisenstat, Gilbert, Li, Liu, SIAM J.
 // Matrix Anal. Appl. 20 (1999), sections 2-3). Segments come in ascending order, which is topological.
-// Cost: the multiply-adds of the factorization plus its padding. Invariant: work is zero between nodes.
+// A node without segments, often most of them, is computed in place; A's entries are placed a few nodes ahead, when
+// their stores have long been done as vectors load them. Cost: the multiply-adds of the factorization plus its padding.
+// Invariant: work is zero between nodes.
 #include "base/must_stop.hpp"
 #include "simd/column_kernels.hpp"
 #include "simd/column_row.hpp"
@@ -20,9 +22,10 @@ template <class Real, bool Complex> class Worker {
 
   void run() {
     off left = kBetweenPolls;
+    for (off i = 0; i < task_.count && i < kAhead; i++) place_if_direct(i);
     for (off i = 0; i < task_.count; i++) {
       const idx s = task_.nodes[i];
-      if (i + 8 < task_.count) __builtin_prefetch(task_.values + P.a_first[P.node[task_.nodes[i + 8]].first] * numbers);
+      if (i + kAhead < task_.count) place_if_direct(i + kAhead);
       left -= kOfNode + (P.node[s + 1].upper_value - P.node[s].upper_value);
       if (left < 0) {
         left = kBetweenPolls;
@@ -37,13 +40,37 @@ template <class Real, bool Complex> class Worker {
   static constexpr int numbers = Complex ? 2 : 1;
   // In entries of U, each of which adds a column of L; a node itself counts as `kOfNode` entries.
   static constexpr off kBetweenPolls = 1 << 13, kOfNode = 64;
+  static constexpr off kAhead = 4;  // nodes
   const ColumnProgram<Real>& P;
   const ColumnTask<Real>& task_;
   ColumnMonitor<Real>& monitor_;
   Real* work_;
 
+  static bool is_direct(const ColumnNode* node) { return node[0].segment == node[1].segment; }
+
   bool process(const ColumnNode* node) {
-    return with_constant<1, 2, 4, 8>(node[1].first - node[0].first, [&](auto w) { return process<w.value>(node); });
+    return with_constant<1, 2, 4, 8>(node[1].first - node[0].first, [&](auto w) {
+      return is_direct(node) ? process<w.value, true>(node) : process<w.value, false>(node);
+    });
+  }
+
+  // Places the entries of node i of the task if it is computed in place; others need the work array, later.
+  void place_if_direct(off i) {
+    const ColumnNode* node = P.node + task_.nodes[i];
+    if (!is_direct(node)) return __builtin_prefetch(task_.values + P.a_first[node->first] * numbers);
+    with_constant<1, 2, 4, 8>(node[1].first - node[0].first, [&](auto w) { place_node<w.value>(node); });
+  }
+
+  template <int Width> void place_node(const ColumnNode* node) {
+    using R = Row<Real, Complex, Width>;
+    const off n_lower = node->n_lower + (Width > 1 ? Width : 1), n_outer = node->n_outer;
+    Real* lower = P.lower + node->lower_value * numbers;
+    Real* upper_end = P.upper + node->upper_value * numbers + n_outer * R::size;
+    if (P.a_ptr[node[1].first] - P.a_ptr[node->first] < (n_lower + n_outer) * Width) {
+      for (off i = 0; i < n_lower; i++) R::store(lower + i * R::size, R::zero());
+      for (off i = 0; i < n_outer; i++) R::store(upper_end - (i + 1) * R::size, R::zero());
+    }
+    for (idx k = node[0].first; k < node[1].first; k++) place<Width, true>(k, lower, upper_end);
   }
 
   void fail(int status, idx column) {
@@ -58,31 +85,28 @@ template <class Real, bool Complex> class Worker {
     return false;
   }
 
-  // Columns of A, scaled, into the work array.
-  template <int Width> void scatter(idx first) {
-    const Real* row_scale = P.row_scale;
-    Real largest = 0;
-    for (int c = 0; c < Width; c++) {
-      const idx k = first + c;
-      const off begin = P.a_ptr[k], count = P.a_ptr[k + 1] - begin;
-      const idx* row = P.a_row + begin;
-      const Real* value = task_.values + P.a_first[k] * numbers;
-      Real* x = work_ + c * numbers;
-      const Real scale = P.col_scale ? P.col_scale[k] : Real(1);
-      if (row_scale) {
-        for (off p = 0; p < count; p++) put<Width>(x, row[p], value + p * numbers, row_scale[row[p]] * scale, largest);
-      } else {
-        for (off p = 0; p < count; p++) put<Width>(x, row[p], value + p * numbers, scale, largest);
+  // Stores column k of A, scaled.
+  template <int Width, bool Direct> void place(idx k, Real* lower, Real* upper_end) {
+    const off begin = P.a_ptr[k], count = P.a_ptr[k + 1] - begin;
+    const idx *place = P.a_place + begin, *row = P.a_row + begin;
+    const Real* value = task_.values + P.a_first[k] * numbers;
+    const Real *row_scale = P.row_scale, scale = P.col_scale ? P.col_scale[k] : Real(1);
+    Real largest[2] = {};  // of even and odd entries: maxima are slow one after another
+    const auto put = [&](off p, Real& so_far) {
+      const idx at = place[p];
+      Real* x = (Direct && at < 0 ? upper_end : lower) + (off)at * numbers;
+      const Real s = row_scale ? row_scale[Direct ? row[p] : idx((unsigned)at / Width)] * scale : scale;
+      for (int part = 0; part < numbers; part++) {
+        const Real v = value[p * numbers + part] * s;
+        x[part] = v;
+        so_far = so_far > absolute(v) ? so_far : absolute(v);
       }
-    }
-    if (largest > monitor_.max_entry) monitor_.max_entry = largest;
-  }
-  template <int Width> GS_INLINE void put(Real* x, idx row, const Real* value, Real scale, Real& largest) {
-    for (int part = 0; part < numbers; part++) {
-      const Real v = value[part] * scale;
-      x[(off)row * (Width * numbers) + part] = v;
-      largest = largest > absolute(v) ? largest : absolute(v);
-    }
+    };
+    off p = 0;
+    for (; p + 1 < count; p += 2) put(p, largest[0]), put(p + 1, largest[1]);
+    if (p < count) put(p, largest[0]);
+    for (const Real v : largest)
+      if (v > monitor_.max_entry) monitor_.max_entry = v;
   }
 
   // Eliminates one column of a source node of width 1: the common case, kept short.
@@ -176,6 +200,7 @@ template <class Real, bool Complex> class Worker {
     return true;
   }
 
+  // Keeps pivot k and its reciprocal, which it returns; false if it is unusable.
   bool take_pivot(idx k, const Real* pivot, Real* inverse) {
     Real size = absolute(pivot[0]);
     if constexpr (Complex) size += absolute(pivot[1]);
@@ -185,9 +210,11 @@ template <class Real, bool Complex> class Worker {
     if constexpr (Complex) {
       kept[1] = pivot[1];
       const Real re = pivot[0] / size, im = pivot[1] / size;  // of size about 1: no overflow in the square
-      const Real norm = (re * re + im * im) * size;
+      const Real norm = fused(re, re, im * im) * size;
       inverse[0] = re / norm, inverse[1] = -im / norm;
     }
+    if (size > monitor_.max_pivot) monitor_.max_pivot = size;
+    if (size < monitor_.min_pivot) monitor_.min_pivot = size;
     Real* out = P.inverse_pivot + k * numbers;
     out[0] = inverse[0];
     if constexpr (Complex) out[1] = inverse[1];
@@ -197,40 +224,43 @@ template <class Real, bool Complex> class Worker {
     return false;
   }
 
-  template <int Width> bool process(const ColumnNode* node) {
+  template <int Width, bool Direct> bool process(const ColumnNode* node) {
     using R = Row<Real, Complex, Width>;
     using V = typename R::Vector;
-    const idx first = node->first;
-    scatter<Width>(first);
-    V largest = R::zero();
-    if (!eliminate<Width>(node, largest)) return false;
-
-    V u[Width], turned[Width];                // rows of U of the diagonal block, zero up to the diagonal
-    Real inverse[Width][numbers], inner = 0;  // the largest multiplier of the diagonal block
-    Real* x = work_ + (off)first * R::size;
+    const idx first = node->first, *row = P.lower_row + node->lower_row;
     Real* lower = P.lower + node->lower_value * numbers;
-    for (int i = 0; i < Width; i++) {
-      alignas(64) Real kept[R::size];
-      V row = R::load(x + i * R::size);
-      R::store(x + i * R::size, R::zero());
-      for (int c = 0; c < i; c++) row = divide_out<Width>(row, c, inverse[c], u[c], turned[c]);
-      R::store(kept, row);
-      if (Width > 1) R::store(lower + i * R::size, row);
-      if (!take_pivot(first + i, kept + i * numbers, inverse[i])) return false;
-      largest = R::larger(largest, row);
-      for (int c = 0; c < i * numbers; c++) inner = inner > absolute(kept[c]) ? inner : absolute(kept[c]);
-      for (int c = 0; c <= i; c++) kept[c * numbers] = kept[c * numbers + numbers - 1] = 0;
-      u[i] = R::load(kept);
-      turned[i] = R::rotate(u[i]);
+    V largest = R::zero(), multiplier = R::zero();
+    if constexpr (!Direct) {
+      for (int c = 0; c < Width; c++) place<Width, false>(first + c, work_, nullptr);
+      if (!eliminate<Width>(node, largest)) return false;
     }
+
+    V u[Width], turned[Width];  // rows of U of the diagonal block, zero up to the diagonal
+    Real inverse[Width][numbers];
+    Real* x = !Direct ? work_ + (off)first * R::size : Width > 1 ? lower : lower + node->n_lower * numbers;
+    const auto take_row = [&](auto at) __attribute__((always_inline)) {
+      constexpr int i = at.value;
+      V v = R::load(x + i * R::size);
+      if (!Direct) R::store(x + i * R::size, R::zero());
+#pragma GCC unroll 8
+      for (int c = 0; c < i; c++) v = divide_out<Width>(v, c, inverse[c], u[c], turned[c]);
+      if (Width > 1) R::store(lower + i * R::size, v);
+      alignas(64) Real kept[R::size];
+      R::store(kept, v);
+      if (!take_pivot(first + i, kept + i * numbers, inverse[i])) return false;
+      u[i] = R::template from<(i + 1) * numbers>(v);
+      multiplier = R::larger(multiplier, R::template up_to<i * numbers>(v));
+      largest = R::larger(largest, v);
+      turned[i] = R::rotate(u[i]);
+      return true;
+    };
+    if (!in_turn<Width>(take_row)) return false;
     if (Width > 1) lower += Width * R::size;
 
-    V multiplier = R::zero();
-    const idx* row = P.lower_row + node->lower_row;
     for (idx p = 0; p < node->n_lower; p++, lower += R::size) {
-      Real* target = work_ + (off)row[p] * R::size;
+      Real* target = Direct ? lower : work_ + (off)row[p] * R::size;
       V l = R::load(target);
-      R::store(target, R::zero());
+      if (!Direct) R::store(target, R::zero());
 #pragma GCC unroll 8
       for (int c = 0; c < Width; c++) l = divide_out<Width>(l, c, inverse[c], u[c], turned[c]);
       multiplier = R::larger(multiplier, l);
@@ -238,8 +268,13 @@ template <class Real, bool Complex> class Worker {
     }
     const Real largest_upper = R::largest(largest);
     if (largest_upper > monitor_.max_upper) monitor_.max_upper = largest_upper;
-    const Real outer = R::largest(multiplier);
-    return multipliers_fit(outer > inner ? outer : inner, first);
+    return multipliers_fit(R::largest(multiplier), first);
+  }
+
+  // step(Constant<0>()), ... until one of them returns false.
+  template <int count> GS_INLINE bool in_turn(auto&& step) {
+    return [&]<int... i>(std::integer_sequence<int, i...>) { return (step(Constant<i>()) && ...); }
+    (std::make_integer_sequence<int, count>());
   }
 
   // One row of L: divides its number c by the pivot, and subtracts that multiple of U's row c from the rest.
@@ -253,8 +288,8 @@ template <class Real, bool Complex> class Worker {
       Real l[2];
       if constexpr (Complex) {
         const Real re = x[2 * c], im = x[2 * c + 1];
-        l[0] = re * inverse[0] - im * inverse[1];
-        l[1] = re * inverse[1] + im * inverse[0];
+        l[0] = fused(re, inverse[0], -(im * inverse[1]));
+        l[1] = fused(re, inverse[1], im * inverse[0]);
         x = R::subtract(x, l, u, turned);
         x[2 * c] = l[0], x[2 * c + 1] = l[1];
       } else {

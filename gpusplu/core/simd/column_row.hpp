@@ -21,6 +21,17 @@ template <class Real> struct Lanes<Real, 1> { typedef Real type; };
 GS_INLINE float absolute(float v) { return __builtin_fabsf(v); }
 GS_INLINE double absolute(double v) { return __builtin_fabs(v); }
 
+// a b + c with one rounding where the instruction set can: which product of a sum is rounded must not depend on how the
+// compiler arranges the code around it.
+GS_INLINE auto fused(auto a, auto b, auto c) {
+#ifdef __FMA__
+  if constexpr (sizeof(a) == 4) return __builtin_fmaf(a, b, c);
+  else return __builtin_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 // `width` adjacent numbers: one row of a node.
 template <class Real, bool Complex, int Width> struct Row {
   static constexpr int size = Width * (Complex ? 2 : 1);  // in Reals
@@ -42,13 +53,24 @@ template <class Real, bool Complex, int Width> struct Row {
     else return Vector{};
   }
   GS_INLINE Vector rotate(Vector v) {  // times i
-    if constexpr (Complex) return rotate(v, std::make_integer_sequence<int, size>());
+    if constexpr (Complex) return rotate(v, all());
     else return v;
   }
   template <int... k> GS_INLINE Vector rotate(Vector v, std::integer_sequence<int, k...>) {
     constexpr Bits signs = {(k % 2 ? 0 : ~all_but_sign)...};
     const Vector swapped = __builtin_shufflevector(v, v, (k ^ 1)...);
     return reinterpret_cast<Vector>(reinterpret_cast<Bits>(swapped) ^ signs);
+  }
+  // v with zeros before number `begin`, or from number `end` on
+  template <int begin> GS_INLINE Vector from(Vector v) { return kept<begin, size>(v, all()); }
+  template <int end> GS_INLINE Vector up_to(Vector v) { return kept<0, end>(v, all()); }
+  GS_INLINE constexpr auto all() { return std::make_integer_sequence<int, size>(); }
+  template <int begin, int end, int... k> GS_INLINE Vector kept(Vector v, std::integer_sequence<int, k...>) {
+    if constexpr (size == 1) return begin < end ? v : 0;
+    else {
+      constexpr Bits mask = {(k >= begin && k < end ? Integer(-1) : Integer(0))...};
+      return reinterpret_cast<Vector>(reinterpret_cast<Bits>(v) & mask);
+    }
   }
   // acc - l v, with `turned` = i v
   GS_INLINE Vector subtract(Vector acc, const Real* l, Vector v, Vector turned) {

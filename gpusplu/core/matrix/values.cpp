@@ -61,7 +61,8 @@ template <class T> double largest_part(const T* values, off n) {
 }
 
 template <class T> double copy_values(const T* values, const off* source, T* out, off n) {
-  return largest_after(out, n, n, [&](off begin, off end) {
+  // More threads than for other passes: a factorization follows, which needs them anyway.
+  return largest_after(out, n, 4 * n, [&](off begin, off end) {
     if (source)
       for (off k = begin; k < end; k++) out[k] = values[source[k]];
     else std::copy(values + begin, values + end, out + begin);

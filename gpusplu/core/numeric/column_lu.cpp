@@ -13,6 +13,7 @@
 #include <limits>
 #include <memory>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "analysis/graph.hpp"
@@ -134,8 +135,14 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
   std::vector<ColumnMonitor<Real>> monitors(n_threads);
   std::atomic<idx> ticket{schedule.n_subtrees};
   int failed = 0, overflowed = 0;
+  const auto claim = [&](int* subtree) {
+    return __atomic_load_n(subtree, __ATOMIC_RELAXED) != f.epoch &&
+           __atomic_exchange_n(subtree, f.epoch, __ATOMIC_RELAXED) != f.epoch;
+  };
   const auto body = [&](const Team& team) {
     const RangeFlags flags;
+    constexpr int kReported = 64;  // nodes of the pipeline at a time: all threads add to one number
+    int unreported = 0;
     ColumnTask<Real> task = shared;
     ColumnMonitor<Real>& monitor = monitors[team.rank];
     task.work = reinterpret_cast<Real*>(f.work[team.rank].data());
@@ -145,18 +152,19 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
       task.count = schedule.ptr[t + 1] - schedule.ptr[t];
       task.wait = n_threads > 1 && t >= schedule.n_subtrees;
       with_kernels([&](auto level) { level.template refactor_columns<T>(program, task, monitor); });
-      have_done(1);
+      if (++unreported == kReported || !task.wait) have_done(std::exchange(unreported, 0));
     };
     const idx n_subtrees = schedule.n_subtrees, own = (idx)((off)n_subtrees * team.rank / team.size);
     for (idx i = 0; i < n_subtrees && monitor.status == 0 && !must_stop(); i++) {
       const idx t = own + i < n_subtrees ? own + i : own + i - n_subtrees;
-      if (n_threads == 1 || __atomic_exchange_n(&f.claimed[t], f.epoch, __ATOMIC_RELAXED) != f.epoch) run(t);
+      if (n_threads == 1 || claim(&f.claimed[t])) run(t);
     }
     while (monitor.status == 0 && !must_stop()) {
       const idx t = ticket.fetch_add(1, std::memory_order_relaxed);
       if (t >= schedule.n_tasks()) break;
       run(t);
     }
+    have_done(unreported);
     if (monitor.status != 0 || must_stop()) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
     if (flags.overflow()) __atomic_store_n(&overflowed, 1, __ATOMIC_RELAXED);
   };

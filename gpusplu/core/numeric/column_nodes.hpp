@@ -22,8 +22,8 @@ struct PermutedPattern {
 
 // Tasks in topological order: task t is nodes[ptr[t]] .. nodes[ptr[t+1]-1]. The first n_subtrees tasks are unions of
 // subtrees of the elimination tree of all dependencies and are independent; each later one is a single node, by levels,
-// and may depend on any task before it. `work` estimates the total [cycles]; `chained`: many of the later tasks wait for one
-// another.
+// and may depend on any task before it. `work` estimates the total [cycles]; `chained`: many of the later tasks wait
+// for one another.
 struct ColumnSchedule {
   int n_threads = 0;
   double work = 0;
@@ -57,9 +57,12 @@ template <class T> struct ColumnNodes {
   ColumnProgram<real_t<T>> program(const PermutedPattern& B, const real_t<T>* row_scale,
                                    const real_t<T>* col_scale) const {
     const auto numbers = [](const auto& v) { return reinterpret_cast<real_t<T>*>(const_cast<T*>(v.data())); };
-    return {n_nodes(),      node.data(),    lower_row.data(),       upper_row.data(), segment.data(), numbers(lower),
-            numbers(upper), numbers(pivot), numbers(inverse_pivot), B.ptr.data(),     B.first.data(), a_row.data(),
-            a_place.data(), row_scale,      col_scale,      phase.data(),           (idx)phase.size()};
+    return {n_nodes(),        node.data(),      lower_row.data(),
+            upper_row.data(), segment.data(),   numbers(lower),
+            numbers(upper),   numbers(pivot),   numbers(inverse_pivot),
+            B.ptr.data(),     B.first.data(),   a_row.data(),
+            a_place.data(),   row_scale,        col_scale,
+            phase.data(),     (idx)phase.size()};
   }
 };
 

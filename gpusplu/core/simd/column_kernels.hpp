@@ -51,11 +51,11 @@ template <class Real> struct ColumnProgram {
   const ColumnSegment* segment;
   Real* lower;
   Real* upper;
-  Real* pivot;            // n
-  Real* inverse_pivot;    // n
-  const off* a_ptr;       // n + 1: entries of B's column k in a_row
-  const off* a_first;     // start of A's values of that column
-  const idx* a_row;       // pivotal row numbers
+  Real* pivot;          // n
+  Real* inverse_pivot;  // n
+  const off* a_ptr;     // n + 1: entries of B's column k in a_row
+  const off* a_first;   // start of A's values of that column
+  const idx* a_row;     // pivotal row numbers
   // Place of each entry, in numbers: in the work array, or relative to the node's first lower value, or, if negative,
   // to the end of its upper values.
   const idx* a_place;

@@ -149,8 +149,8 @@ template <class T> class Compiler {
       collect_outer(s, first, width);
     }
     node.n_lower = (idx)((off)out_.lower_row.size() - node.lower_row);
-    const bool direct = (off)out_.segment.size() == node.segment;
-    lower_end_ += (off)width * (node.n_lower + (width > 1 || direct ? width : 0));
+    const bool direct = width > 1 && (off)out_.segment.size() == node.segment;
+    lower_end_ += (off)width * (node.n_lower + (width > 1 ? width : 0));
     upper_end_ += (off)width * ((off)out_.upper_row.size() - node.upper_row);
     place_entries(node, width, direct);
   }
@@ -158,9 +158,8 @@ template <class T> class Compiler {
   // Fills a_place.
   void place_entries(const ColumnNode& node, idx width, bool direct) {
     if (direct) {
-      const off in_block = width > 1 ? width : 0;
-      for (idx i = 0; i < width; i++) place_[node.first + i] = width > 1 ? i : node.n_lower;
-      for (idx i = 0; i < node.n_lower; i++) place_[out_.lower_row[node.lower_row + i]] = (idx)in_block + i;
+      for (idx i = 0; i < width; i++) place_[node.first + i] = i;
+      for (idx i = 0; i < node.n_lower; i++) place_[out_.lower_row[node.lower_row + i]] = width + i;
       for (idx i = 0; i < node.n_outer; i++) place_[out_.upper_row.end()[-1 - i]] = -1 - i;
     }
     for (idx c = 0; c < width; c++)

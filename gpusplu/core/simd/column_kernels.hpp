@@ -10,8 +10,7 @@
 // updates this node: its columns from first_row to the source's last one.
 //
 // Entries of A are stored where the elimination of a node begins: in a work array that holds row r of the node at
-// r * width, or, for a node without segments, directly among its values. Such a node with width 1 has one more lower
-// value, for its pivot.
+// r * width, or, for a node of several columns without segments, directly among its values.
 #pragma once
 #include <limits>
 

@@ -4,7 +4,7 @@
 // index and one broadcast of its value update all of them with vector instructions, and several columns of a source
 // node are applied in one pass over its rows (supernode-panel updates; Demmel, Eisenstat, Gilbert, Li, Liu, SIAM J.
 // Matrix Anal. Appl. 20 (1999), sections 2-3). Segments come in ascending order, which is topological.
-// A node without segments, often most of them, is computed in place; A's entries are placed a few nodes ahead, when
+// A node of several columns without segments is computed in place; A's entries are placed a few nodes ahead, when
 // their stores have long been done as vectors load them. Cost: the multiply-adds of the factorization plus its padding.
 // Invariant: work is zero between nodes.
 #include "base/must_stop.hpp"
@@ -25,6 +25,7 @@ template <class Real, bool Complex> class Worker {
     for (off i = 0; i < task_.count && i < kAhead; i++) place_if_direct(i);
     for (off i = 0; i < task_.count; i++) {
       const idx s = task_.nodes[i];
+      if (i + kPrefetched < task_.count) prefetch(P.node + task_.nodes[i + kPrefetched]);
       if (i + kAhead < task_.count) place_if_direct(i + kAhead);
       left -= kOfNode + (P.node[s + 1].upper_value - P.node[s].upper_value);
       if (left < 0) {
@@ -40,30 +41,41 @@ template <class Real, bool Complex> class Worker {
   static constexpr int numbers = Complex ? 2 : 1;
   // In entries of U, each of which adds a column of L; a node itself counts as `kOfNode` entries.
   static constexpr off kBetweenPolls = 1 << 13, kOfNode = 64;
-  static constexpr off kAhead = 4;  // nodes
+  static constexpr off kAhead = 6, kPrefetched = 16;  // nodes
   const ColumnProgram<Real>& P;
   const ColumnTask<Real>& task_;
   ColumnMonitor<Real>& monitor_;
   Real* work_;
 
-  static bool is_direct(const ColumnNode* node) { return node[0].segment == node[1].segment; }
+  static bool is_direct(const ColumnNode* node) {
+    return node[0].segment == node[1].segment && node[1].first - node[0].first > 1;
+  }
 
   bool process(const ColumnNode* node) {
     return with_constant<1, 2, 4, 8>(node[1].first - node[0].first, [&](auto w) {
-      return is_direct(node) ? process<w.value, true>(node) : process<w.value, false>(node);
+      if constexpr (w.value > 1)
+        if (is_direct(node)) return process<w.value, true>(node);
+      return process<w.value, false>(node);
     });
+  }
+
+  // The values are in A's order, so that the processor does not foresee them.
+  void prefetch(const ColumnNode* node) const {
+    __builtin_prefetch(task_.values + P.a_first[node[0].first] * numbers);
+    __builtin_prefetch(task_.values + P.a_first[node[1].first - 1] * numbers);
+    if (is_direct(node)) __builtin_prefetch(P.lower + node->lower_value * numbers, 1);
   }
 
   // Places the entries of node i of the task if it is computed in place; others need the work array, later.
   void place_if_direct(off i) {
     const ColumnNode* node = P.node + task_.nodes[i];
-    if (!is_direct(node)) return __builtin_prefetch(task_.values + P.a_first[node->first] * numbers);
-    with_constant<1, 2, 4, 8>(node[1].first - node[0].first, [&](auto w) { place_node<w.value>(node); });
+    if (!is_direct(node)) return;
+    with_constant<2, 4, 8>(node[1].first - node[0].first, [&](auto w) { place_node<w.value>(node); });
   }
 
   template <int Width> void place_node(const ColumnNode* node) {
     using R = Row<Real, Complex, Width>;
-    const off n_lower = node->n_lower + (Width > 1 ? Width : 1), n_outer = node->n_outer;
+    const off n_lower = node->n_lower + Width, n_outer = node->n_outer;
     Real* lower = P.lower + node->lower_value * numbers;
     Real* upper_end = P.upper + node->upper_value * numbers + n_outer * R::size;
     if (P.a_ptr[node[1].first] - P.a_ptr[node->first] < (n_lower + n_outer) * Width) {
@@ -237,7 +249,7 @@ template <class Real, bool Complex> class Worker {
 
     V u[Width], turned[Width];  // rows of U of the diagonal block, zero up to the diagonal
     Real inverse[Width][numbers];
-    Real* x = !Direct ? work_ + (off)first * R::size : Width > 1 ? lower : lower + node->n_lower * numbers;
+    Real* x = Direct ? lower : work_ + (off)first * R::size;
     const auto take_row = [&](auto at) __attribute__((always_inline)) {
       constexpr int i = at.value;
       V v = R::load(x + i * R::size);

@@ -9,12 +9,16 @@
 #include <cstdint>
 #include <cstdlib>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace gs {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t(16) << 20;
 // The C library keeps smaller blocks by itself. Of large blocks the system may reclaim the pages whenever it needs
-// them.
+// them; until then they are resident.
 constexpr int least_bits = 14, large_bits = 22, most_bits = 29;
 // Four sizes per power of two: a block may be a quarter larger than requested; that part is never written.
 constexpr int small_sizes = 4 * (large_bits - least_bits), sizes = 4 * (most_bits - least_bits), of_a_size = 8;
@@ -63,6 +67,21 @@ bool offer_pages(void* memory, std::size_t bytes) {
 #endif
 }
 
+// Large blocks come from the system and return to it: the C library would keep those that it has in its heaps.
+bool is_large(std::size_t bytes) { return bytes > std::size_t(1) << large_bits; }
+
+void* new_block(std::size_t size, std::size_t used) {
+  if (!is_large(size)) return std::malloc(size);
+  void* const block = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED) return nullptr;
+  prefer_huge_pages(block, used);
+  return block;
+}
+void free_block(void* block, std::size_t size) {
+  if (is_large(size)) munmap(block, size);
+  else std::free(block);
+}
+
 // Bytes of kept memory: small arrays, and large ones.
 std::atomic<std::size_t> small{0}, large{0};
 
@@ -73,7 +92,7 @@ void drop_arrays(int first, int end) {
     for (auto& place : kept[number])
       if (void* const found = take(place)) {
         account_of(number) -= size_of(number);
-        std::free(found);
+        free_block(found, size_of(number));
       }
 }
 
@@ -82,6 +101,17 @@ void drop_arrays(int first, int end) {
 void keep_within_bounds() {
   if (small > most_bytes) drop_arrays(0, small_sizes);
   if (large > most_large_bytes()) drop_arrays(small_sizes, sizes);
+}
+
+// From this size on a new block replaces all free memory, kept here and in the heaps of the C library, so that it does
+// not raise the peak. Repeated work finds its blocks and does not come here.
+constexpr std::size_t replacing_bytes = std::size_t(16) << 20;
+
+void give_back_free_memory() {
+  drop_kept_memory();
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace
@@ -95,16 +125,18 @@ void* take_memory(std::size_t bytes) {
         return found;
       }
   const std::size_t size = number >= 0 ? size_of(number) : bytes;
-  void* fresh = std::malloc(size);
-  if (!fresh) drop_kept_memory(), fresh = std::malloc(size);
-  if (fresh) prefer_huge_pages(fresh, size);
+  if (size >= replacing_bytes) give_back_free_memory();
+  void* fresh = new_block(size, bytes);
+  if (!fresh) drop_kept_memory(), fresh = new_block(size, bytes);
   return fresh;
 }
 
 void give_memory(void* memory, std::size_t bytes) {
-  const int number = memory ? size_number(bytes) : -1;
-  if (number < 0 || (number >= small_sizes && !offer_pages(memory, bytes))) return std::free(memory);
-  account_of(number) += size_of(number);
+  if (!memory) return;
+  const int number = size_number(bytes);
+  const std::size_t size = number >= 0 ? size_of(number) : bytes;
+  if (number < 0 || (number >= small_sizes && !offer_pages(memory, bytes))) return free_block(memory, size);
+  account_of(number) += size;
   keep_within_bounds();
   for (auto& place : kept[number]) {
     void* none = nullptr;
@@ -112,8 +144,8 @@ void give_memory(void* memory, std::size_t bytes) {
         place.compare_exchange_strong(none, memory, std::memory_order_release, std::memory_order_relaxed))
       return;
   }
-  account_of(number) -= size_of(number);
-  std::free(memory);
+  account_of(number) -= size;
+  free_block(memory, size);
 }
 
 void drop_kept_memory() { drop_arrays(0, sizes); }

@@ -11,6 +11,7 @@
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "matrix/canonical.hpp"
+#include "numeric/peak_memory.hpp"
 
 namespace gs {
 namespace {
@@ -94,6 +95,15 @@ void bind_symbolic(nb::module_& m) {
       .def_prop_ro("method", [](const S& s) { return method_name(s.method); })
       .def("with_scales_of", &with_scales_of_dtype, "dtype"_a,
            "The same with scales in the range of this dtype, which another dtype's analysis may have left.")
+      .def(
+          "peak_bytes",
+          [](const S& s, const std::string& dtype, int threads) {
+            require(threads > 0, "threads must be positive");
+            return without_gil([&] { return peak_bytes(s, dtype_named(dtype), threads); });
+          },
+          "dtype"_a, "threads"_a,
+          "Predicted bytes of a first factorization by the CPU engine at its peak, beside the analysis and the "
+          "pattern.")
       .def("with_pivots", &with_pivots, "order"_a, "pairs"_a,
            "The same with pivots of LDL^T: columns in their order, and where in it pivots of order 2 begin.")
       .def_prop_ro(

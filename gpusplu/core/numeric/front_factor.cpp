@@ -39,6 +39,8 @@ template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> s
     const auto [W, H, R] = shape(s);
     nnz_lower_ += off(W) * (W + 1) / 2 + off(W) * H;
     tallest_ = std::max(tallest_, R);
+    largest_contribution_ =
+        std::max(largest_contribution_, contribution_size(H, symbolic_->one_triangle()) * sizeof(T));
   }
   nnz_upper_ = nnz_lower_;
 }
@@ -130,8 +132,7 @@ template <class T> struct FrontFactor<T>::Run {
   }
 
   std::size_t contribution_bytes(idx s) const {
-    const idx H = factor.shape(s).H;
-    return size_of_strips(H, strip_width(H, symbolic.one_triangle())) * sizeof(T);
+    return contribution_size(factor.shape(s).H, symbolic.one_triangle()) * sizeof(T);
   }
 
   // Rows of child c in its parent.
@@ -334,7 +335,7 @@ template <class T> struct FrontFactor<T>::Run {
 
 template <class T> FactorInfo FrontFactor<T>::factor(const void* values, const PivotRule& rule, bool flush) {
   const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / symbolic_->costs.threads.factor);
-  memory_.prepare(want);
+  memory_.prepare(want, largest_contribution_);
   if (symbolic_->ldlt) {
     if ((int)scratch_.size() < want) scratch_.resize(want);
     for (auto& scratch : scratch_) scratch.resize(ldlt_scratch(tallest_));

@@ -114,7 +114,8 @@ template <class T> class FrontFactor : public FrontNumeric {
   BlockMemory memory_;
   mutable std::vector<idx> place_;  // of A's unknowns in the order of the fronts; created by the first update
   off nnz_lower_ = 0, nnz_upper_ = 0;
-  idx tallest_ = 0;  // rows of the tallest front
+  idx tallest_ = 0;                       // rows of the tallest front
+  std::size_t largest_contribution_ = 0;  // [bytes]
 
   mutable Reusable<Workspace> workspace_;         // of the last solve with one right-hand side, for the next one
   mutable Reusable<InverseSpace> inverse_space_;  // of the last selected inverse, for the next one

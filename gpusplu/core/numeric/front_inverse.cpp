@@ -161,7 +161,7 @@ template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView P, void* 
   std::unique_ptr<InverseSpace> space = inverse_space_.take();
   if (!space) space = std::make_unique<InverseSpace>();
   if (!again || space->ptr.empty()) space->place(*symbolic_, P);
-  space->memory.prepare(want);
+  space->memory.prepare(want, (std::size_t)tallest_ * tallest_ * sizeof(T));
   if ((int)space->scratch.size() < want) space->scratch.resize(want);
   Inverse(*this, *space, inverse).run(want);
   if (!again) space->ptr.clear();

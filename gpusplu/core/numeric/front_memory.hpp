@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -20,6 +21,15 @@ namespace gs {
 class BlockPool {
  public:
   static constexpr std::size_t kLargest = std::size_t(64) << 10;
+  static constexpr int kClasses = 41;  // of sizes up to kLargest
+
+  // Four classes per octave, from 64 bytes on: the class of a size, and the bytes of its blocks.
+  static std::pair<int, std::size_t> round_up(std::size_t bytes) {
+    if (bytes <= 64) return {0, 64};
+    const int octave = 63 - __builtin_clzll(bytes - 1);  // 2^octave < bytes <= 2^(octave+1)
+    const std::size_t step = std::size_t(1) << (octave - 2), steps = (bytes + step - 1) / step;  // 5 .. 8
+    return {(octave - 6) * 4 + (int)steps - 4, steps * step};
+  }
 
   void* take(std::size_t bytes) {
     const auto [size_class, rounded] = round_up(bytes);
@@ -67,40 +77,106 @@ class BlockPool {
   // a small Cholesky factorization.
   using Slab = std::unique_ptr<std::byte[], Free>;
 
-  // Four classes per octave, from 64 bytes on.
-  static std::pair<int, std::size_t> round_up(std::size_t bytes) {
-    if (bytes <= 64) return {0, 64};
-    const int octave = 63 - __builtin_clzll(bytes - 1);  // 2^octave < bytes <= 2^(octave+1)
-    const std::size_t step = std::size_t(1) << (octave - 2), steps = (bytes + step - 1) / step;  // 5 .. 8
-    return {(octave - 6) * 4 + (int)steps - 4, steps * step};
-  }
-
-  std::array<Block*, 41> free_{};  // up to 64 KiB
+  std::array<Block*, kClasses> free_{};
   std::vector<Slab> slabs_;
   std::byte* slab_next_ = nullptr;
   std::size_t slab_left_ = 0, n_cut_ = 0;  // n_cut_: slabs that blocks have been cut from
   std::size_t touched_ = 0;                // before the last start_again()
 };
 
-// Blocks of the fronts that several threads factor. Large ones are arrays like others.
+// Places of blocks in a range of addresses: the lowest gap that is large enough, as on a stack, but in any order.
+class BlockPlaces {
+ public:
+  static constexpr std::size_t kNone = SIZE_MAX;
+
+  // Adds addresses from `begin` on, which is above all others and does not touch them.
+  void extend(std::size_t begin, std::size_t size) {
+    make_room();
+    gaps_.push_back({begin, begin + size});
+  }
+
+  // kNone if no gap is large enough.
+  std::size_t take(std::size_t bytes) {
+    make_room();
+    const auto gap = std::find_if(gaps_.begin(), gaps_.end(), [&](Gap g) { return g.end - g.begin >= bytes; });
+    if (gap == gaps_.end()) return kNone;
+    const std::size_t place = gap->begin;
+    gap->begin += bytes, n_blocks_++;
+    if (gap->begin == gap->end) gaps_.erase(gap);
+    return place;
+  }
+
+  void give(std::size_t place, std::size_t bytes) noexcept {
+    const auto next = std::find_if(gaps_.begin(), gaps_.end(), [&](Gap g) { return g.begin > place; });
+    const bool joins_next = next != gaps_.end() && next->begin == place + bytes;
+    const bool joins_last = next != gaps_.begin() && (next - 1)->end == place;
+    n_blocks_--;
+    if (joins_last && joins_next) (next - 1)->end = next->end, gaps_.erase(next);
+    else if (joins_last) (next - 1)->end += bytes;
+    else if (joins_next) next->begin = place;
+    else gaps_.insert(next, {place, place + bytes});
+  }
+
+ private:
+  struct Gap {
+    std::size_t begin, end;
+  };
+
+  // There are at most as many gaps as blocks and extensions, so that give() need not allocate.
+  void make_room() {
+    const std::size_t most = gaps_.size() + n_blocks_ + 2;
+    if (gaps_.capacity() < most) gaps_.reserve(2 * most);
+  }
+
+  std::vector<Gap> gaps_;  // ascending
+  std::size_t n_blocks_ = 0;
+};
+
+// Memory of contribution blocks. Small ones are in a pool of each thread. The others are in one range of all threads,
+// so that they reuse resident pages whatever their sizes; pages above the highest place are never touched.
 class BlockMemory {
  public:
-  void prepare(int threads) {
+  static bool is_small(std::size_t bytes) { return bytes <= BlockPool::kLargest; }
+  // Of the place of a larger block.
+  static std::size_t rounded(std::size_t bytes) { return (bytes + Memory::line - 1) / Memory::line * Memory::line; }
+
+  // `largest`: bytes of the largest block. In trees of two- and three-dimensional meshes up to 4 times as many are in
+  // use at the same time on one thread, and up to 8 times as many on several; if there are more, the range grows.
+  void prepare(int threads, std::size_t largest) {
     if ((int)pools_.size() < threads) pools_.resize(threads);
+    expected_ = largest * (threads > 1 ? 8 : 4);
   }
 
   void* take(int rank, std::size_t bytes) {
-    return bytes <= BlockPool::kLargest ? pools_[rank].take(bytes) : RawAllocator<std::byte>().allocate(bytes);
+    if (is_small(bytes)) return pools_[rank].take(bytes);
+    bytes = rounded(bytes);
+    std::lock_guard lock(mutex_);
+    std::size_t place = places_.take(bytes);
+    if (place == BlockPlaces::kNone) {
+      const std::size_t size = std::max(bytes, chunks_.empty() ? expected_ : expected_ / 4);
+      const std::size_t begin = chunks_.empty() ? 0 : chunks_.back().begin + chunks_.back().size + Memory::line;
+      chunks_.push_back({begin, size, Slab(Memory().allocate(size), {size})});
+      places_.extend(begin, size);
+      place = places_.take(bytes);
+    }
+    const auto chunk = std::find_if(chunks_.rbegin(), chunks_.rend(), [&](const Chunk& c) { return c.begin <= place; });
+    return chunk->memory.get() + (place - chunk->begin);
   }
 
   void give(int rank, void* p, std::size_t bytes) noexcept {
-    if (bytes <= BlockPool::kLargest) pools_[rank].give(p, bytes);
-    else RawAllocator<std::byte>().deallocate(static_cast<std::byte*>(p), bytes);
+    if (is_small(bytes)) return pools_[rank].give(p, bytes);
+    std::lock_guard lock(mutex_);
+    const std::less<void*> before;
+    for (const Chunk& chunk : chunks_)
+      if (std::byte* const start = chunk.memory.get(); !before(p, start) && before(p, start + chunk.size))
+        return places_.give(chunk.begin + (static_cast<std::byte*>(p) - start), rounded(bytes));
   }
 
   // Requires that no block is in use.
   void start_again() noexcept {
     for (BlockPool& pool : pools_) pool.start_again();
+    chunks_.clear();
+    places_ = {};
   }
 
   std::size_t bytes() const {
@@ -110,7 +186,22 @@ class BlockMemory {
   }
 
  private:
+  using Memory = RawAllocator<std::byte>;
+  struct Free {
+    std::size_t size;
+    void operator()(std::byte* memory) const { Memory().deallocate(memory, size); }
+  };
+  using Slab = std::unique_ptr<std::byte[], Free>;
+  struct Chunk {
+    std::size_t begin, size;
+    Slab memory;
+  };
+
   std::vector<BlockPool> pools_;  // per thread
+  std::mutex mutex_;              // guards what follows
+  std::size_t expected_ = 0;
+  BlockPlaces places_;
+  std::vector<Chunk> chunks_;
 };
 
 }  // namespace gs

@@ -14,21 +14,21 @@ namespace {
 
 constexpr double kTasks = 512;  // approximate number of leaf tasks of a large problem
 
-// Time of front s on one thread [s].
-double front_work(const Symbolic& symbolic, idx s) {
+}  // namespace
+
+FrontWork front_work(const Symbolic& symbolic, idx s) {
   const FrontShape front(symbolic, s);
   const bool one_triangle = symbolic.one_triangle();
   const double W = symbolic.is_interface(s) ? 0 : front.W, H = front.H, R = front.R;
   const double multiply_adds = W * (W * W / 3 + W * H + H * H) * (one_triangle ? 1 : 2);
   const TaskCosts& costs = symbolic.costs.tasks;
-  return costs.fronts + costs.entries * R * R * (one_triangle ? 0.5 : 1) + costs.multiply_adds * multiply_adds;
+  return {costs.fronts + costs.entries * R * R * (one_triangle ? 0.5 : 1), costs.multiply_adds * multiply_adds};
 }
 
-}  // namespace
+FrontPlan::FrontPlan(const Symbolic& symbolic, PatternView A) : FrontPlan(symbolic) { place_entries(symbolic, A); }
 
-FrontPlan::FrontPlan(const Symbolic& symbolic, PatternView A) {
+FrontPlan::FrontPlan(const Symbolic& symbolic) {
   place_panels(symbolic);
-  place_entries(symbolic, A);
   Children children(symbolic.super_parent);
   child_ptr = std::move(children.ptr), child = std::move(children.list);
   cut_tree(symbolic);
@@ -69,7 +69,7 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
   std::vector<double> work(nsuper), subtree(nsuper);
   std::vector<idx> first(nsuper);  // first front of the subtree
   for (idx s = 0; s < nsuper; s++) {
-    work[s] = front_work(symbolic, s);
+    work[s] = front_work(symbolic, s).total();
     subtree[s] = work[s], first[s] = s;
     for (idx c = child_ptr[s]; c < child_ptr[s + 1]; c++) subtree[s] += subtree[child[c]];
     if (child_ptr[s] < child_ptr[s + 1]) first[s] = first[child[child_ptr[s]]];

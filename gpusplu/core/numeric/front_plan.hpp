@@ -30,6 +30,7 @@ struct FrontTask {
 
 struct FrontPlan {
   FrontPlan(const Symbolic& symbolic, PatternView A);
+  explicit FrontPlan(const Symbolic& symbolic);  // without entries, for predictions
   off bytes() const;
 
   std::vector<off> panel_ptr;  // nsuper + 1 [entries]
@@ -53,6 +54,13 @@ struct FrontPlan {
   void place_entries(const Symbolic&, PatternView);
   void cut_tree(const Symbolic&);
 };
+
+// Modelled time of front s on one thread [ns].
+struct FrontWork {
+  double assembly, elimination;
+  double total() const { return assembly + elimination; }
+};
+FrontWork front_work(const Symbolic& symbolic, idx s);
 
 // Shape of front s.
 struct FrontShape {

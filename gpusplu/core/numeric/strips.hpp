@@ -25,6 +25,11 @@ inline off size_of_strips(off ld, idx width) {
   return last * ld - last * (last - width) / 2 + (ld - last) * (ld - last);
 }
 
+// Entries of a contribution block of H rows.
+inline std::size_t contribution_size(idx H, bool one_triangle) {
+  return (std::size_t)size_of_strips(H, strip_width(H, one_triangle));
+}
+
 // The strip with column j: entry (i, j) of the block is at(i, j), for columns up to `end`.
 template <class T> struct Strip {
   T* origin;

@@ -1,0 +1,63 @@
+"""Peak memory of a first factorization: as predicted from the analysis, and at most half more than the factor."""
+
+import sys
+
+import pytest
+
+from support.processes import run
+
+MEASURE = """
+import ctypes
+import numpy as np
+import scipy.sparse as sp
+import gpusplu as gs
+from gpusplu import _core
+
+def resident(name):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith(name))
+
+def factor(A):
+    symbolic = gs.analyze(A, engine="cpu", cholesky="{kind}" == "cholesky", ldlt="{kind}" == "ldlt")
+    return symbolic, symbolic.factor(A)
+
+_core.set_num_threads({threads})
+factor(gs.gallery.poisson(5, 5).tocsc().astype("{dtype}"))  # imports
+A = sp.csc_array({matrix}).astype("{dtype}")
+ctypes.CDLL(None).malloc_trim(0)  # what making the matrix has left
+before = resident("VmRSS:")
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")  # VmHWM := VmRSS
+symbolic, made = factor(A)
+peak = resident("VmHWM:") - before
+problem, analysis = symbolic.parts()
+known = _core.bytes_of(analysis.core) + _core.bytes_of(problem.pattern.core)
+print(peak, known + analysis.core.peak_bytes(problem.dtype.char, {threads}), made.stats.bytes)
+"""
+
+LINE = "sp.diags_array([np.full(399999, -1.0), np.full(400000, 4.0), np.full(399999, -2.0)], offsets=[-1, 0, 1])"
+
+
+def mesh(name):
+    return f"gs.gallery.named('{name}')"
+
+
+@pytest.mark.thorough
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads resident memory from /proc")
+@pytest.mark.parametrize(
+    ("matrix", "kind", "dtype", "threads"),
+    [
+        (mesh("poisson:40x40x40"), "cholesky", "float64", 1),
+        (mesh("poisson:40x40x40"), "cholesky", "float64", 2),
+        (mesh("elast:20x20x20"), "cholesky", "float32", 1),
+        (mesh("convdiff:30"), "lu", "float64", 1),
+        (mesh("convdiff:25"), "lu", "complex128", 1),
+        (mesh("poisson:30x30x30"), "ldlt", "float64", 1),
+        (LINE, "lu", "float64", 1),  # by columns
+    ],
+)
+def test_the_peak_is_predicted_and_is_at_most_half_more_than_the_factor(matrix, kind, dtype, threads):
+    measured, predicted, factor = map(int, run(MEASURE.format(**locals())).split())
+    assert predicted == pytest.approx(measured, rel=0.1)
+    assert matrix == LINE or measured < 1.55 * factor

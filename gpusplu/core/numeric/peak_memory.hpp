@@ -1,7 +1,7 @@
 // Predicted memory of a factorization by the CPU engine, from the analysis alone.
 #pragma once
 #include "analysis/symbolic.hpp"
-#include "base/scalars.hpp"
+#include "base/types.hpp"
 
 namespace gs {
 

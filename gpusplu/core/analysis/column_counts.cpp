@@ -25,12 +25,15 @@ class Counting {
         parent_(parent),
         size_(subtree_sizes(parent)),
         count_(graph.n),
-        previous_leaf_(graph.n, -1),
+        previous_leaf_(graph.n),
         ancestor_(graph.n) {
-    for (idx j = 0; j < graph.n; j++) {
-      ancestor_[j] = j;
-      count_[j] = size_[j] == 1;  // a leaf of the tree: its own row subtree starts here
-    }
+    over_range(graph.n, graph.n, [&](idx begin, idx end) {
+      for (idx j = begin; j < end; j++) {
+        previous_leaf_[j] = -1;
+        ancestor_[j] = j;
+        count_[j] = size_[j] == 1;  // a leaf of the tree: its own row subtree starts here
+      }
+    });
   }
 
   std::vector<idx> run() {
@@ -114,7 +117,8 @@ class Counting {
   const idx *perm_, *inverse_perm_;
   const std::vector<idx>& parent_;
   const std::vector<idx> size_;
-  std::vector<idx> count_, previous_leaf_, ancestor_;
+  std::vector<idx> count_;
+  RawVector<idx> previous_leaf_, ancestor_;
 };
 
 }  // namespace

@@ -9,50 +9,51 @@ namespace gs {
 
 namespace {
 
-// A run of vertices, and the tree of its own edges.
-struct Run {
-  Slice<idx> vertices;
-  std::vector<std::pair<idx, idx>> entries_before;  // (row in the run, column before it), rows ascending
+// What is left to do for a run of vertices once the trees of all runs are known.
+struct alignas(64) Run {
+  std::vector<std::pair<idx, idx>> edges;  // (row in the run, column), rows ascending
 };
 
 }  // namespace
 
-// Threads find the trees of the graphs of runs of vertices. The tree of a run stands for the run's own edges: both
-// connect the same vertices through lower ones. So the sequential rest has one edge per vertex and the edges between
-// runs.
+// Threads find the trees of the graphs of runs of vertices. A vertex keeps its parent there unless its subtree has an
+// edge to a vertex before the run. The others start again in the sequential rest, by these edges and by those of their
+// run's tree, which connects the same vertices through lower ones as the run's own edges do.
 std::vector<idx> elimination_tree(PatternView graph, const idx* perm) {
   const idx n = graph.n;
   const std::vector<idx> inverse = inverse_permutation(perm, n);
   const int n_runs = threads_for_random(graph.nnz());
   GrowingTree tree(n);
   std::vector<Run> runs(n_runs);
-  std::vector<idx> first_child, next_child;
-  if (n_runs > 1) first_child.assign(n, -1), next_child.resize(n);
   share_out(n_runs, n_runs, [&](std::size_t r, int) {
-    Run& run = runs[r];
-    run.vertices = slice(n, Team{(int)r, n_runs});
+    const auto [begin, end] = slice(n, Team{(int)r, n_runs});
+    auto& edges = runs[r].edges;
     Pace pace;
-    for (idx k = run.vertices.begin; k < run.vertices.end; k++, pace.go_on(8))
+    for (idx k = begin; k < end; k++, pace.go_on(8))
       for (off p = graph.ptr[perm[k]]; p < graph.ptr[perm[k] + 1]; p++) {
         const idx j = inverse[graph.ind[p]];
-        if (j >= run.vertices.begin) tree.add_entry(k, j);
-        else run.entries_before.emplace_back(k, j);
+        if (j >= begin) tree.add_entry(k, j);
+        else edges.emplace_back(k, j);
       }
-    if (run.entries_before.empty()) return;
-    for (idx j = run.vertices.begin; j < run.vertices.end; j++) {
-      if (const idx k = tree.parent[j]; k >= 0) next_child[j] = first_child[k], first_child[k] = j;
-      tree.parent[j] = tree.ancestor[j] = -1;
+    if (edges.empty()) return;
+    std::vector<char> starts_again(end - begin);
+    for (const auto& [k, j] : edges) starts_again[k - begin] = 1;
+    const std::size_t before = edges.size();
+    for (idx j = begin; j < end; j++) {
+      if (!starts_again[j - begin]) continue;
+      if (const idx k = std::exchange(tree.parent[j], -1); k >= 0) {
+        starts_again[k - begin] = 1;
+        edges.emplace_back(k, j);
+      }
+      tree.ancestor[j] = -1;
     }
+    const auto by_row = [](const auto& a, const auto& b) { return a.first < b.first; };
+    std::sort(edges.begin() + before, edges.end(), by_row);
+    std::inplace_merge(edges.begin(), edges.begin() + before, edges.end(), by_row);
   });
   Pace pace;
-  for (const Run& run : runs) {
-    if (run.entries_before.empty()) continue;
-    auto entry = run.entries_before.begin();
-    for (idx k = run.vertices.begin; k < run.vertices.end; k++, pace.go_on(8)) {
-      for (idx j = first_child[k]; j >= 0; j = next_child[j]) tree.add_entry(k, j);
-      for (; entry != run.entries_before.end() && entry->first == k; ++entry) tree.add_entry(k, entry->second);
-    }
-  }
+  for (const Run& run : runs)
+    for (const auto& [k, j] : run.edges) pace.go_on(8), tree.add_entry(k, j);
   return std::move(tree.parent);
 }
 

@@ -38,76 +38,69 @@ Front merged(const Front& child, const Front& parent) {
   return f;
 }
 
-template <class F> void for_nodes_upwards(const std::vector<idx>& tree, F&& visit) {
-  up_the_forest(tree, subtree_sizes(tree), threads_for(8 * (off)tree.size()), [&](idx s, int) { visit(s); });
+// Calls visit(s, children) for every node of a postordered forest after its children, which are given in ascending
+// order and may be sorted; size: subtree_sizes.
+template <class F> void for_nodes_upwards(const std::vector<idx>& tree, const std::vector<idx>& size, F&& visit) {
+  const int threads = threads_for(8 * (off)tree.size());
+  struct alignas(64) Local {
+    std::vector<idx> children;
+  };
+  std::vector<Local> local(threads);
+  up_the_forest(tree, size, threads, [&](idx s, int rank) {
+    std::vector<idx>& children = local[rank].children;
+    children.clear();
+    for (idx child = s - 1; child > s - size[s]; child -= size[child]) children.push_back(child);
+    std::reverse(children.begin(), children.end());
+    visit(s, children);
+  });
 }
 
 // merged_into[s]: the supernode into which s merged, -1 if it stays. Children with more rows go first: they share most
 // with the parent.
 std::vector<idx> merge_bottom_up(std::vector<Front>& fronts, const std::vector<idx>& super_parent, bool cholesky,
                                  const Relaxation& r) {
-  const idx nsuper = (idx)fronts.size();
-  std::vector<idx> merged_into(nsuper, -1);
-  std::vector<double> seconds(nsuper);
-  Children children(super_parent);
-  for_nodes_upwards(super_parent, [&](idx s) {
+  std::vector<idx> merged_into(fronts.size(), -1);
+  RawVector<double> seconds(fronts.size());
+  for_nodes_upwards(super_parent, subtree_sizes(super_parent), [&](idx s, std::vector<idx>& children) {
     seconds[s] = modelled_seconds(fronts[s], cholesky, r);
-    idx *first = children.begin(s), *last = children.end(s);
-    if (last - first > 1)
-      std::sort(first, last, [&](idx a, idx b) {
-        return fronts[a].height != fronts[b].height ? fronts[a].height > fronts[b].height : a > b;
-      });
-    for (const idx* c = first; c < last; c++) {
-      const Front both = merged(fronts[*c], fronts[s]);
+    std::sort(children.begin(), children.end(), [&](idx a, idx b) {
+      return fronts[a].height != fronts[b].height ? fronts[a].height > fronts[b].height : a > b;
+    });
+    for (const idx c : children) {
+      const Front both = merged(fronts[c], fronts[s]);
       if (both.zeros > zero_limit(both.width, r) * both.entries()) continue;
       const double seconds_both = modelled_seconds(both, cholesky, r);
-      if (seconds_both > seconds[*c] + seconds[s]) continue;
+      if (seconds_both > seconds[c] + seconds[s]) continue;
       fronts[s] = both;
       seconds[s] = seconds_both;
-      merged_into[*c] = s;
+      merged_into[c] = s;
     }
   });
   return merged_into;
 }
 
-// Orders siblings by decreasing (peak of the subtree's storage - its contribution block).
-void order_siblings(const std::vector<Front>& fronts, const std::vector<idx>& tree, Children& children) {
-  const idx nsuper = (idx)fronts.size();
-  std::vector<double> peak(nsuper);
-  for_nodes_upwards(tree, [&](idx s) {
-    const auto block = [&](idx c) { return fronts[c].height * fronts[c].height; };
-    idx *first = children.begin(s), *last = children.end(s);
-    if (last - first > 1)
-      std::stable_sort(first, last, [&](idx a, idx b) { return peak[a] - block(a) > peak[b] - block(b); });
-    double stack = 0;
-    for (const idx* c = first; c < last; c++) {
-      peak[s] = std::max(peak[s], stack + peak[*c]);
-      stack += block(*c);
-    }
-    const double order = fronts[s].width + fronts[s].height;
-    peak[s] = std::max(peak[s], stack + order * order);
-  });
-}
-
-// Numbers supernodes in postorder, siblings as they are listed, and gives each its columns, right after those of its
-// children's subtrees: sets super_ptr and super_parent of `out` and returns the new number of every supernode.
-std::vector<idx> place_top_down(const std::vector<Front>& fronts, const std::vector<idx>& tree, Children& children,
-                                SupernodePartition& out) {
+// Places in a postorder of the tree, in itself a postorder, with siblings by decreasing (peak of the subtree's storage
+// - its contribution block).
+std::vector<idx> order_siblings(const std::vector<Front>& fronts, const std::vector<idx>& tree) {
   const idx nsuper = (idx)fronts.size();
   const std::vector<idx> size = subtree_sizes(tree);
-  std::vector<idx> end(nsuper), place(nsuper), order(nsuper);
-  for (idx s = nsuper, subtree_end = nsuper; s >= 0; s--) {  // the first has all roots as its children
-    if (s < nsuper) {
-      place[s] = subtree_end = end[s] - 1;
-      order[place[s]] = s;
+  RawVector<double> peak(nsuper);
+  std::vector<idx> place(nsuper);  // at first how many places before its parent a node is; roots stay in order
+  for_nodes_upwards(tree, size, [&](idx s, std::vector<idx>& children) {
+    const auto block = [&](idx c) { return fronts[c].height * fronts[c].height; };
+    std::stable_sort(children.begin(), children.end(),
+                     [&](idx a, idx b) { return peak[a] - block(a) > peak[b] - block(b); });
+    double stack = 0, most = 0;
+    idx before = size[s];
+    for (const idx c : children) {
+      most = std::max(most, stack + peak[c]);
+      stack += block(c);
+      place[c] = before - size[c], before -= size[c];
     }
-    for (const idx* c = children.end(s); c-- > children.begin(s); subtree_end -= size[*c]) end[*c] = subtree_end;
-  }
-  for (idx k = 0; k < nsuper; k++) {
-    const idx s = order[k];
-    out.super_ptr[k + 1] = out.super_ptr[k] + (idx)fronts[s].width;
-    out.super_parent[k] = tree[s] >= 0 ? place[tree[s]] : -1;
-  }
+    const double order = fronts[s].width + fronts[s].height;
+    peak[s] = std::max(most, stack + order * order);
+  });
+  for (idx s = nsuper - 1; s >= 0; s--) place[s] = tree[s] >= 0 ? place[tree[s]] - place[s] : s;
   return place;
 }
 
@@ -170,11 +163,13 @@ SupernodePartition relaxed_supernodes(const std::vector<idx>& parent, const std:
   std::vector<idx> tree(nsuper);
   for (idx s = 0; s < nfundamental; s++)
     if (merged_into[s] < 0) tree[kept[s]] = super_parent[s] >= 0 ? kept[super_parent[s]] : -1;
-  Children children(tree);
-  order_siblings(fronts, tree, children);
-
   SupernodePartition out{std::vector<idx>(n), std::vector<idx>((std::size_t)nsuper + 1), std::vector<idx>(nsuper)};
-  const std::vector<idx> place = place_top_down(fronts, tree, children, out);
+  const std::vector<idx> place = order_siblings(fronts, tree);
+  for (idx s = 0; s < nsuper; s++) {
+    out.super_ptr[place[s] + 1] = (idx)fronts[s].width;
+    out.super_parent[place[s]] = tree[s] >= 0 ? place[tree[s]] : -1;
+  }
+  std::inclusive_scan(out.super_ptr.begin(), out.super_ptr.end(), out.super_ptr.begin());
   // Columns of one merged supernode keep their order, which is topological.
   std::vector<idx> next(nsuper), target(nfundamental);
   for (idx s = 0; s < nsuper; s++) next[s] = out.super_ptr[place[s]];

@@ -446,9 +446,11 @@ std::vector<idx> nested_dissection(PatternView graph, const Compared& compared) 
                         weight.data(),
                         nullptr,
                         std::accumulate(weight.begin(), weight.end(), off(0))};
+  const std::vector<idx> order = reduced.expand(nd::dissect(whole, compared));
+  if ((idx)order.size() == graph.n) return order;  // classes are the vertices
   std::vector<idx> perm(graph.n), place(classes.size.size());
   idx end = 0;
-  for (const idx c : reduced.expand(nd::dissect(whole, compared))) place[c] = end, end += classes.size[c];
+  for (const idx c : order) place[c] = end, end += classes.size[c];
   for (idx v = 0; v < graph.n; v++) perm[place[classes.of[v]]++] = v;
   return perm;
 }

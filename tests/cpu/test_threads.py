@@ -25,23 +25,34 @@ class Jobs:
     """Jobs of one kind and size, one after the other, on a clock of their own."""
 
     def __init__(self, size=2):
-        self.rates, self.now, self.threads, self.size = _core_testing.RateComparison(), MS, [], size
+        self.choice, self.now, self.threads, self.size = _core_testing.ThreadChoice(), MS, [], size
         self.work = None
 
+    def next(self, time_of, taken=False):
+        """One job, which takes time_of(threads) milliseconds."""
+        self.work = self.work or time_of(1)  # an estimate, which does not change with the neighbours
+        threads = self.choice.choose(self.size, self.now, taken)
+        elapsed = int(time_of(threads) * MS)
+        self.now += elapsed
+        self.choice.record(1e-3 * self.work, elapsed, self.now, taken)
+        self.threads.append(threads)
+
+    def repeat(self, count, time_of, taken=False):
+        """So many of them: their threads."""
+        for _ in range(count):
+            self.next(time_of, taken)
+        return self.threads[-count:]
+
     def run(self, count, all_threads, one_thread, taken=False):
-        """So many jobs; milliseconds with all threads (one number, or one for each job) and with one.
+        """So many jobs; milliseconds with several threads (one number, or one for each job) and with one.
 
         taken: whether others want all processors.
         """
         times = [all_threads] * count if np.isscalar(all_threads) else all_threads
-        self.work = self.work or one_thread  # an estimate, which does not change with the neighbours
+        self.work = self.work or one_thread
         for time_of_all in times:
-            one = self.rates.wants_one_thread(self.now, taken)
-            elapsed = int((one_thread if one else time_of_all) * MS)
-            self.now += elapsed
-            self.rates.record(1 if one else self.size, 1e-3 * self.work, elapsed, self.now, taken)
-            self.threads.append("one" if one else "all")
-        return self.threads[-len(times) :]
+            self.next(lambda threads, several=time_of_all: one_thread if threads == 1 else several, taken)
+        return ["one" if threads == 1 else "all" for threads in self.threads[-len(times) :]]
 
 
 @pytest.mark.parametrize("time", [0.3, 1.0, 6.0, 30.0, 500.0])
@@ -107,18 +118,16 @@ def test_all_threads_are_measured_every_quarter_of_a_second_where_processors_are
 
 @pytest.mark.parametrize("time", [0.05, 0.5, 5.0, 15.0])
 def test_all_threads_come_back_when_neighbours_have_left(time):
-    """Within the larger of 50 ms and one job."""
+    """Within the larger of 50 ms and one job; trials are few."""
     jobs = Jobs()
     jobs.run(20, all_threads=0.6 * time, one_thread=time)
-    while jobs.threads[-2:] != ["one", "one"]:  # the trial, and the first after it
+    while jobs.threads[-2:] != [1, 1]:  # the trial, and the first after it
         jobs.run(1, all_threads=time + 4, one_thread=time, taken=True)
     jobs.run(int(100 / time), all_threads=time + 4, one_thread=time, taken=True)
-    left = last = jobs.now
+    left, begin = jobs.now, len(jobs.threads)
     while jobs.now - left < 2000 * MS:
         jobs.run(1, all_threads=0.6 * time, one_thread=time)
-        if jobs.threads[-1] == "one":
-            last = jobs.now
-    assert last - left <= max(50, time) * MS + time * MS
+    assert jobs.threads[begin:].count(1) * time <= max(50, time) + time + 0.04 * 2000
 
 
 def test_of_many_threads_a_slower_one_is_not_tried():
@@ -126,6 +135,67 @@ def test_of_many_threads_a_slower_one_is_not_tried():
     jobs = Jobs(size=16)
     jobs.run(50, all_threads=8.0, one_thread=70.0)
     assert set(jobs.run(50, all_threads=16.0, one_thread=70.0)) == {"all"}
+
+
+def in_steps(time, best):
+    """Milliseconds of jobs with so many threads: each halving or doubling of the best number costs 30%."""
+    return lambda threads: time * (1 + 0.3 * abs(np.log2(threads / best)))
+
+
+@pytest.mark.parametrize("time", [0.05, 0.5, 5.0])
+@pytest.mark.parametrize("best", [1, 2, 4, 8, 16, 24])
+def test_the_fastest_number_of_threads_is_found(time, best):
+    """Within some tens of jobs; looking for a better one takes little time."""
+    jobs = Jobs(size=max(16, best))
+    jobs.repeat(60, in_steps(time, best))
+    begin, threads = jobs.now, jobs.repeat(2000, in_steps(time, best))
+    assert threads.count(best) > 1900
+    assert jobs.now - begin <= 1.025 * 2000 * time * MS
+
+
+def test_a_job_that_scales_keeps_all_threads():
+    jobs = Jobs(size=16)
+    jobs.repeat(1000, lambda threads: 16 / threads)
+    assert jobs.threads.count(16) > 980
+    assert jobs.now <= 1.025 * 1000 * MS
+
+
+def test_equal_numbers_are_left_alone():
+    """Numbers of threads that differ by less than what jobs do."""
+    jobs, noise = Jobs(size=16), np.random.default_rng(0)
+    jobs.repeat(3000, lambda _: 0.5 * noise.uniform(1, 1.03))
+    assert jobs.threads.count(16) > 2900
+
+
+def test_another_number_becomes_the_fastest():
+    """Noticed within a second, though no job has become slower."""
+    jobs = Jobs(size=16)
+    jobs.repeat(20_000, in_steps(0.5, 16))
+    begin = jobs.now
+    while jobs.threads[-20:] != [4] * 20:
+        jobs.next(lambda threads: 0.5 if threads == 16 else in_steps(0.3, 4)(threads))
+    assert jobs.now - begin <= 1200 * MS
+
+
+def test_a_limit_that_rises_is_used():
+    jobs = Jobs(size=4)
+    jobs.repeat(500, lambda threads: 16 / threads)
+    jobs.size = 16
+    assert jobs.repeat(10, lambda threads: 16 / threads).count(16) == 10
+
+
+def test_preemptions_move_nothing():
+    """One job in thirty takes 4 ms longer, with any number of threads."""
+    jobs, noise = Jobs(size=16), np.random.default_rng(0)
+    jobs.repeat(5000, lambda threads: 4 / threads + (4 if noise.random() < 1 / 30 else 0))
+    assert jobs.threads.count(16) > 4900
+
+
+def test_beside_busy_processes_only_one_thread_is_tried():
+    """What a few jobs take there tells little of the next ones."""
+    jobs = Jobs(size=16)
+    jobs.repeat(1000, in_steps(0.5, 4), taken=True)
+    assert set(jobs.threads) <= {1, 16}
 
 
 def test_long_jobs_have_all_threads():

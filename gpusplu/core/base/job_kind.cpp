@@ -1,6 +1,7 @@
 #include "base/job_kind.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/blas_threads.hpp"
@@ -11,17 +12,21 @@ namespace {
 
 constexpr std::int64_t kBlasHold = 10'000'000'000;  // how long workers stay pinned after they ran again [ns]
 constexpr double kRecent = 25'000'000;              // averaging time of the mean over recent jobs [ns]
-constexpr double kFaster = 1.1;                     // the rate of one thread must exceed the rate of all by this factor
-constexpr int kTrials = 20;                         // time until the next trial, in units of the last trial's time
+constexpr double kFaster = 1.1;                     // one thread must exceed the usual rate by this factor
+constexpr int kTrials = 20;                         // time until the next trial of one thread, in units of the last one
 constexpr std::int64_t kValid = 1'000'000'000;      // how long the measured rate of one thread stays valid [ns]
 
-// One thread is tried if the rate falls below this fraction of the best rate of all threads; above it, one thread
-// cannot win.
-double suspicious(int threads) { return std::max(0.3, 1.2 / threads); }
+constexpr double kBetter = 1.05;       // a neighbour must exceed the usual rate by this factor
+constexpr int kWins = 4, kLosses = 3;  // jobs that decide about a neighbour
+constexpr int kLooks = 3;              // looks in a row at the running threads that must find free processors
+constexpr double kFirst = 10;          // time before the first trial of a neighbour, in units of the first job
+constexpr double kCost = 50;           // time until the next one, in units of what the last one lost
+constexpr double kOften = 20e6;        // the same, at least [ns]
+constexpr double kSeldom = 500e6;      // and at most, by doubling while trials change nothing [ns]
+constexpr double kOtherRate = 1.3;     // a change of the usual rate by this factor makes trials frequent again
 
-double get(const std::atomic<double>& x) { return x.load(std::memory_order_relaxed); }
-std::int64_t get(const std::atomic<std::int64_t>& x) { return x.load(std::memory_order_relaxed); }
-template <class T> void set(std::atomic<T>& x, T value) { x.store(value, std::memory_order_relaxed); }
+// One thread is tried if the rate falls below this fraction of the best rate; above it, one thread cannot win.
+double suspicious(int threads) { return std::max(0.3, 1.2 / threads); }
 
 }  // namespace
 
@@ -35,53 +40,113 @@ bool BlasInterference::interferes() {
 
 void BlasInterference::found_interference() { until_.store(wall_clock() + kBlasHold, std::memory_order_relaxed); }
 
-void RateComparison::Mean::add(double more_work, double more_time) {
+void ThreadChoice::Mean::add(double more_work, double more_time) {
   const double keep = std::exp(-more_time / kRecent);
-  set(work, get(work) * keep + more_work), set(time, get(time) * keep + more_time);
+  work = work * keep + more_work, time = time * keep + more_time;
 }
 
-double RateComparison::Mean::rate() const { return get(time) > 0 ? get(work) / get(time) : 0; }
-
-bool RateComparison::wants_one_thread(std::int64_t now, bool (*processors_are_taken)()) {
-  if (trial_.load(std::memory_order_relaxed) || now < get(until_)) return true;
-  if (now >= get(latest_) || !processors_are_taken()) return false;
-  set(until_, now + kHold);
-  return true;
+double ThreadChoice::median() const {
+  double sorted[kMedian];
+  std::copy(recent_, recent_ + kMedian, sorted);
+  std::nth_element(sorted, sorted + kMedian / 2, sorted + kMedian);
+  return sorted[kMedian / 2];
 }
 
-// Threads that run jobs of one size concurrently may overwrite each other's results, which costs one trial.
-void RateComparison::record(int threads, double work, std::int64_t elapsed, std::int64_t now,
-                            bool (*processors_are_taken)()) {
+int ThreadChoice::choose(int want, std::int64_t now, bool (*processors_are_taken)()) {
+  const int all = std::bit_width(unsigned(want - 1));
+  want_ = want;
+  if (alone_ && now >= next_look_) {
+    next_look_ = now + kHold / kLooks;
+    n_free_ = processors_are_taken() ? 0 : n_free_ + 1;
+  }
+  if (alone_ && (now >= latest_ || (now >= until_ && n_free_ >= kLooks))) alone_ = false, returned_ = now;
+  level_ = std::min(all, trial_.level >= 0 ? trial_.level : alone_ ? 0 : usual_);
+  return std::min(want, 1 << level_);
+}
+
+void ThreadChoice::record(double work, std::int64_t elapsed, std::int64_t now, bool (*processors_are_taken)()) {
   if (work <= 0 || elapsed <= 0) return;
-  if (threads == 1) {
-    one_.add(work, double(elapsed));
-    set(measured_, now);
-    if (!trial_.exchange(false, std::memory_order_relaxed)) return;
-    set(next_trial_, now + std::max(kHold, kTrials * elapsed));
-    if (one_.rate() > kFaster * all_.rate()) return use_one_thread(now);
-    return set(best_, std::max(0.9 * get(best_), all_.rate()));  // the best rate may come from another matrix
-  }
-  set(latest_, std::int64_t(0)), set(last_, elapsed);
-  all_.add(work, double(elapsed));
-  set(best_, std::max(get(best_), work / double(elapsed)));
-  // By itself, not because of other processes.
-  const bool is_long = work > double(kLongest) * std::max(get(best_), one_.rate());
-  if (get(measured_) > 0 && now - get(measured_) < kValid) {
+  const double time = double(elapsed), rate = work / time;
+  if (spent_ == 0) earliest_ = kFirst * time;
+  spent_ += time;
+  if (level_ == 0) one_.add(work, time), measured_ = now;
+  if (trial_.level >= 0) return record_trial(work, time, now);
+  if (level_ == 0 && usual_ > 0) return;
+  if (level_ != recent_level_) all_ = {}, n_recent_ = 0, recent_level_ = level_;
+  last_ = time;
+  all_.add(work, time);
+  best_ = std::max(best_, rate);
+  recent_[n_recent_++ % kMedian] = rate;
+  const bool is_long = work > double(kLongest) * std::max(best_, one_.rate());  // by itself, not because of others
+  if (now - returned_ > kLatest) hold_ = kHold;
+  if (level_ > 0) consider_one_thread(work, is_long, now, processors_are_taken);
+  if (!is_long && trial_.level < 0 && !alone_) consider_neighbours(work, processors_are_taken);
+}
+
+void ThreadChoice::consider_one_thread(double work, bool is_long, std::int64_t now, bool (*processors_are_taken)()) {
+  if (measured_ > 0 && now - measured_ < kValid) {
     if (!is_long && one_.rate() > kFaster * all_.rate()) use_one_thread(now);
-  } else if (now >= get(next_trial_)) {
-    const bool is_slow = !is_long && all_.rate() < suspicious(threads) * get(best_);
-    if (is_slow || (work <= 1e-9 * kLongest && now >= get(next_check_) && processors_are_taken())) set(trial_, true);
-    else if (now >= get(next_check_)) set(next_check_, now + kHold);
+  } else if (now >= next_trial_) {
+    const bool is_slow = !is_long && all_.rate() < suspicious(std::min(want_, 1 << level_)) * best_;
+    if (is_slow || (work <= 1e-9 * kLongest && now >= next_check_ && processors_are_taken())) {
+      trial_ = {.level = 0, .brief = true, .to_beat = kFaster * all_.rate(), .expected = all_.rate()};
+      trial_.most_lost = double(kHold) / 4, trial_.enough = 1;
+    } else if (now >= next_check_) {
+      next_check_ = now + kHold;
+    }
   }
 }
 
-void RateComparison::use_one_thread(std::int64_t now) {
-  set(until_, now + kHold), set(latest_, now + std::max(kLatest, kTrials / 2 * get(last_)));
-  all_.forget();
+void ThreadChoice::consider_neighbours(double work, bool (*processors_are_taken)()) {
+  if (n_recent_ < kMedian) return;
+  const double rate = median();
+  if (std::max(rate, rate_then_) > kOtherRate * std::min(rate, rate_then_)) interval_ = std::min(interval_, kOften);
+  if (spent_ < std::max(earliest_, last_end_ + interval_)) return;
+  n_calm_ = processors_are_taken() ? 0 : n_calm_ + 1;
+  if (n_calm_ == 0) earliest_ = spent_ + double(kHold);
+  else if (n_calm_ < kLooks) earliest_ = spent_ + kMedian * work / rate;
+  if (n_calm_ < kLooks) return;
+  const int all = std::bit_width(unsigned(want_ - 1));
+  if (level_ == 0) direction_ = 1;
+  if (level_ == all) direction_ = -1;
+  rate_then_ = rate;
+  trial_ = {.level = level_ + direction_, .warming = 1, .to_beat = kBetter * rate, .expected = rate};
+  trial_.most_lost = 1.5 * work / rate, trial_.enough = kWins;
 }
 
-RateComparison& JobKind::of_size(double work) {
-  return sizes_[std::clamp(work > 0 ? std::ilogb(work) + kSizes / 2 : 0, 0, kSizes - 1)];
+void ThreadChoice::record_trial(double work, double elapsed, std::int64_t now) {
+  Trial& t = trial_;
+  t.time += elapsed, t.lost += elapsed - work / t.expected;
+  if (t.warming > 0) t.warming--;
+  else (work / elapsed > t.to_beat ? t.faster : t.slower)++;
+  const bool won = t.faster == t.enough;
+  if (!won && t.slower < kLosses && t.lost <= t.most_lost) return;
+  t.level = -1;
+  if (t.brief) {
+    next_trial_ = now + std::max(kHold, std::int64_t(kTrials * t.time));
+    if (won) return use_one_thread(now);
+    best_ = std::max(0.9 * best_, all_.rate());  // the best rate may come from another matrix
+    return;
+  }
+  last_end_ = spent_, earliest_ = spent_ + kCost * t.lost;
+  if (won) return move_to(level_);
+  direction_ = -direction_, interval_ = std::clamp(2 * interval_, kOften, kSeldom);
+}
+
+void ThreadChoice::move_to(int level) {
+  usual_ = (1 << level) >= want_ ? kUnlimited : level;
+  all_ = {}, best_ = 0, n_recent_ = 0, interval_ = 0;
+}
+
+void ThreadChoice::use_one_thread(std::int64_t now) {
+  alone_ = true, n_free_ = 0, next_look_ = now + kHold / kLooks;
+  until_ = now + hold_, latest_ = now + std::max(kLatest, std::int64_t(kTrials / 2 * last_));
+  if (now - returned_ < kLatest) hold_ = std::min(2 * hold_, kLatest);
+  all_ = {};
+}
+
+ThreadChoice& JobKind::of_size(double work, int pool) {
+  return sizes_[pool][std::clamp(work > 0 ? std::ilogb(work) + kSizes / 2 : 0, 0, kSizes - 1)];
 }
 
 }  // namespace gs

@@ -16,55 +16,96 @@ class BlasInterference {
   std::atomic<std::int64_t> until_{0}, time_of_blas_{0};
 };
 
-// Decides whether short jobs of one kind and size currently run faster on one thread. It compares rates, that is work
-// per time, with all threads and with one, measured by the caller's clock.
+// Decides with how many threads short jobs of one kind and size currently run fastest. It compares rates, that is work
+// per time measured by the caller's clock, of the number in use and of another one, which a few jobs try now and then.
 //
-// A thread that loses its processor in the middle of a job gets it back after milliseconds. In a job of 20 ms and more
-// the other threads continue meanwhile, so helpers always add to what one thread does, whatever other processes do. A
-// job of 0.3 ms can only wait, and takes ten times as long.
+// The usual number is what the caller wants, or a smaller power of two. A trial takes half or twice the usual number.
+// It wins if most of its jobs are faster than the median of the usual ones by 5%. Trials cost at most 2% of the time
+// that jobs take, and become rare while they change nothing. There are none while other threads want all processors.
 //
-// All threads are the default. When their rate falls so far below that of their best job that one thread may be faster,
-// one job tries it. A process that starts beside busy ones has no better job to compare with: as long as the system
-// says that all processors are wanted, one short job a second tries one thread. If it was faster, the jobs of the next
-// 40 ms run on one thread; then all threads are measured again, and compared with the last rate of one thread. A
-// measurement takes 10 ms and more while other processes want all processors, so then the next one may wait for 250 ms.
-class RateComparison {
+// Beside busy processes: a thread that loses its processor in the middle of a job gets it back after milliseconds. In a
+// job of 20 ms and more the other threads continue meanwhile, so helpers always add to what one thread does, whatever
+// other processes do, and such jobs get what they want. A job of 0.3 ms can only wait, and takes ten times as long.
+// When the rate of the usual number falls so far below that of its best job that one thread may be faster, a few jobs
+// try one. A process that starts beside busy ones has no better job to compare with: as long as the system says that
+// all processors are wanted, short jobs try one thread once a second. If it was faster, one thread does the jobs until
+// the system has said three times within 40 ms that processors are free, or for 250 ms; then the usual number is
+// measured again, and compared with the last rate of one thread. Such a measurement takes 10 ms and more while other
+// processes want all processors; so the 40 ms double each time that one thread is faster again.
+class ThreadChoice {
  public:
-  static constexpr std::int64_t kLongest = 20'000'000;  // longer jobs, by the best rate, always use all threads [ns]
-  static constexpr std::int64_t kHold = 40'000'000;     // validity of a decision for one thread [ns]
-  static constexpr std::int64_t kLatest = 250'000'000;  // the same while all processors are taken, at least [ns]
+  static constexpr std::int64_t kLongest = 20'000'000;  // longer jobs, by the best rate, use what they want [ns]
+  static constexpr std::int64_t kHold = 40'000'000;     // shortest time with one thread for the moment [ns]
+  static constexpr std::int64_t kLatest = 250'000'000;  // the longest, or ten times the last job [ns]
 
-  // Times are wall_clock()'s; now: when the job begins or has ended. work: estimated time on one thread [s].
-  bool wants_one_thread(std::int64_t now, bool (*processors_are_taken)());
-  void record(int threads, double work, std::int64_t elapsed, std::int64_t now, bool (*processors_are_taken)());
+  // Times are wall_clock()'s; now: when the job begins or has ended. Each job is chosen for and then recorded, before
+  // the next one. want: at least 2.
+  int choose(int want, std::int64_t now, bool (*processors_are_taken)());
+  // work: estimated time on one thread [s].
+  void record(double work, std::int64_t elapsed, std::int64_t now, bool (*processors_are_taken)());
 
  private:
+  static constexpr int kUnlimited = 30;  // level of what the caller wants, whatever that is
+  static constexpr int kMedian = 9;      // jobs
+
   // Mean rate of recent jobs.
   struct Mean {
-    std::atomic<double> work{0}, time{0};
+    double work = 0, time = 0;
     void add(double more_work, double more_time);
-    void forget() { work.store(0, std::memory_order_relaxed), time.store(0, std::memory_order_relaxed); }
-    double rate() const;
+    double rate() const { return time > 0 ? work / time : 0; }
   };
 
-  void use_one_thread(std::int64_t now);
+  // Jobs with another number of threads.
+  struct Trial {
+    int level = -1;                    // -1: none
+    bool brief = false;                // of one thread for the moment
+    int warming = 0;                   // jobs that do not count yet: their data are in the caches of other processors
+    double to_beat = 0, expected = 0;  // rates
+    double most_lost = 0;              // [ns]
+    int faster = 0, slower = 0, enough = 0;
+    double lost = 0, time = 0;  // [ns]
+  };
 
-  Mean all_, one_;
-  std::atomic<double> best_{0};  // best rate of a job with all threads
-  std::atomic<bool> trial_{false};
-  std::atomic<std::int64_t> until_{0}, latest_{0};  // end of the one-thread period, and the latest it may have
-  std::atomic<std::int64_t> next_trial_{0}, next_check_{0}, measured_{0};
-  std::atomic<std::int64_t> last_{0};  // time of the last job with all threads
+  void record_trial(double work, double elapsed, std::int64_t now);
+  void consider_one_thread(double work, bool is_long, std::int64_t now, bool (*processors_are_taken)());
+  void consider_neighbours(double work, bool (*processors_are_taken)());
+  void use_one_thread(std::int64_t now);
+  void move_to(int level);
+  double median() const;
+
+  int want_ = 0, level_ = 0;  // of the current job: at most 2^level threads
+  int usual_ = kUnlimited;    // level
+  Trial trial_;
+  Mean all_, one_;               // of the usual number and of one thread
+  double best_ = 0;              // best rate of a job with the usual number
+  double recent_[kMedian] = {};  // rates of the last jobs with the usual number
+  int n_recent_ = 0, recent_level_ = 0;
+
+  // One thread for the moment.
+  bool alone_ = false;
+  std::int64_t until_ = 0, latest_ = 0;       // the earliest and the latest end
+  std::int64_t hold_ = kHold, returned_ = 0;  // shortest time of the next one; the end of the last one
+  std::int64_t next_look_ = 0;                // at the running threads
+  int n_free_ = 0;                            // looks in a row that found free processors
+  std::int64_t next_trial_ = 0, next_check_ = 0, measured_ = 0;
+  double last_ = 0;  // time of the last job with the usual number [ns]
+
+  // Trials of neighbours, in time that these jobs took [ns].
+  double spent_ = 0, last_end_ = 0, earliest_ = 0, interval_ = 0;
+  double rate_then_ = 0;  // of the usual number at the last trial
+  int direction_ = -1;    // of the next
+  int n_calm_ = 0;        // looks in a row that found free processors
 };
 
 class JobKind {
  public:
-  RateComparison& of_size(double work);
+  // Of jobs on one of the two pools of threads, which does one job at a time.
+  ThreadChoice& of_size(double work, int pool);
   BlasInterference blas;
 
  private:
   static constexpr int kSizes = 64;
-  RateComparison sizes_[kSizes];  // indexed by the binary exponent of the work
+  ThreadChoice sizes_[2][kSizes];  // indexed by the binary exponent of the work
 };
 
 }  // namespace gs

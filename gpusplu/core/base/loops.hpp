@@ -88,7 +88,7 @@ class SharedLoops {
     own.begin(team, *this);
     for (;;) {
       const int now = changes_.load(std::memory_order_acquire);
-      if (ended_.load(std::memory_order_acquire)) return;
+      if (ended_.load(std::memory_order_acquire) || team.may_leave()) return;
       if (!help(team) && !other(own)) wait_while(now);
     }
   }

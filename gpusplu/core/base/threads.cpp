@@ -135,16 +135,17 @@ struct Pool {
   void run(int want, void (*f)(void*, const Team&), void* c, JobKind& kind, double work) {
     // From here on, because pinning BLAS workers takes up to 30 us per processor.
     const std::int64_t begin = wall_clock(), blas_before = time_of_blas();
-    RateComparison& rates = kind.of_size(work);
-    const bool one_thread = rates.wants_one_thread(begin, processors_are_taken);
+    ThreadChoice& choice = kind.of_size(work, apart);
+    want = choice.choose(want, begin, processors_are_taken);
     PinnedBlas for_this;
     PinnedBlas& blas = detail::progress_point.caller ? detail::progress_point.operation->blas() : for_this;
-    const bool may_pin = !one_thread && blas.left() == 0 && 2 * want > fair_share(num_threads());
+    const bool may_pin = want > 1 && blas.left() == 0 && 2 * want > fair_share(num_threads());
     const bool known = kind.blas.is_known(begin), with_blas = may_pin && kind.blas.interferes();
     if (with_blas) blas.begin();
     if (blas.left() > 0) want = std::min(want, blas.left());
     WaitRecord of_job;
-    if (one_thread) f(c, Team{});
+    if (work > 0) of_job.time_of_job = std::int64_t(1e9 * work);
+    if (want == 1) f(c, Team{});
     else run(want, f, c, of_job);
     for_this.end();
     const std::int64_t end = wall_clock(), elapsed = end - begin;
@@ -152,7 +153,7 @@ struct Pool {
       find_blas_threads();
       if (time_of_blas() - blas_before > std::min(elapsed / 4, kWorthLooking)) return kind.blas.found_interference();
     }
-    rates.record(one_thread ? 1 : want, work, elapsed, end, processors_are_taken);
+    choice.record(work, elapsed, end, processors_are_taken);
   }
 
   static constexpr std::int64_t kWorthLooking = 3'000'000;  // of a job with waits: check for interference [ns]

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -32,18 +33,23 @@ inline void offer_processor() { sched_yield(); }
 // The same, in a loop: the awaited thread may have no processor and need this one.
 inline void relax(int spin) { spin < kSpins ? relax() : offer_processor(); }
 
-// Records the waits of the threads of a job.
+// The waits of the threads of a job.
 struct WaitRecord {
   static constexpr std::int64_t kLong = 200'000;  // [ns]
+  std::int64_t time_of_job = INT64_MAX;           // estimated time on one thread [ns]
   std::atomic<bool> long_wait{false};
+  std::atomic<bool> stopped{
+      false};  // somebody waited as long as one thread needs for the job: a thread has no processor
   void add(std::int64_t waited) {
     if (waited > kLong) long_wait.store(true, std::memory_order_relaxed);
+    if (waited > std::max(kLong, time_of_job)) stopped.store(true, std::memory_order_relaxed);
   }
 };
 
-// Waits until ready(): spins, then yields the processor, and after a while sleeps; a thread that need not poll for stop
-// requests sleeps in sleep(waited).
-template <class Ready, class Sleep> void wait_until(const Ready& ready, const Sleep& sleep, WaitRecord& record) {
+// Waits until ready(): spins for a few microseconds and `spinning` nanoseconds, then yields the processor, and after a
+// while sleeps; a thread that need not poll for stop requests sleeps in sleep(waited).
+template <class Ready, class Sleep>
+void wait_until(const Ready& ready, const Sleep& sleep, WaitRecord& record, std::int64_t spinning = 0) {
   constexpr std::int64_t kOffering = 300'000;  // [ns]
   for (int spin = 0; spin < kSpins; spin++) {
     if (ready()) return;
@@ -52,7 +58,8 @@ template <class Ready, class Sleep> void wait_until(const Ready& ready, const Sl
   const std::int64_t begin = wall_clock();
   std::int64_t waited = 0;
   while (!ready()) {
-    if (waited < kOffering) offer_processor();
+    if (waited < spinning) relax();
+    else if (waited < kOffering) offer_processor();
     else detail::progress_point.caller ? nap(waited) : sleep(waited);
     waited = wall_clock() - begin;
   }

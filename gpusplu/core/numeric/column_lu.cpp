@@ -122,9 +122,26 @@ template <class T> class WideColumns {
 
 constexpr double kCyclesPerSecond = 3e9;  // of common processors, within a factor of 1.5
 
+// A thread that waits for nodes of others.
+struct PipelineMember {
+  const Team& team;
+  const int epoch;
+  const int& failed;
+
+  static bool wait_for(const int* done, const void* self) {
+    const auto& [team, epoch, failed] = *static_cast<const PipelineMember*>(self);
+    const auto has_failed = [&] { return __atomic_load_n(&failed, __ATOMIC_RELAXED) != 0; };
+    const auto is_done = [&] { return __atomic_load_n(done, __ATOMIC_ACQUIRE) == epoch; };
+    team.wait([&] { return is_done() || has_failed(); });
+    return is_done();
+  }
+};
+
 // Runs all tasks of the schedule. A thread begins with the same subtrees each time because its caches may still hold
 // their data, continues with unclaimed ones, and then takes nodes of the pipeline by ticket: a thread that starts late
-// delays no other thread, and every dependency of a node is finished or in progress.
+// delays no other thread, and every dependency of a node is finished or in progress. After a long wait, which means
+// that some thread has lost its processor, the helpers leave: otherwise the threads would wait for each other again and
+// again.
 template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, const ColumnProgram<Real>& program,
                                                              const ColumnTask<Real>& shared, int n_threads) {
   const ColumnSchedule& schedule = f.schedule;
@@ -146,7 +163,11 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
     ColumnTask<Real> task = shared;
     ColumnMonitor<Real>& monitor = monitors[team.rank];
     task.work = reinterpret_cast<Real*>(f.work[team.rank].data());
-    if (n_threads > 1) task.done = f.done.data(), task.epoch = f.epoch, task.failed = &failed, task.relax = relax;
+    const PipelineMember member{team, f.epoch, failed};
+    if (n_threads > 1) {
+      task.done = f.done.data(), task.epoch = f.epoch;
+      task.wait_for = PipelineMember::wait_for, task.team = &member;
+    }
     const auto run = [&](idx t) {
       task.nodes = schedule.nodes.data() + schedule.ptr[t];
       task.count = schedule.ptr[t + 1] - schedule.ptr[t];
@@ -159,7 +180,7 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
       const idx t = own + i < n_subtrees ? own + i : own + i - n_subtrees;
       if (n_threads == 1 || claim(&f.claimed[t])) run(t);
     }
-    while (monitor.status == 0 && !must_stop()) {
+    while (monitor.status == 0 && !must_stop() && !team.may_leave()) {
       const idx t = ticket.fetch_add(1, std::memory_order_relaxed);
       if (t >= schedule.n_tasks()) break;
       run(t);

@@ -79,7 +79,7 @@ class DownwardWalk {
 
   // Threads take tickets; another thread may still have to queue the task of a ticket.
   template <class Task> void run(const Team& team, Task&& task) {
-    for (;;) {
+    while (!team.may_leave()) {
       const idx number = next_.fetch_add(1, std::memory_order_relaxed);
       if (number >= (idx)queue_.size()) return;
       run_ticket(number, team, task);

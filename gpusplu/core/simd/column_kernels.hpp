@@ -76,7 +76,7 @@ template <class Real> struct alignas(64) ColumnMonitor {
 
 // Refactors nodes[0] .. nodes[count-1] in that order. work: zeros, as many numbers as rows times the largest width; the
 // kernel leaves it zero unless the status is bad. values: A's. Shared between threads: the thread that finishes node s
-// sets done[s] to `epoch`; with `wait` it waits for source nodes, until *failed is set.
+// sets done[s] to `epoch`; with `wait` it waits for source nodes by wait_for(&done[s], team), false if it must give up.
 template <class Real> struct ColumnTask {
   const Real* values;
   Real* work;
@@ -86,8 +86,8 @@ template <class Real> struct ColumnTask {
   int* done;   // null: one thread does everything in order
   int epoch;
   bool wait;
-  const int* failed;
-  void (*relax)(int spin);  // one turn of a waiting loop
+  bool (*wait_for)(const int* done, const void* team);
+  const void* team;
 };
 
 // B y = y in place (or its transpose), y interleaved: number q of row k at y[k * n_rhs + q]; n_rhs is 1, 2, 4 or 8.

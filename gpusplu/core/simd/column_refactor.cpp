@@ -178,13 +178,10 @@ template <class Real, bool Complex> class Worker {
     }
   }
 
-  // Spins until another thread has finished the node; false if that thread failed instead.
+  // False if the node will not be finished.
   bool wait_for(idx s) const {
-    for (int spin = 0; __atomic_load_n(task_.done + s, __ATOMIC_ACQUIRE) != task_.epoch; spin++) {
-      if (__atomic_load_n(task_.failed, __ATOMIC_RELAXED)) return false;
-      task_.relax(spin);
-    }
-    return true;
+    return __atomic_load_n(task_.done + s, __ATOMIC_ACQUIRE) == task_.epoch ||
+           task_.wait_for(task_.done + s, task_.team);
   }
 
   template <int Width> bool eliminate(const ColumnNode* node, auto& largest) {

@@ -104,20 +104,20 @@ auto answer(bool taken) {
 
 void bind_teams(nb::module_& m) {
   m.attr("stream_is_busy") = reinterpret_cast<std::uintptr_t>(&stream_is_busy);  // for `poll` of the core
-  nb::class_<RateComparison>(m, "RateComparison")
+  nb::class_<ThreadChoice>(m, "ThreadChoice")
       .def(nb::init<>())
       .def(
-          "wants_one_thread",
-          [](RateComparison& rates, std::int64_t now, bool taken) {
-            return rates.wants_one_thread(now, answer(taken));
+          "choose",
+          [](ThreadChoice& choice, int want, std::int64_t now, bool taken) {
+            return choice.choose(want, now, answer(taken));
           },
-          "now"_a, "taken"_a)
+          "want"_a, "now"_a, "taken"_a)
       .def(
           "record",
-          [](RateComparison& rates, int threads, double work, std::int64_t elapsed, std::int64_t now, bool taken) {
-            rates.record(threads, work, elapsed, now, answer(taken));
+          [](ThreadChoice& choice, double work, std::int64_t elapsed, std::int64_t now, bool taken) {
+            choice.record(work, elapsed, now, answer(taken));
           },
-          "threads"_a, "work"_a, "elapsed"_a, "now"_a, "taken"_a);
+          "work"_a, "elapsed"_a, "now"_a, "taken"_a);
   m.def("run_loops", &run_loops, "size"_a, "counts"_a, "away"_a = 0.0, "leaders"_a = 1);
   m.def("threads_of_ranks", &threads_of_ranks, "size"_a, "jobs"_a);
   m.def("quota_of", &quota_of, "membership"_a, "root"_a);

@@ -149,17 +149,15 @@ class Problem:
             _core.analyze,
             cholesky=self.cholesky,
             ldlt=self.kind == "ldlt",
-            symmetric=self.kind == "lu" and self.options.symmetric,
+            symmetric=self.kind == "lu" and self.options.symmetric and not self.request.systems,
             method=self._method(),
             refactorizations=self.request.refactorizations,
         )
 
     def _method(self) -> str:
-        """Systems of a batch are factored by fronts; triangular ones by columns, which keep them triangular."""
-        by_columns = self.options.pivoting == "partial"
-        if self.request.systems and self.kind == "lu":
-            by_columns = by_columns or self.is_triangular()
-        return "column" if by_columns else "front" if self.request.systems else "auto"
+        """Triangular systems of a batch are factored by columns, which keep them triangular."""
+        triangular = self.request.systems > 0 and self.is_triangular()
+        return "column" if triangular or self.options.pivoting == "partial" else "auto"
 
     def for_fronts(self) -> list[Any]:
         """An analysis for fronts with every ordering worth considering.

@@ -587,7 +587,7 @@ def splu_batch(
     Parameters
     ----------
     A : sparse array or matrix, shape (n, n)
-        Has the pattern; its values, which should be like those of the systems, guide matching and scaling.
+        Has the pattern; its values, which should be like those of the systems, guide matching, scaling and pivots.
     values : array_like, shape (nbatch, size)
         One system per row, in the order of ``A.data``; on the host or on the device.
     engine, device, device_memory, ordering, pivoting, refine : optional

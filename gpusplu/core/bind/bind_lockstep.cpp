@@ -17,7 +17,7 @@ template <class T> using InRows = nb::ndarray<const T, nb::c_contig, nb::device:
 
 template <class T> using LockstepBinding = Bound<LockstepFactor<T>>;
 
-template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, nb::object canonical, idx count, In<T>,
+template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, nb::object canonical, idx count, In<T> like,
                                                      const Costs& costs, const std::string& refine) {
   const Canonical& given = nb::cast<const Canonical&>(canonical);
   const PatternView A = given.pattern.view();
@@ -27,8 +27,10 @@ template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, n
   const SupernodeCosts& merging = costs.lockstep.merging;
   const AccuracyPolicy policy(eps<T>, Pivoting::automatic, refine_of(refine), 0);
   const Canonical* const compared = symbolic.cholesky ? &given : nullptr;
-  auto factor =
-      without_gil([&] { return std::make_unique<LockstepFactor<T>>(symbolic, A, count, merging, policy, compared); });
+  require(like.shape(0) == 0 || (off)like.shape(0) == A.nnz(), "`like` has another number of values");
+  const T* const guide = like.shape(0) == 0 ? nullptr : like.data();
+  auto factor = without_gil(
+      [&] { return std::make_unique<LockstepFactor<T>>(symbolic, A, count, merging, policy, compared, guide); });
   return new LockstepBinding<T>{std::move(canonical), std::move(factor)};
 }
 
@@ -118,8 +120,8 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
       .def_prop_ro("nbytes", [](const Self& self) { return self.factor->bytes(); });
   m.def("lockstep", &make_lockstep<T>, "symbolic"_a, "canonical"_a, "count"_a, "like"_a.noconvert(), "costs"_a,
         nb::kw_only(), "refine"_a = "auto",
-        "Room for `count` systems with this canonical pattern, by an analysis of method 'front', of the dtype of "
-        "`like`.");
+        "Room for `count` systems with this canonical pattern, by an analysis of either method, of the dtype of `like`: "
+        "canonical values whose factorization by columns chooses the pivots, or none.");
 }
 
 gpu::LockstepPlan plan_lockstep(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const Costs& costs, double grain) {
@@ -168,6 +170,7 @@ void bind_lockstep(nb::module_& m) {
   });
   m.def("make_lockstep_plan", &plan_lockstep, "symbolic"_a, "ptr"_a, "ind"_a, "costs"_a, nb::kw_only(), "grain"_a = 0.0,
         "Plan for systems in lockstep, of a symbolic of method 'front' and the canonical pattern it was made of.");
+  m.attr("MOST_LOCKSTEP_ORDER") = most_lockstep_order;
   for_scalars([&]<class T>(const char* dtype) { bind_lockstep_of<T>(m, ("Lockstep_" + std::string(dtype)).c_str()); });
 }
 

@@ -385,22 +385,9 @@ template <class T> class ColumnLU : public ColumnNumeric {
         block_ptr_(symbolic.block_ptr),
         analysis_row_perm_(symbolic.row_perm),
         analysis_row_scale_(symbolic.row_scale),
+        pattern_(permuted_pattern(symbolic, A)),
         col_perm_(symbolic.col_perm) {
     if (block_ptr_.size() < 2) block_ptr_ = {0, n_};
-    RawVector<idx> place(n_);
-    for (idx i = 0; i < n_; i++) place[analysis_row_perm_[i]] = i;
-    pattern_.ptr.resize(n_ + 1);
-    pattern_.first.resize(n_);
-    pattern_.row.resize(A.nnz());
-    pattern_.lower = std::max<off>(0, symbolic.lnz - n_);
-    off end = 0;
-    for (idx k = 0; k < n_; k++) {
-      const idx j = col_perm_[k];
-      pattern_.ptr[k] = end;
-      pattern_.first[k] = A.ptr[j];
-      for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) pattern_.row[end++] = place[A.ind[p]];
-    }
-    pattern_.ptr[n_] = end;
     if (!symbolic.col_scale.empty()) {
       scale_col_.resize(n_);
       for (idx k = 0; k < n_; k++) scale_col_[k] = (real_t<T>)symbolic.col_scale[col_perm_[k]];
@@ -682,6 +669,23 @@ template <class T> class ColumnLU : public ColumnNumeric {
 };
 
 }  // namespace
+
+PermutedPattern permuted_pattern(const Symbolic& symbolic, PatternView A) {
+  const idx n = A.n;
+  RawVector<idx> place(n);
+  for (idx i = 0; i < n; i++) place[symbolic.row_perm[i]] = i;
+  PermutedPattern B;
+  B.ptr.resize(n + 1), B.first.resize(n), B.row.resize(A.nnz());
+  B.lower = std::max<off>(0, symbolic.lnz - n);
+  off end = 0;
+  for (idx k = 0; k < n; k++) {
+    const idx j = symbolic.col_perm[k];
+    B.ptr[k] = end, B.first[k] = A.ptr[j];
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) B.row[end++] = place[A.ind[p]];
+  }
+  B.ptr[n] = end;
+  return B;
+}
 
 std::shared_ptr<ColumnNumeric> make_column_lu(Dtype dtype, const Symbolic& symbolic, PatternView A) {
   return with_scalar(

@@ -34,6 +34,8 @@ struct ColumnSchedule {
   idx n_tasks() const { return (idx)ptr.size() - 1; }
 };
 
+PermutedPattern permuted_pattern(const Symbolic& symbolic, PatternView A);
+
 template <class T> struct ColumnNodes {
   RawVector<ColumnNode> node;
   RawVector<idx> lower_row, upper_row;

@@ -30,8 +30,16 @@ idx longest_line(PatternView A, const std::vector<idx>& column) {
 
 static_assert(no_entry == SymmetricPairs::none);
 
-LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const std::vector<idx>& column,
-                           const LockstepSums& sums, const SymmetricPairs* pairs) {
+gpu::LockstepPlan plan_of_columns(const Symbolic& symbolic, PatternView A, const LockstepColumns& columns) {
+  gpu::LockstepPlan plan;
+  plan.n = symbolic.n, plan.nnz = A.nnz(), plan.factor_size = (off)columns.row.size();
+  plan.row_perm = columns.row_perm, plan.col_perm = symbolic.col_perm;
+  plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
+  return plan;
+}
+
+LockstepProgram program_of(const gpu::LockstepPlan& plan, const LockstepColumns& columns, PatternView A,
+                           const std::vector<idx>& column, const LockstepSums& sums, const SymmetricPairs* pairs) {
   const auto or_null = [](const auto& v) { return v.empty() ? nullptr : v.data(); };
   return {.n = plan.n,
           .nf = plan.nf,
@@ -57,7 +65,15 @@ LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const s
           .row_perm = plan.row_perm.data(),
           .col_perm = plan.col_perm.data(),
           .row_scale = or_null(plan.row_scale),
-          .col_scale = or_null(plan.col_scale)};
+          .col_scale = or_null(plan.col_scale),
+          .columns = {.n = plan.n,
+                      .column = or_null(columns.column),
+                      .row = columns.row.data(),
+                      .segment = columns.segment.data(),
+                      .target = columns.target.data(),
+                      .entry_scale = or_null(columns.entry_scale),
+                      .phase = columns.phase.data(),
+                      .n_phases = (idx)columns.phase.size()}};
 }
 
 // Calls add(in_block, from, to) for the entries of a child's block, as simd/lockstep_front.hpp adds them.
@@ -100,15 +116,17 @@ LockstepSums make_lockstep_sums(const gpu::LockstepPlan& plan) {
 
 template <class T>
 LockstepFactor<T>::LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging,
-                                  const AccuracyPolicy& policy, const Canonical* compared)
+                                  const AccuracyPolicy& policy, const Canonical* compared, const T* guide)
     : A_(A),
       count_(count),
-      plan_(gpu::make_lockstep_plan(symbolic, A, {merging})),
+      columns_(symbolic.method == Method::column ? make_lockstep_columns<T>(symbolic, A, guide) : LockstepColumns()),
+      plan_(symbolic.method == Method::column ? plan_of_columns(symbolic, A, columns_)
+                                              : gpu::make_lockstep_plan(symbolic, A, {merging})),
       policy_(policy),
       column_(columns_of_entries(A)),
       pairs_(compared ? std::optional<SymmetricPairs>(std::in_place, *compared, true, is_complex<T>) : std::nullopt),
       sums_(make_lockstep_sums(plan_)),
-      program_(program_of(plan_, A, column_, sums_, pairs_ ? &*pairs_ : nullptr)),
+      program_(program_of(plan_, columns_, A, column_, sums_, pairs_ ? &*pairs_ : nullptr)),
       kernels_(lockstep_kernels<T>()),
       values_(n_groups() * A.nnz() * numbers),
       factor_(n_groups() * plan_.factor_size * numbers),
@@ -299,7 +317,7 @@ template <class T> void LockstepFactor<T>::solve_group(idx group, const Sides& s
     rows_of(group, sides.x + column, stride, to);
     kernels_.take(plan_.n, one.columns, sides.nrhs, from, one.b);
     if (made.whole) one.substitute(one.b, one.x);
-    else one.factor_and_substitute(one.b, one.x);
+    else one.factor_and_substitute(one.b, one.x), one.made.whole = by_columns();
     one.measure(one.errors);
     if (policy_.must_measure(Trust::none, {})) one.refine();
     kernels_.give(plan_.n, one.columns, sides.nrhs, one.x, one.present, to);
@@ -376,13 +394,14 @@ template <class T> void LockstepFactor<T>::slogdet(T* sign, double* log_modulus)
   for (idx s = 0; s < count_; s++) {
     const R* const factor = factor_of(s / lanes);
     sign[s] = plan_.cholesky ? T(1) : T(parity_of_order), log_modulus[s] = 0;
+    const auto multiply = [&](off place) {
+      const T reciprocal = kernels_.number(factor + place * numbers, s % lanes);
+      log_modulus[s] -= std::log((double)std::abs(reciprocal));
+      if (!plan_.cholesky) sign[s] *= T(std::abs(reciprocal)) / reciprocal;
+    };
     for (const gpu::LockstepFront& front : plan_.fronts)
-      for (idx k = 0; k < front.width; k++) {
-        const off place = front.factor + off(k) * front.rows + k;
-        const T reciprocal = kernels_.number(factor + place * numbers, s % lanes);
-        log_modulus[s] -= std::log((double)std::abs(reciprocal));
-        if (!plan_.cholesky) sign[s] *= T(std::abs(reciprocal)) / reciprocal;
-      }
+      for (idx k = 0; k < front.width; k++) multiply(front.factor + off(k) * front.rows + k);
+    for (const LockstepColumn& column : columns_.column) multiply(column.begin + column.pivot());
     log_modulus[s] = plan_.cholesky ? 2 * log_modulus[s] : log_modulus[s] - scales;
   }
 }

@@ -34,13 +34,31 @@ struct LockstepSums {
   std::vector<idx> from, to;
 };
 
+// A program of LU by columns (simd/lockstep_kernels.hpp), for matrices with so little fill that fronts would be mostly
+// overhead, or whose block triangular form has many blocks.
+struct LockstepColumns {
+  std::vector<LockstepColumn> column;
+  std::vector<idx> row;
+  std::vector<LockstepSegment> segment;
+  std::vector<std::uint16_t> target;
+  std::vector<double> entry_scale;
+  std::vector<LockstepPhase> phase;
+  std::vector<idx> row_perm;  // gather, with the interchanges of the pivots
+};
+constexpr idx most_lockstep_order = 65535;  // of matrices by columns: places in a column have 16 bits
+
+// Of an analysis by columns. The pivots are those of a factorization of `guide`, canonical values, or without these
+// those of the analysis.
+template <class T> LockstepColumns make_lockstep_columns(const Symbolic& symbolic, PatternView A, const T* guide);
+
 template <class T> class LockstepFactor {
  public:
   using R = real_t<T>;
-  // The arrays of `A` must outlive it. Nothing is factored until `refactor` is called. Throws as make_lockstep_plan
-  // does. Cholesky compares values on the pattern `compared` if there is one.
+  // By columns or by fronts, as the analysis says. The arrays of `A` must outlive it. Nothing is factored until
+  // `refactor` is called. Throws as make_lockstep_plan and make_lockstep_columns do. Cholesky compares values on the
+  // pattern `compared` if there is one.
   LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging,
-                 const AccuracyPolicy& policy, const Canonical* compared = nullptr);
+                 const AccuracyPolicy& policy, const Canonical* compared = nullptr, const T* guide = nullptr);
 
   // Entry k of system s is values[s * stride + source[k]]; a null source is the identity. After a call with new values
   // was interrupted, later calls throw std::runtime_error until a call sets new values.
@@ -57,7 +75,7 @@ template <class T> class LockstepFactor {
   void slogdet(T* sign, double* log_modulus);
   std::vector<T> values(idx system) const;  // canonical, of the last factorization
   // Entry (j, i) of the inverse for each entry (i, j) of A, (count, nnz), from the factors; returns the identity error
-  // of each system (numeric/error_checks.hpp).
+  // of each system (numeric/error_checks.hpp). Fronts only.
   std::vector<double> inverse_on_pattern(T* inverse);
 
   idx count() const { return count_; }
@@ -91,6 +109,7 @@ template <class T> class LockstepFactor {
   template <class Work> void over_groups(off workspace, Work&& work);
   template <class Work> void over_new_values(off workspace, Work&& work);
   void must_be_whole() const;
+  bool by_columns() const { return !columns_.phase.empty(); }
   LockstepNotes* notes_of(idx group) { return notes_.data() + (off)group * lanes; }
   PivotRule pivot_rule() const;
   const R* load_group(idx group, const Values& values, R* workspace);
@@ -110,7 +129,8 @@ template <class T> class LockstepFactor {
 
   PatternView A_;
   idx count_;
-  gpu::LockstepPlan plan_;
+  LockstepColumns columns_;  // empty: fronts
+  gpu::LockstepPlan plan_;   // of columns only what they share with fronts
   AccuracyPolicy policy_;
   std::vector<idx> column_;  // of each entry of A
   std::optional<SymmetricPairs> pairs_;

@@ -15,10 +15,16 @@ template <class V> struct Watch {
   Vec<R> largest_entry{}, largest_multiplier{}, largest_upper{};
   Mask n_perturbed{}, n_tiny{}, failed = Mask{} - 1, not_finite{};
 
+  void set(const PivotRule& rule) {
+    perturb_below = (R)rule.perturb_below, tiny_below = (R)rule.tiny_below;
+  }
+  GS_INLINE_MEMBER void entry(V v) { largest_entry = maximum(size1(v), largest_entry); }
   GS_INLINE_MEMBER void multiplier(V v) { largest_multiplier = maximum(size1(v), largest_multiplier); }
   GS_INLINE_MEMBER void upper(V v) { largest_upper = maximum(size1(v), largest_upper); }
 
-  GS_INLINE_MEMBER void fail(Mask where, int position) { failed = (where & (failed < 0)) ? Mask{} + position : failed; }
+  GS_INLINE_MEMBER void fail(Mask where, int position) {
+    failed = (where & ((failed < 0) | (failed > position))) ? Mask{} + position : failed;
+  }
 
   // A front without further rows has no other pivot candidates, so its pivots are perturbed only below the smaller
   // bound.
@@ -154,7 +160,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
 
     Factorization(const LockstepProgram& P, const R* values, R* blocks, const PivotRule& rule)
         : P(P), values(values), blocks(blocks) {
-      for (Watch<V>& own : watch) own.perturb_below = (R)rule.perturb_below, own.tiny_below = (R)rule.tiny_below;
+      for (Watch<V>& own : watch) own.set(rule);
     }
 
     LockstepParts<V> parts_of(const gpu::LockstepFront& f, int part, Entries<V> lower) const {
@@ -204,21 +210,21 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
       each_large_child(f, part, [&](const auto& child) { add_to_block<cholesky>(front, child); });
       return front;
     }
+  };
 
-    void note(LockstepNotes* notes) const {
-      for (int part = 0; part < parts; part++) {
-        const Watch<V>& w = watch[part];
-        for (int l = 0; l < width; l++) {
-          LockstepNotes& note = notes[part * width + l];
-          note.largest_entry = w.largest_entry[l];
-          note.multiplier = w.largest_multiplier[l], note.upper = w.largest_upper[l];
-          note.n_perturbed = (idx)w.n_perturbed[l], note.n_tiny = (idx)w.n_tiny[l];
-          note.failed = (idx)w.failed[l];
-          note.not_finite = note.not_finite || w.not_finite[l] != 0;
-        }
+  static void write_notes(const Watch<V> (&watch)[parts], LockstepNotes* notes) {
+    for (int part = 0; part < parts; part++) {
+      const Watch<V>& w = watch[part];
+      for (int l = 0; l < width; l++) {
+        LockstepNotes& note = notes[part * width + l];
+        note.largest_entry = w.largest_entry[l];
+        note.multiplier = w.largest_multiplier[l], note.upper = w.largest_upper[l];
+        note.n_perturbed = (idx)w.n_perturbed[l], note.n_tiny = (idx)w.n_tiny[l];
+        note.failed = (idx)w.failed[l];
+        note.not_finite = note.not_finite || w.not_finite[l] != 0;
       }
     }
-  };
+  }
 
   static void prefetch_factor(const LockstepProgram& P, idx f, const R* factor) {
     const gpu::LockstepFront& front = P.fronts[f];
@@ -234,7 +240,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
       if (f + ahead_fronts < P.nf) prefetch_factor(P, f + ahead_fronts, factor);
       for (int part = 0; part < parts; part++) run.front(P.fronts[f], part, entries(factor, part) + P.fronts[f].factor);
     }
-    run.note(notes);
+    write_notes(run.watch, notes);
   }
   static void factor(const LockstepProgram& P, const R* values, R* to, R* blocks, const PivotRule& rule,
                      LockstepNotes* notes) {

@@ -16,6 +16,48 @@ constexpr int lockstep_columns = 4;  // right-hand sides that are solved togethe
 
 constexpr std::uint32_t no_entry = 0xffffffff;  // in place of the second entry of a pair
 
+// ---- LU by columns: numeric/lockstep_columns.cpp
+
+constexpr int most_lockstep_panel = 4;  // columns of a supernode
+
+// The entries of a column in the factor, ascending in each part: rows outside the diagonal block, rows of the block
+// above the pivot, the reciprocal of the pivot, rows below.
+struct LockstepColumn {
+  idx begin;
+  idx outer, above, below;
+  idx width;  // columns of its supernode from here on
+  idx entry, n_entries;  // of A, canonical
+  idx n_fill;            // entries to be cleared
+  int pivot() const { return outer + above; }        // relative to `begin`
+  int lower() const { return begin + pivot() + 1; }  // of the first row below
+};
+
+// Columns column .. column + width - 1, the last ones of a supernode, update a column in `count` rows below them.
+struct LockstepSegment {
+  idx column;
+  std::uint16_t width, count;
+};
+
+// Columns begin .. end - 1: a diagonal block, or several of order 1.
+struct LockstepPhase {
+  idx begin, end;
+  bool has_lower;
+  off segment, target;  // where those of its columns begin
+};
+
+struct LockstepColumnProgram {
+  idx n = 0;
+  const LockstepColumn* column = nullptr;  // null: fronts
+  const idx* row = nullptr;                // of each entry of the factor
+  const LockstepSegment* segment = nullptr;
+  // Entries of a column, relative to its first, in the order of use: for each column those of A, those to be cleared,
+  // and those that each segment updates.
+  const std::uint16_t* target = nullptr;
+  const double* entry_scale = nullptr;  // canonical; null: ones
+  const LockstepPhase* phase = nullptr;
+  idx n_phases = 0;
+};
+
 // A plan and its matrix, as kernels read them.
 struct LockstepProgram {
   idx n, nf, n_entries;  // entries of A that belong to fronts
@@ -36,6 +78,7 @@ struct LockstepProgram {
   const double* entry_scale;            // null: ones
   const idx *row_perm, *col_perm;       // gather
   const double *row_scale, *col_scale;  // by A's rows and columns; null: ones
+  LockstepColumnProgram columns;        // in place of the fronts
 };
 
 // Statistics of a factorization for each lane.
@@ -67,7 +110,7 @@ template <class T> struct LockstepKernels {
   // Solves with B, transposed as `trans` says, x in the plan's order, `columns` (1 or lockstep_columns) numbers per
   // row.
   void (*solve)(const LockstepProgram& program, const R* factor, Trans trans, int columns, R* x);
-  // Both in one pass. `workspace` has as many entries as the factor, and does not hold it afterwards.
+  // Both in one pass. `workspace` has as many entries as the factor; by columns it holds the factor afterwards.
   void (*factor_solve)(const LockstepProgram& program, const R* values, R* workspace, R* blocks, const PivotRule& rule,
                        LockstepNotes* notes, Trans trans, int columns, R* x);
   // r = b - op(A) x in A's order, and the norms of every column. With `sums`, a workspace of n real numbers in lanes,

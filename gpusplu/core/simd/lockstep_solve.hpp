@@ -105,7 +105,7 @@ template <class T> struct LockstepSubstitution : LockstepFactorization<T> {
       }
       at += kept_size(own);
     }
-    factorization.note(notes);
+    Own::write_notes(factorization.watch, notes);
     for (idx f = P.nf; f-- > 0;) {
       const gpu::LockstepFront& own = P.fronts[f];
       at -= kept_size(own);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,10 @@ from ..processor import cpu_factor, spec_of
 
 #: Above this, the fronts of a single system fill vectors and threads [flop of a factorization].
 MOST_FLOPS = 1e8
+#: Of the factors of the systems that are in the lanes of vectors: above this, fronts read and write less memory.
+MOST_COLUMN_BYTES = 4e6
+#: Key of the values that were analysed, which guide the choice of pivots for batches by columns.
+GUIDE = "guide"
 REPORT = struct("shared/lockstep.hpp", "LockstepReport")
 
 
@@ -31,12 +36,14 @@ class CpuBatch(View):
     Parameters
     ----------
     core : _core.Lockstep_d or a class like it
+    fronts : callable, optional
+        Returns a batch by fronts for the same systems, which gives entries of inverses; None if `core` is one.
     """
 
     device_array, overlaps = Batch.device_array, Batch.overlaps
 
-    def __init__(self, core: Any):
-        self._viewed = core
+    def __init__(self, core: Any, fronts: Callable[[], Any] | None = None):
+        self._viewed, self._fronts = core, fronts
         self.nbytes: int = core.nbytes
         self.steps: np.ndarray = core.steps()
 
@@ -48,9 +55,22 @@ class CpuBatch(View):
     def report(self) -> np.ndarray:
         return np.asarray(self._viewed.report()).view(REPORT)
 
+    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        if self._fronts is None:
+            entries, errors = self._viewed.inverse_on_pattern()
+            return entries, errors
+        fronts = CpuBatch(self._fronts())
+        fronts.refactor(np.stack([self.values(system) for system in range(self.steps.size)]))
+        entries, errors = fronts.inverse_on_pattern()
+        report = fronts.report()
+        errors[(report["n_perturbed"] > 0) | (report["failed"] >= 0)] = np.inf
+        return entries, errors
+
 
 def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> Any:
     """A batch with capacity for `count` systems; None if separate factors are better.
+
+    By columns if these suit a single system better and a group of systems fits the cache, else by fronts.
 
     Separate factors are better if pivoting is needed, if there are no scales that show which pivots are large enough,
     if the fronts of a single system fill vectors and threads, and if the matrix is triangular: column LU keeps it
@@ -59,16 +79,29 @@ def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> Any:
     options, symbolic = problem.options, analysis.core
     if options.pivoting == "partial" or symbolic.structural_rank < problem.n or symbolic.kind == "ldlt":
         return None
-    if symbolic.method == "column" and symbolic.lnz == problem.n:
+    by_columns = symbolic.method == "column"
+    if by_columns and symbolic.lnz == problem.n:
         return None
-    if symbolic.method == "column":
+
+    def fronts() -> Any:
         orders: dict[str, Any] = {"ordering": options.ordering, "perm": options.perm}
-        symbolic = _core.fronts_like(symbolic, problem.pattern.core, for_core(), **orders)
-    if symbolic.flops > MOST_FLOPS or (not symbolic.cholesky and symbolic.row_scale.size == 0):
+        return _core.fronts_like(symbolic, problem.pattern.core, for_core(), **orders) if by_columns else symbolic
+
+    def lockstep(symbolic: Any, guide: np.ndarray) -> Any:
+        symbolic, pattern = symbolic.with_scales_of(problem.dtype.char), problem.pattern.core
+        return _core.lockstep(symbolic, pattern, count, guide, for_core(), refine=options.refine)
+
+    none = np.empty(0, problem.dtype)
+    entry = 64 * (2 if none.dtype.kind == "c" else 1)
+    in_cache = 2 * symbolic.lnz * entry <= MOST_COLUMN_BYTES and problem.n <= _core.MOST_LOCKSTEP_ORDER
+    if by_columns and in_cache and symbolic.row_scale.size:
+        guide = problem.memo.get(GUIDE)
+        guide = none if guide is None else guide.astype(problem.dtype)
+        return CpuBatch(lockstep(symbolic, guide), lambda: lockstep(fronts(), none))
+    of_fronts = fronts()
+    if of_fronts.flops > MOST_FLOPS or (not of_fronts.cholesky and of_fronts.row_scale.size == 0):
         return None
-    like = np.empty(0, problem.dtype)
-    symbolic = symbolic.with_scales_of(problem.dtype.char)
-    return CpuBatch(_core.lockstep(symbolic, problem.pattern.core, count, like, for_core(), refine=options.refine))
+    return CpuBatch(lockstep(of_fronts, none))
 
 
 #: Names of the index arrays of the formats that the core reads.
@@ -82,7 +115,10 @@ class CpuEngine(Engine):
     capabilities = Capabilities(KINDS, batches=True, schur=True)
 
     def analyze(self, problem: Problem) -> Analysis:
-        return Analysis(problem.for_processor())
+        core = problem.for_processor()
+        if problem.request.systems and core.method == "column":
+            problem.memo.put(GUIDE, problem.values.copy())
+        return Analysis(core)
 
     def adopt(self, problem: Problem, analysis: Analysis) -> None:
         problem.memo.put("for_processor", analysis.core)

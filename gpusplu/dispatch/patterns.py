@@ -148,7 +148,9 @@ def keep(key: PatternKey, symbolic: Any) -> None:
     """Cache an analysis."""
     problem, analysis = symbolic.parts()
     size = _core.bytes_of(problem.pattern.core) + _core.bytes_of(analysis.core)
-    others = [thing for thing in (analysis.plan, *problem.memo.values()) if thing is not None and thing is not analysis.core]
+    others = [
+        thing for thing in (analysis.plan, *problem.memo.values()) if thing is not None and thing is not analysis.core
+    ]
     STORE.keep(*key, symbolic, size + (held_bytes(others) if others else 0))
 
 

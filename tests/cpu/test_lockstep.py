@@ -181,9 +181,11 @@ def test_scales_that_single_precision_does_not_hold(exponent):
 def test_every_instruction_set_factors_and_solves_at_once(level, dtype, case):
     """With the same bits, by all that is written past the caches too."""
     cholesky, method = case == "definite", "column" if case == "blocks" else "front"
-    A = {"random": lambda: random_matrix(60, dtype), "definite": lambda: grid(9, dtype), "blocks": lambda: blocks(dtype)}[
-        case
-    ]()
+    A = {
+        "random": lambda: random_matrix(60, dtype),
+        "definite": lambda: grid(9, dtype),
+        "blocks": lambda: blocks(dtype),
+    }[case]()
     few = definite(A, 18) if cholesky else systems_like(A, 18)
     count = 18 * (1 + (12 << 20) // few.nbytes)  # more than 8 MiB of values, which no cache is taken to hold
     ptr, ind, _, analysis = analysed(A, cholesky, method)
@@ -325,4 +327,6 @@ def test_pivots_are_those_of_the_matrix_with_the_pattern(dtype):
         np.testing.assert_allclose((sign, logabsdet), expected, rtol=0, atol=1e3 * EPS[dtype])
     inverse = np.linalg.inv(matrix_of(A, values[3]).toarray())
     columns = np.repeat(np.arange(60), np.diff(A.indptr))
-    np.testing.assert_allclose(batch.inverse_on_pattern()[3], inverse[columns, A.indices], rtol=0, atol=1e3 * EPS[dtype])
+    np.testing.assert_allclose(
+        batch.inverse_on_pattern()[3], inverse[columns, A.indices], rtol=0, atol=1e3 * EPS[dtype]
+    )

@@ -17,8 +17,8 @@ template <class T> using InRows = nb::ndarray<const T, nb::c_contig, nb::device:
 
 template <class T> using LockstepBinding = Bound<LockstepFactor<T>>;
 
-template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, nb::object canonical, idx count, In<T> like,
-                                                     const Costs& costs, const std::string& refine) {
+template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, nb::object canonical, idx count,
+                                                     In<T> like, const Costs& costs, const std::string& refine) {
   const Canonical& given = nb::cast<const Canonical&>(canonical);
   const PatternView A = given.pattern.view();
   require_analysis_of(A, symbolic);
@@ -118,10 +118,11 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
            "Entry (j, i) of the inverse for each canonical entry (i, j), (count, nnz), and identity errors.")
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
       .def_prop_ro("nbytes", [](const Self& self) { return self.factor->bytes(); });
-  m.def("lockstep", &make_lockstep<T>, "symbolic"_a, "canonical"_a, "count"_a, "like"_a.noconvert(), "costs"_a,
-        nb::kw_only(), "refine"_a = "auto",
-        "Room for `count` systems with this canonical pattern, by an analysis of either method, of the dtype of `like`: "
-        "canonical values whose factorization by columns chooses the pivots, or none.");
+  m.def(
+      "lockstep", &make_lockstep<T>, "symbolic"_a, "canonical"_a, "count"_a, "like"_a.noconvert(), "costs"_a,
+      nb::kw_only(), "refine"_a = "auto",
+      "Room for `count` systems with this canonical pattern, by an analysis of either method, of the dtype of `like`: "
+      "canonical values whose factorization by columns chooses the pivots, or none.");
 }
 
 gpu::LockstepPlan plan_lockstep(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const Costs& costs, double grain) {

@@ -61,7 +61,8 @@ template <class T> void place_columns(ColumnNodes<T>& columns, LockstepColumns& 
   for (idx k = n; k-- > 0;) {
     LockstepColumn& own = out.column[k];
     own.width = 1;
-    if (k + 1 == n || own.below != out.column[k + 1].below + 1 || out.column[k + 1].width == most_lockstep_panel) continue;
+    if (k + 1 == n || own.below != out.column[k + 1].below + 1 || out.column[k + 1].width == most_lockstep_panel)
+      continue;
     const idx *const rows = out.row.data() + own.lower(), *const next = out.row.data() + out.column[k + 1].lower();
     if (rows[0] == k + 1 && std::equal(next, next + own.below - 1, rows + 1)) own.width = out.column[k + 1].width + 1;
   }

@@ -140,8 +140,8 @@ template <class T> struct LockstepColumnLU : LockstepSubstitution<T> {
       }
     }
   }
-  template <int columns> static void solve_plain(const LockstepColumnProgram& P, const Entries<V> factor,
-                                                 const Entries<V> x) {
+  template <int columns>
+  static void solve_plain(const LockstepColumnProgram& P, const Entries<V> factor, const Entries<V> x) {
     for (int phase = P.n_phases; phase-- > 0;) {
       const LockstepPhase& own = P.phase[phase];
       if (own.has_lower)
@@ -150,7 +150,8 @@ template <class T> struct LockstepColumnLU : LockstepSubstitution<T> {
       backward_columns<columns>(P, factor, x, own);
     }
   }
-  // Eliminates, and solves with A: phases from the last one on, each forward while its columns are in the nearest cache.
+  // Eliminates, and solves with A: phases from the last one on, each forward while its columns are in the nearest
+  // cache.
   template <int columns> static Elimination eliminate_and_solve(Elimination elimination, const Entries<V> x) {
     const LockstepColumnProgram& P = elimination.P;
     for (int phase = P.n_phases; phase-- > 0;) {
@@ -181,8 +182,8 @@ template <class T> struct LockstepColumnLU : LockstepSubstitution<T> {
         v, begin, end, [&](int e, int) { return factor[e]; }, [&](int e) { return x + P.row[e] * columns; });
   }
 
-  template <int columns> static void solve_transposed(const LockstepColumnProgram& P, const Entries<V> factor,
-                                                      const Entries<V> x) {
+  template <int columns>
+  static void solve_transposed(const LockstepColumnProgram& P, const Entries<V> factor, const Entries<V> x) {
     for (int phase = 0; phase < P.n_phases; phase++) {
       const LockstepPhase& own = P.phase[phase];
       for (int k = own.begin; k < own.end; k++) {
@@ -203,8 +204,8 @@ template <class T> struct LockstepColumnLU : LockstepSubstitution<T> {
     }
   }
 
-  template <int columns> static void solve_columns(const LockstepColumnProgram& P, const R* factor, bool transposed,
-                                                   const R* x) {
+  template <int columns>
+  static void solve_columns(const LockstepColumnProgram& P, const R* factor, bool transposed, const R* x) {
     for (int part = 0; part < parts; part++)
       if (transposed) solve_transposed<columns>(P, entries(factor, part), entries(x, part));
       else solve_plain<columns>(P, entries(factor, part), entries(x, part));

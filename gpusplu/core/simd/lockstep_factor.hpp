@@ -15,9 +15,7 @@ template <class V> struct Watch {
   Vec<R> largest_entry{}, largest_multiplier{}, largest_upper{};
   Mask n_perturbed{}, n_tiny{}, failed = Mask{} - 1, not_finite{};
 
-  void set(const PivotRule& rule) {
-    perturb_below = (R)rule.perturb_below, tiny_below = (R)rule.tiny_below;
-  }
+  void set(const PivotRule& rule) { perturb_below = (R)rule.perturb_below, tiny_below = (R)rule.tiny_below; }
   GS_INLINE_MEMBER void entry(V v) { largest_entry = maximum(size1(v), largest_entry); }
   GS_INLINE_MEMBER void multiplier(V v) { largest_multiplier = maximum(size1(v), largest_multiplier); }
   GS_INLINE_MEMBER void upper(V v) { largest_upper = maximum(size1(v), largest_upper); }

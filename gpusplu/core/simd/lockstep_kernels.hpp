@@ -25,9 +25,9 @@ constexpr int most_lockstep_panel = 4;  // columns of a supernode
 struct LockstepColumn {
   idx begin;
   idx outer, above, below;
-  idx width;  // columns of its supernode from here on
-  idx entry, n_entries;  // of A, canonical
-  idx n_fill;            // entries to be cleared
+  idx width;                                         // columns of its supernode from here on
+  idx entry, n_entries;                              // of A, canonical
+  idx n_fill;                                        // entries to be cleared
   int pivot() const { return outer + above; }        // relative to `begin`
   int lower() const { return begin + pivot() + 1; }  // of the first row below
 };

@@ -6,7 +6,7 @@
 
 #define GS_LOCKSTEP_TABLE(T)                                                                                 \
   template <> const gs::LockstepKernels<T>& gs::GS_SIMD::Kernels::lockstep<T>() {                            \
-    using Solve = LockstepColumnLU<T>;                                                                   \
+    using Solve = LockstepColumnLU<T>;                                                                       \
     using Vectors = LockstepVectors<T>;                                                                      \
     static constinit const LockstepKernels<T> table = {                                                      \
         Solve::load,     Solve::factor, Solve::solve,  Solve::factor_solve, Vectors::residual, Vectors::add, \

@@ -122,7 +122,7 @@ def test_explain_predicts_what_the_cpu_takes():
 
 
 def test_expected_refactors_chooses_method_and_ordering():
-    few, many = (gs.analyze(gallery.rlc_mesh(20, 20), expected_refactors=k) for k in (0, 1000))
+    few, many = (gs.analyze(gallery.rlc_mesh(30, 30), expected_refactors=k) for k in (0, 1000))
     assert (few.method, many.method) == ("front", "column")
     few, many = (gs.analyze(gallery.power_mesh(60, 60), expected_refactors=k) for k in (5, 1000))
     assert (few.ordering, many.ordering) == ("amd", "nd")
@@ -157,7 +157,7 @@ def analyze_with(costs, A, many):
 
 
 def test_orderings_and_methods_are_chosen_by_the_constants():
-    A = gallery.power_mesh(60, 60)
+    A = gallery.power_mesh(80, 80)
     assert decided(A) == ("nd", "front")
     assert decided(A, **{"cpu.dissection": {"rows": 1.0}}) == ("amd", "front")
     assert decided(A, **{"cpu.dissection": {"entries": 1.0}}) == ("amd", "front")

@@ -42,7 +42,7 @@ def said(text, name):
 
 
 def test_entries_and_operations():
-    A = gallery.poisson(30, 30)
+    A = gallery.poisson(60, 60)
     options = {"ordering": "amd", "diag_pivot_thresh": 0.5}  # which keeps LU from being LDL^T
     lu, n = gs.splu(A, **options), A.shape[0]
     fronts = plotting.fronts(A, ordering="amd")

@@ -84,7 +84,7 @@ template <class T> void lu_front(Loops& loops, idx W, idx H, T* L, off ldl, T* U
       kernel.solve_upper(m, W, at(W + i, 0), ldl, L, ldl, *stats[rank]);
     }
   });
-  const idx chunks = chunks_of(H, rows_per_task), columns = columns_of_tile(loops, H);
+  const idx chunks = chunks_of(H, rows_per_task), columns = columns_per_task;
   loops.run(chunks * chunks_of(H, columns), [&](int task, int) {
     const idx i = task % chunks * rows_per_task, m = std::min(H - i, rows_per_task);
     const idx j = task / chunks * columns, n = std::min(H - j, columns);
@@ -140,7 +140,7 @@ template <class T> idx cholesky_front(Loops& loops, idx W, idx H, T* L, off ldl,
     kernel.solve_lower_h(m, W, at(W + i, 0), ldl, L, ldl, true);
   });
   over_triangle(loops, C, [&](const TrianglePart& part, int) {
-    update_part(C, part, W, at(W + part.i, 0), ldl, at(W, 0), ldl, true);
+    kernel.update_strips(part.i, part.m, part.begin, part.end, W, at(W + part.i, 0), ldl, at(W, 0), ldl, C, true);
   });
   return -1;
 }

@@ -63,7 +63,8 @@ template <class T> class LdltFront {
       const off ldy = part.m;
       T* const own = scratch_[rank];  // the leader's scratch has no other data any more
       kernel_.times_pivots(part.m, W_, at(W_ + part.i, 0), front_.ldl, front_.d, front_.e, own, ldy, front_.hermitian);
-      update_part(front_.C, part, W_, own, ldy, at(W_, 0), front_.ldl, front_.hermitian);
+      kernel_.update_strips(part.i, part.m, part.begin, part.end, W_, own, ldy, at(W_, 0), front_.ldl, front_.C,
+                            front_.hermitian);
     });
   }
 

@@ -42,11 +42,6 @@ template <class T> struct Strip {
   T* at(idx i, idx j) const { return origin + i + j * ld; }
 };
 
-// Columns of a tile of a contribution block of H rows: all for a single thread, in which longer tiles are better.
-inline idx columns_of_tile(const Loops& loops, idx H, idx width = 1) {
-  return loops.size() == 1 ? std::max<idx>(H, 1) : chunks_of(columns_per_task, width) * width;
-}
-
 // Part of the triangle: columns begin .. end - 1, which begin with a strip, of rows i .. i + m - 1.
 struct TrianglePart {
   idx i, m, begin, end;
@@ -54,28 +49,13 @@ struct TrianglePart {
 
 // Runs body(part, rank) for all parts of the triangle, longest rows first.
 template <class T, class Body> void over_triangle(Loops& loops, const Strips<T>& C, Body&& body) {
-  const idx H = (idx)C.ld, columns = columns_of_tile(loops, H, C.width);
+  const idx H = (idx)C.ld, columns = chunks_of(columns_per_task, C.width) * C.width;
   const idx chunks = chunks_of(H, rows_per_task), groups = chunks_of(H, columns);
   loops.run(chunks * groups, [&](int task, int rank) {
     const idx i = (chunks - 1 - task / groups) * rows_per_task, m = std::min(H - i, rows_per_task);
     const idx begin = task % groups * columns;
     if (begin < i + m) body(TrianglePart{i, m, begin, std::min(i + m, begin + columns)}, rank);
   });
-}
-
-// Subtracts Y L^H (or Y L^T) from a part of the triangle; Y has its rows, L the rows from the first on.
-template <class T> void update_part(const Strips<T>& C, const TrianglePart& part, idx K, const T* Y, off ldy,
-                                    const T* L, off ldl, bool conj) {
-  const DenseKernels<T>& kernel = kernels<T>();
-  const idx i = part.i, m = part.m;
-  for (idx j = part.begin, end; j < part.end; j = end) {
-    const Strip<T> strip(C, j);
-    end = std::min(strip.end, j < i ? std::min(i, part.end) : part.end);
-    const idx n = end - j, above = std::max(j - i, 0), square = j < i ? 0 : n;
-    if (square > 0) kernel.update_lower(n, K, Y + above, ldy, L + j, ldl, strip.at(j, j), strip.ld, conj);
-    kernel.update_t(m - above - square, n, K, Y + above + square, ldy, L + j, ldl, strip.at(i + above + square, j),
-                    strip.ld, conj);
-  }
 }
 
 }  // namespace gs

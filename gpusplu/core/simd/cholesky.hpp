@@ -51,7 +51,7 @@ template <class S> static idx cholesky_front(idx W, idx H, S* L, off ldl, Strips
     if (bad >= 0) return bad;
     solve_right<S, Shape::rows, false>(H, W, L + W, ldl, L, ldl, true, unused);
   }
-  update_strips(H, W, L + W, ldl, L + W, ldl, C, true);
+  update_strips(0, H, 0, H, W, L + W, ldl, L + W, ldl, C, true);
   return -1;
 }
 

@@ -78,6 +78,10 @@ template <class T> struct DenseKernels {
   void (*update_t)(idx m, idx n, idx K, const T* A, off lda, const T* B, off ldb, T* C, off ldc, bool conj);  // A B^T
   void (*update_lower)(idx n, idx K, const T* A, off lda, const T* B, off ldb, T* C, off ldc,
                        bool conj);  // lower triangle of C -= A B^H or A B^T
+  // The same for rows i .. i + m - 1 of columns begin .. end - 1 of C, where a strip begins at `begin`. A has these
+  // rows, B those from 0 on.
+  void (*update_strips)(idx i, idx m, idx begin, idx end, idx K, const T* A, off lda, const T* B, off ldb, Strips<T> C,
+                        bool conj);
   void (*largest_upper)(idx j0, idx j1, const T* L, off ldl, PivotStats& stats);  // entries on and above the diagonal
   idx (*cholesky_square)(idx n, T* A, off lda);                                   // as cholesky_front
 

@@ -63,6 +63,7 @@ template <class S, class T> constexpr DenseKernels<T> dense_kernels() {
           .update = Entry<update<S, Shape::cols, false>>(),
           .update_t = Entry<update<S, Shape::rows, false>>(),
           .update_lower = Entry<update_lower<S>>(),
+          .update_strips = Entry<update_strips<S>>(),
           .largest_upper = Entry<add_upper_triangle<S>>(),
           .cholesky_square = Entry<cholesky_square<S>>(),
           .ldlt_small_front = Entry<ldlt_small_front<S>>(),

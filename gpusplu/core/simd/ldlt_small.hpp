@@ -128,7 +128,7 @@ template <class S> static bool ldlt_small_front(idx W, idx H, S* L, off ldl, Str
     if (!(size <= most * least_divisor(W, d, e))) return false;
     note_upper(size, seen);
     divide_by_pivots(H, W, Y, H, d, e, L + W, ldl, hermitian, stats);
-    update_strips(H, W, Y, H, L + W, ldl, C, hermitian);
+    update_strips(0, H, 0, H, W, Y, H, L + W, ldl, C, hermitian);
   }
   for (idx j = 0; j + 1 < W; j++) copy_column(W - j - 1, block + j + 1 + j * W, L + j + 1 + j * ldl);
   note_upper(seen.max_upper, stats);

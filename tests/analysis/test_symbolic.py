@@ -4,10 +4,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusplu import _core_testing
+import gpusplu as gs
+from gpusplu import _core_testing, gallery
 from support import column_reference
 from support.symbolic_reference import dense_of, eliminate, graph_of, graphs, pattern_arrays, random_pattern, tree_of
 
@@ -120,3 +122,28 @@ def test_lu_pattern(n, density, seed):
         assert (np.diff(u_ind[u_ptr[j] : u_ptr[j + 1]]) > 0).all() and u_ind[u_ptr[j + 1] - 1] == j
     below, right = lower.sum(axis=0) - 1, upper.sum(axis=1) - 1
     assert flops == pytest.approx((below + 2 * below * right).sum())
+
+
+def network(n):
+    """A tree with random parents and a fifth as many other edges: balls grow as fast as in space, or faster."""
+    rng = np.random.default_rng(0)
+    others = n // 5
+    i = np.concatenate([np.arange(1, n), rng.integers(0, n, others)])
+    j = np.concatenate([rng.integers(np.arange(1, n) // 2, np.arange(1, n)), rng.integers(0, n, others)])
+    edges = sp.coo_array((np.full(i.size, -1.0), (i, j)), shape=(n, n))
+    return sp.csc_array(edges + edges.T + sp.diags_array(np.full(n, float(n))))
+
+
+@pytest.mark.parametrize(
+    ("A", "orderings"),
+    [
+        (gallery.named("poisson:20x20x20"), {"nd"}),
+        (gallery.named("elast:14x14x14"), {"nd"}),
+        (gallery.named("poisson:90x90"), {"amd"}),
+        (network(8000), {"amd"}),
+    ],
+    ids=["grid in space", "elements in space", "grid", "network"],
+)
+def test_dissection_alone_orders_meshes_in_space(A, orderings):
+    symbolic = gs.analyze(A, engine="cpu", cholesky=True)
+    assert {symbolic.ordering, *(ordering for ordering, *_ in symbolic.considered)} == orderings

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <utility>
 
 #include "base/parallel.hpp"
@@ -188,6 +189,31 @@ Pattern symmetrize_known(PatternView A, bool symmetric) {
 
 Pattern symmetrize_blocks(PatternView A, idx n, const idx* inverse_row_perm, const idx* col_perm, const idx* block) {
   return symmetrize(Permuted{A, n, inverse_row_perm, col_perm, block});
+}
+
+double dimension(PatternView graph) {
+  constexpr int n_balls = 9, least_radius = 3;
+  const std::size_t most = std::min<idx>(1500, graph.n / 8);
+  std::vector<char> met(graph.n, 0);
+  double found[n_balls];
+  for (int ball = 0; ball < n_balls; ball++) {
+    const idx centre = (idx)((off)graph.n * (2 * ball + 1) / (2 * n_balls));
+    std::vector<idx> queue{centre};
+    std::vector<std::size_t> within{1};  // vertices, by radius
+    met[centre] = 1;
+    for (std::size_t head = 0; queue.size() <= most && within.back() > head; within.push_back(queue.size()))
+      for (; head < within.back() && queue.size() <= most; head++)
+        for (off p = graph.ptr[queue[head]]; p < graph.ptr[queue[head] + 1]; p++)
+          if (!std::exchange(met[graph.ind[p]], 1)) queue.push_back(graph.ind[p]);
+    for (const idx v : queue) met[v] = 0;
+    const int radius = (int)within.size() - 2;  // of the largest ball that is not too large
+    const bool grew = radius >= least_radius && queue.size() > most;
+    found[ball] = grew ? std::log((double)within[radius] / (double)within[radius / 2]) /
+                             std::log((radius + 0.5) / (radius / 2 + 0.5))
+                       : 0;
+  }
+  std::nth_element(found, found + n_balls / 2, found + n_balls);
+  return found[n_balls / 2];
 }
 
 std::vector<idx> inverse_permutation(const idx* perm, idx n) {

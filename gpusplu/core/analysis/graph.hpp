@@ -21,6 +21,11 @@ Pattern symmetrize_known(PatternView A, bool symmetric);
 // caller: block[k] is that of row and column k of B. inverse_row_perm[row of A] = row of B, negative if none.
 Pattern symmetrize_blocks(PatternView A, idx n, const idx* inverse_row_perm, const idx* col_perm, const idx* block);
 
+// The exponent by which balls in a graph grow with their radius: about 2 on surfaces and 3 in space. The median around
+// nine vertices; a ball counts 0 that is all of its component, or that has a thousand vertices within three edges.
+// Cost: visits of the neighbours of 14,000 vertices at most.
+double dimension(PatternView graph);
+
 // inverse[perm[k]] = k
 std::vector<idx> inverse_permutation(const idx* perm, idx n);
 

@@ -76,6 +76,9 @@ void bind_structure(nb::module_& m) {
   m.def("symmetrize_blocks", &symmetrize_blocks_arrays, "ptr"_a, "ind"_a, "inverse_row_perm"_a, "col_perm"_a, "block"_a,
         "Graph of the diagonal blocks of A[row_perm][:, col_perm]; block: of each of its rows and columns.");
   m.def(
+      "dimension", [](In<off> ptr, In<idx> ind) { return dimension(pattern_view(ptr, ind)); }, "ptr"_a, "ind"_a,
+      "The exponent by which balls in a graph grow with their radius.");
+  m.def(
       "elimination_tree",
       [](In<off> ptr, In<idx> ind, In<idx> perm) {
         const PatternView graph = pattern_view(ptr, ind);

@@ -20,6 +20,7 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
+from numpy import count_nonzero
 
 from .. import _core
 from ..common import matrix
@@ -30,6 +31,8 @@ from . import registry
 from .interface import Accumulated, Analysis, Batch, Engine, Given, HostWork
 from .problem import Problem
 
+#: Fields of a report that are zero if a system has nothing to notice.
+FLAGS = ("n_perturbed", "n_tiny", "not_finite", "not_symmetric")
 MULTIPLE = 32  # chunks have a multiple of this many systems if possible: as many as a warp factors concurrently
 
 
@@ -260,8 +263,9 @@ class RepairedBatch:
         self._resolve()
         self._error[...] = self._batch.errors()
         self._separate(self._inaccurate(b))
-        refined = (self._batch.steps > 0) & (self._factored == RIGHT)
-        self._status[...] = np.where(refined, REFINED, self._factored)
+        self._status[...] = self._factored
+        if count_nonzero(self._batch.steps):
+            self._status[(self._batch.steps > 0) & (self._factored == RIGHT)] = REFINED
         self._solve_single(b, x, trans, solved)
         return x
 
@@ -390,6 +394,8 @@ class RepairedBatch:
 
     def _separate(self, which: np.ndarray) -> None:
         """Make separate factors of the systems of a mask."""
+        if not count_nonzero(which):
+            return
         systems = np.flatnonzero(which).tolist()
         missing = {system: self._values(system) for system in systems if system not in self._own}
         self._on_host(lambda system: self._own_factor(system, missing[system]), missing)
@@ -418,6 +424,9 @@ class RepairedBatch:
 
     def _incompatible(self, report: np.ndarray) -> np.ndarray:
         """Systems that need separate pivots by the accuracy policy."""
+        if not (any(count_nonzero(report[name]) for name in FLAGS) or count_nonzero(report["failed"] >= 0)):
+            if self._problem.cholesky or not self._is_suspect(report["multiplier"].max()):
+                return np.zeros(report.size, bool)
         incompatible: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
         if self._problem.cholesky:
             incompatible |= report["not_symmetric"] != 0
@@ -502,7 +511,7 @@ class RepairedBatch:
 
     def _inaccurate(self, b: Any) -> np.ndarray:
         """Systems with insufficiently accurate last solutions by the common pivots that could be improved."""
-        error = np.where(self._factored == RIGHT, self._error, 0.0)
+        error = np.where(self._factored == RIGHT, self._error, 0.0) if count_nonzero(self._factored) else self._error
         never = self._problem.options.refine == "never"
         if never or self._policy.is_enough(float(error.max(initial=0.0))):
             return np.zeros(error.size, bool)
@@ -542,6 +551,9 @@ class RepairedBatch:
 
     def _solve_single(self, b: Any, x: Any, trans: int, solved: dict[int, Any]) -> None:
         """Solve with the separate factors of the values held; some systems are already `solved`."""
+        if self._batch is not None and not count_nonzero(self._factored):
+            self._single_factors, self._own = {}, {}
+            return
         systems = np.flatnonzero(self._factored).tolist() if self._batch is not None else range(len(self._factored))
         good = [system for system in systems if self._factored[system] < BatchStatus.SINGULAR]
         rhs = {system: matrix.to_host(b[system]) for system in good if system not in solved}

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..common import matrix
-from ..common.arrays import takes_arrays
+from ..common.arrays import PLAIN, takes_arrays
 from ..common.listeners import caller
 from ..common.options import cholesky_options, one_of, own_lu_options
 from ..common.progress import seen, shown_to
@@ -565,6 +565,7 @@ def restore_batch(kind: Any, symbolic: Any, canonical: Any, errors: Any) -> Batc
 
 
 BATCHES.update(lu=BatchedLUFactor, cholesky=BatchedCholeskyFactor)
+PLAIN.update(BATCHES.values())
 
 
 @takes_arrays

@@ -154,6 +154,10 @@ class Problem:
             refactorizations=self.request.refactorizations,
         )
 
+    def by_columns(self) -> Any:
+        """Columns of the processor, whatever suits a single system."""
+        return self._analyzed("by_columns", _core.analyze, method="column")
+
     def _method(self) -> str:
         """Triangular systems of a batch are factored by columns, which keep them triangular."""
         triangular = self.request.systems > 0 and self.is_triangular()

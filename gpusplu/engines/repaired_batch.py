@@ -424,9 +424,9 @@ class RepairedBatch:
 
     def _incompatible(self, report: np.ndarray) -> np.ndarray:
         """Systems that need separate pivots by the accuracy policy."""
-        if not (any(count_nonzero(report[name]) for name in FLAGS) or count_nonzero(report["failed"] >= 0)):
-            if self._problem.cholesky or not self._is_suspect(report["multiplier"].max()):
-                return np.zeros(report.size, bool)
+        flagged = any(count_nonzero(report[name]) for name in FLAGS) or count_nonzero(report["failed"] >= 0)
+        if not (flagged or self._is_suspect(report["multiplier"].max())):
+            return np.zeros(report.size, bool)
         incompatible: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
         if self._problem.cholesky:
             incompatible |= report["not_symmetric"] != 0

@@ -22,8 +22,10 @@ from ..processor import cpu_factor, spec_of
 
 #: Above this, the fronts of a single system fill vectors and threads [flop of a factorization].
 MOST_FLOPS = 1e8
+#: Below this, systems in lockstep are faster by columns than by fronts [flop].
+MOST_COLUMN_FLOPS = 1.5e6
 #: Of the factors of the systems that are in the lanes of vectors: above this, fronts read and write less memory.
-MOST_COLUMN_BYTES = 4e6
+MOST_COLUMN_BYTES = 6e6
 #: Key of the values that were analysed, which guide the choice of pivots for batches by columns.
 GUIDE = "guide"
 REPORT = struct("shared/lockstep.hpp", "LockstepReport")
@@ -116,8 +118,11 @@ class CpuEngine(Engine):
 
     def analyze(self, problem: Problem) -> Analysis:
         core = problem.for_processor()
-        if problem.request.systems and core.method == "column":
-            problem.memo.put(GUIDE, problem.values.copy())
+        if problem.request.systems and problem.kind == "lu":
+            if core.method == "front" and core.flops <= MOST_COLUMN_FLOPS:
+                core = problem.by_columns()
+            if core.method == "column":
+                problem.memo.put(GUIDE, problem.values.copy())
         return Analysis(core)
 
     def adopt(self, problem: Problem, analysis: Analysis) -> None:

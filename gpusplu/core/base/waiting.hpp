@@ -38,8 +38,8 @@ struct WaitRecord {
   static constexpr std::int64_t kLong = 200'000;  // [ns]
   std::int64_t time_of_job = INT64_MAX;           // estimated time on one thread [ns]
   std::atomic<bool> long_wait{false};
-  std::atomic<bool> stopped{
-      false};  // somebody waited as long as one thread needs for the job: a thread has no processor
+  // A wait took as long as one thread needs for the job: some thread has no processor.
+  std::atomic<bool> stopped{false};
   void add(std::int64_t waited) {
     if (waited > kLong) long_wait.store(true, std::memory_order_relaxed);
     if (waited > std::max(kLong, time_of_job)) stopped.store(true, std::memory_order_relaxed);

@@ -222,6 +222,13 @@ def test_loops_wait_for_no_helper_that_is_away(threads):
     assert seconds < 20
 
 
+def test_helpers_leave_a_short_job_after_a_wait_as_long_as_the_job(threads):
+    """Then some thread has no processor, and would be awaited in each loop that it helps with."""
+    threads(3)
+    assert _core_testing.slow_iterations(size=3, loops=40, work=1e-3) <= 4
+    assert _core_testing.slow_iterations(size=3, loops=40, work=10.0) > 20
+
+
 def test_a_quota_counts_as_processors(tmp_path):
     """The least of a control group's and its ancestors'."""
     group = tmp_path / "a" / "b"

@@ -55,6 +55,28 @@ nb::tuple run_loops(int size, const std::vector<int>& counts, double away, int l
   return nb::make_tuple(runs, seconds);
 }
 
+// A job of so many loops that takes one thread `work` seconds by estimate, though a helper takes 3 ms for each of its
+// iterations: how many of them helpers ran.
+int slow_iterations(int size, int loops, double work) {
+  std::atomic<int> found{0};
+  JobKind kind;
+  SharedLoops shared(size);
+  const auto body = [&](const Team& team) {
+    shared.run(team, [&](Loops& own) {
+      if (team.rank > 0) return false;
+      for (int k = 0; k < loops; k++)
+        own.run(8, [&](int, int rank) {
+          pass(rank > 0 ? 3e-3 : 1e-4);
+          found += rank > 0;
+        });
+      shared.end();
+      return true;
+    });
+  };
+  run_helpers(size, body, &kind, work);
+  return found;
+}
+
 // For each of some jobs, the thread of each rank; a member waits until all have come, or a second.
 std::vector<std::vector<int>> threads_of_ranks(int size, int jobs) {
   std::vector<std::vector<int>> found;
@@ -119,6 +141,7 @@ void bind_teams(nb::module_& m) {
           },
           "work"_a, "elapsed"_a, "now"_a, "taken"_a);
   m.def("run_loops", &run_loops, "size"_a, "counts"_a, "away"_a = 0.0, "leaders"_a = 1);
+  m.def("slow_iterations", &slow_iterations, "size"_a, "loops"_a, "work"_a);
   m.def("threads_of_ranks", &threads_of_ranks, "size"_a, "jobs"_a);
   m.def("quota_of", &quota_of, "membership"_a, "root"_a);
   m.def("beside_blas", &beside_blas, "call"_a, "least"_a);

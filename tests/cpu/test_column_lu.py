@@ -142,6 +142,39 @@ def test_threads_do_not_change_a_bit_of_chains(ends, threads):
     assert np.array_equal(results[0], results[1]) and np.array_equal(results[0], results[2])
 
 
+def grid_in_strips(side):
+    """The five-point pattern of a grid, with its columns of points by halves: each is above those it divides."""
+    columns = sorted(range(side), key=lambda k: (k + 1) & -(k + 1))
+    order = np.concatenate([np.arange(side) * side + k for k in columns])
+    line = sp.diags_array([np.ones(side - 1), np.ones(side), np.ones(side - 1)], offsets=[-1, 0, 1])
+    return sp.csc_array(sp.kron(line, sp.eye_array(side)) + sp.kron(sp.eye_array(side), line))[order][:, order]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_threads_share_solves(dtype, threads):
+    """Two large blocks, each with entries above it, between small ones."""
+    rng = np.random.default_rng(0)
+    grid = grid_in_strips(24)
+    n, blocks = 2 * 576 + 6, [0, 1, 2, 578, 579, 580, 1156, 1157, 1158]
+    A = sp.block_diag([sp.eye_array(2), grid, sp.eye_array(2), grid, sp.eye_array(2)], format="csc")
+    A = sp.csc_array(A + sp.triu(sp.random_array((n, n), density=0.002, rng=rng), 1)).astype(dtype)
+    A.sort_indices()
+    A.data[:] = rng.uniform(-1, 1, A.nnz) + (1j * rng.uniform(-1, 1, A.nnz) if dtype in "FD" else 0)
+    A.setdiag(8)
+    order = np.arange(n, dtype=np.int32)
+    lu = column_lu(A, order, order, blocks)
+    assert lu.factor(A.data)["status"] == lu.refactor(A.data)["status"] == "ok"
+    for nrhs in (1, 5):
+        b = rng.standard_normal((n, nrhs)).astype(dtype)
+        for trans in TRANS:
+            found = []
+            for count in (1, 2, 3, 16):
+                threads(count)
+                found += [solve(lu, A, b, trans) for _ in range(5)]
+            assert backward_error(TRANS[trans](A), found[0], b) < 10 * np.finfo(dtype).eps
+            assert all(x.tobytes() == found[0].tobytes() for x in found)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_refactor_sees_multipliers_inside_a_node(dtype):
     """Columns taken together keep their part of L in a dense block."""

@@ -16,10 +16,17 @@ class RangeFlags {
   RangeFlags() { _mm_setcsr(_mm_getcsr() & ~_MM_EXCEPT_MASK); }
   bool underflow() const { return _mm_getcsr() & _MM_EXCEPT_UNDERFLOW; }
   bool overflow() const { return _mm_getcsr() & (_MM_EXCEPT_OVERFLOW | _MM_EXCEPT_INVALID | _MM_EXCEPT_DIV_ZERO); }
+  // Sets flags that another thread found for this one.
+  static void set(bool overflow, bool underflow) {
+    _mm_setcsr(_mm_getcsr() | (overflow ? _MM_EXCEPT_OVERFLOW : 0) | (underflow ? _MM_EXCEPT_UNDERFLOW : 0));
+  }
 #else
   RangeFlags() { std::feclearexcept(FE_ALL_EXCEPT); }
   bool underflow() const { return std::fetestexcept(FE_UNDERFLOW); }
   bool overflow() const { return std::fetestexcept(FE_OVERFLOW | FE_INVALID | FE_DIVBYZERO); }
+  static void set(bool overflow, bool underflow) {
+    std::feraiseexcept((overflow ? FE_OVERFLOW : 0) | (underflow ? FE_UNDERFLOW : 0));
+  }
 #endif
 };
 

@@ -27,6 +27,7 @@
 #include "matrix/sort_rows.hpp"
 #include "matrix/values.hpp"
 #include "numeric/column_nodes.hpp"
+#include "numeric/column_sweeps.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
@@ -119,8 +120,6 @@ template <class T> class WideColumns {
 };
 
 // ---- refactorization
-
-constexpr double kCyclesPerSecond = 3e9;  // of common processors, within a factor of 1.5
 
 // A thread that waits for nodes of others.
 struct PipelineMember {
@@ -459,7 +458,11 @@ template <class T> class ColumnLU : public ColumnNumeric {
     }
     origin_.refactored = true;
     ColumnNodes<T>& f = *nodes_;
-    if (!f.compiled) f = compile_nodes(pattern_, block_ptr_, std::move(f));
+    if (!f.compiled) {
+      f = compile_nodes(pattern_, block_ptr_, std::move(f));
+      f.division = divide_for_solves(f);
+      workspace_ = {};
+    }
     const int n_threads = num_threads();
     if (f.schedule.n_threads != n_threads) f.schedule = schedule_nodes(f, pattern_.ptr, n_threads);
     const ColumnProgram<Real> program = f.program(pattern_, scale_row_.empty() ? nullptr : scale_row_.data(),
@@ -491,7 +494,6 @@ template <class T> class ColumnLU : public ColumnNumeric {
     return info;
   }
 
-  // In A's own numbering: permute and scale into interleaved right-hand sides, solve with the nodes, and back.
   void solve(Trans trans, idx nrhs, const void* from_b, void* to_x) const override {
     using Real = real_t<T>;
     const T* b = (const T*)from_b;
@@ -506,42 +508,22 @@ template <class T> class ColumnLU : public ColumnNumeric {
         wide_->solve(block_ptr_, trans, from, b + (off)k * n_, to, x + (off)k * n_);
       return;
     }
-    const Real* scale_in = transpose ? col_scale : row_scale;
-    const Real* scale_out = transpose ? row_scale : col_scale;
     const ColumnProgram<Real> program = nodes_->program(pattern_, row_scale, col_scale);
-    std::unique_ptr<RawVector<T>> kept = scratch_.take();
-    if (!kept) kept = std::make_unique<RawVector<T>>();
-    RawVector<T>& scratch = *kept;
+    const ColumnSystem<T> system{
+        n_,        from,      to,      transpose ? col_scale : row_scale, transpose ? row_scale : col_scale,
+        transpose, conjugate, divides_};
     begin_phase("solve", nrhs);
+    std::unique_ptr<Workspace> space = workspace_.take();
+    if (!space) space = std::make_unique<Workspace>();
     for (idx done = 0; done < nrhs;) {
       go_on();
       int width = 8;
       while (width > nrhs - done) width /= 2;
-      if (scratch.size() < (std::size_t)n_ * width) scratch.resize((std::size_t)n_ * width);
-      T* y = scratch.data();
-      for (int q = 0; q < width; q++) {
-        const T* column = b + (off)(done + q) * n_;
-        for (idx k = 0; k < n_; k++) {
-          const T v = conj_if(column[from[k]], conjugate);
-          y[(off)k * width + q] = scale_in ? v * scale_in[k] : v;
-        }
-      }
-      const ColumnSolve<Real> task{reinterpret_cast<Real*>(y), width, transpose};
-      with_kernels([&](auto level) {
-        divides_ ? level.template solve_columns<T, true>(program, task)
-                 : level.template solve_columns<T, false>(program, task);
-      });
-      for (int q = 0; q < width; q++) {
-        T* column = x + (off)(done + q) * n_;
-        for (idx k = 0; k < n_; k++) {
-          const T v = y[(off)k * width + q];
-          column[to[k]] = conj_if(scale_out ? v * scale_out[k] : v, conjugate);
-        }
-      }
+      ColumnSweeps<T>(*nodes_, program, system, *space, width, b + (off)done * n_, x + (off)done * n_).run();
       done += width;
       have_done(width);
     }
-    scratch_.keep(std::move(kept));
+    workspace_.keep(std::move(space));
   }
 
   AnyMatrix lower() const override {
@@ -660,8 +642,9 @@ template <class T> class ColumnLU : public ColumnNumeric {
   std::vector<idx> row_perm_, col_perm_;
   std::vector<real_t<T>> scale_row_, scale_col_;  // by rows and columns of B, pivoting included; empty: all ones
   std::unique_ptr<ColumnNodes<T>> nodes_;
-  std::unique_ptr<WideColumns<T>> wide_;    // if present, nodes_ holds its rounded numbers
-  mutable Reusable<RawVector<T>> scratch_;  // of the last solve, for the next one
+  std::unique_ptr<WideColumns<T>> wide_;  // if present, nodes_ holds its rounded numbers
+  using Workspace = typename ColumnSweeps<T>::Workspace;
+  mutable Reusable<Workspace> workspace_;  // of the last solve, for the next one
   off nnz_lower_ = 0, nnz_upper_ = 0;
   double flops_ = 0, bound_ = 0;
   idx n_off_diagonal_ = 0;

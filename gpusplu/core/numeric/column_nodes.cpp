@@ -278,6 +278,33 @@ idx longest_chain(const std::vector<idx>& parent, const std::vector<double>& sub
   return longest;
 }
 
+constexpr idx above_bins = -1;
+
+struct Bins {
+  std::vector<idx> of;  // by node
+  idx count = 0;
+};
+
+// Fills bins in ascending order with subtrees of no more than a size together; nodes with a larger subtree are above
+// them.
+Bins fill_bins(const std::vector<idx>& parent, const std::vector<double>& subtree, double size) {
+  const idx n = (idx)parent.size();
+  Bins bins{std::vector<idx>(n, above_bins)};
+  double filled = 0;
+  idx open = 0;
+  for (idx s = 0; s < n; s++) {
+    const bool is_root = subtree[s] <= size && (parent[s] < 0 || subtree[parent[s]] > size);
+    if (!is_root) continue;
+    if (filled > 0 && filled + subtree[s] > size) open++, filled = 0;
+    bins.of[s] = open;
+    filled += subtree[s];
+  }
+  for (idx s = n - 1; s >= 0; s--)
+    if (bins.of[s] == above_bins && subtree[s] <= size) bins.of[s] = bins.of[parent[s]];
+  bins.count = filled > 0 ? open + 1 : 0;
+  return bins;
+}
+
 }  // namespace
 
 template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const RawVector<off>& a_ptr, int n_threads) {
@@ -306,36 +333,25 @@ template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const 
     bin_size = share;
     out.chained = false;
   }
-  constexpr idx pipeline = -1;
-  std::vector<idx> bin(n, pipeline);
-  double filled = 0;
-  idx open = 0;
-  for (idx s = 0; s < n; s++) {
-    const bool is_root = subtree[s] <= bin_size && (parent[s] < 0 || subtree[parent[s]] > bin_size);
-    if (!is_root) continue;
-    if (filled > 0 && filled + subtree[s] > bin_size) open++, filled = 0;
-    bin[s] = open;
-    filled += subtree[s];
-  }
-  for (idx s = n - 1; s >= 0; s--)
-    if (bin[s] == pipeline && subtree[s] <= bin_size) bin[s] = bin[parent[s]];
-  out.n_subtrees = filled > 0 ? open + 1 : 0;
+  const Bins bins = fill_bins(parent, subtree, bin_size);
+  const std::vector<idx>& bin = bins.of;
+  out.n_subtrees = bins.count;
 
   out.ptr.assign(out.n_subtrees + 1, 0);
   for (idx s = 0; s < n; s++)
-    if (bin[s] != pipeline) out.ptr[bin[s] + 1]++;
+    if (bin[s] != above_bins) out.ptr[bin[s] + 1]++;
   std::partial_sum(out.ptr.begin(), out.ptr.end(), out.ptr.begin());
   out.nodes.resize(n);
   std::vector<off> place(out.ptr.begin(), out.ptr.end());
   std::vector<idx> level(n), above;
   for (idx s = 0; s < n; s++) {
-    if (bin[s] != pipeline) {
+    if (bin[s] != above_bins) {
       out.nodes[place[bin[s]]++] = s;
       continue;
     }
     above.push_back(s);
     for (off q = f.node[s].segment; q < f.node[s + 1].segment; q++)
-      if (const idx source = f.segment[q].source; bin[source] == pipeline)
+      if (const idx source = f.segment[q].source; bin[source] == above_bins)
         level[s] = std::max(level[s], level[source] + 1);
   }
   // In ascending order, threads would wait for one another: a node often follows the one that it depends on.
@@ -347,9 +363,160 @@ template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const 
   return out;
 }
 
+namespace {
+
+template <class T> class Divider {
+ public:
+  explicit Divider(const ColumnNodes<T>& f) : f_(f), node_of_(f.pivot.size()) {
+    for (idx s = 0; s < f.n_nodes(); s++)
+      std::fill(node_of_.begin() + f.node[s].first, node_of_.begin() + f.node[s + 1].first, s);
+  }
+
+  ColumnDivision run() {
+    for (const ColumnPhase& phase : f_.phase) {
+      out_.parts.emplace_back();
+      divide(phase);
+    }
+    if (out_.most_parts == 0) out_.parts.clear();
+    return std::move(out_);
+  }
+
+ private:
+  // In cycles: least work of a part, and of a block that is divided.
+  static constexpr double kLeastPart = 6e3, kLeastBlock = 8e4;
+  static constexpr idx kMostParts = 16;
+  const ColumnNodes<T>& f_;
+  std::vector<idx> node_of_;
+  ColumnDivision out_;
+  Pace pace_;
+
+  double cost_of_rows(idx s, off rows) const { return rows * (2 + 1.5 * f_.width(s)); }
+  // Approximate cycles of a node.
+  double cost(idx s) const {
+    const idx width = f_.width(s);
+    return 24 + width * width + cost_of_rows(s, f_.node[s].n_lower + f_.node[s + 1].upper_row - f_.node[s].upper_row);
+  }
+
+  void divide(const ColumnPhase& phase) {
+    const idx n = phase.end - phase.begin;
+    std::vector<double> subtree(n);
+    double work = 0;
+    for (idx s = 0; s < n; s++) work += subtree[s] = cost(phase.begin + s);
+    out_.cycles += work;
+    if (work < kLeastBlock) return;
+    const std::vector<idx> parent = tree_of(phase);
+    for (idx s = 0; s < n; s++)
+      if (parent[s] >= 0) subtree[parent[s]] += subtree[s];
+    const Bins bins = fill_bins(parent, subtree, work / std::min<double>(kMostParts, work / kLeastPart));
+    if (bins.count < 2) return;
+    ColumnParts& parts = out_.parts.back();
+    collect_ranges(phase, bins, parts);
+    replace_rows(phase, bins, parts);
+    collect_runs(phase, bins, parts);
+    out_.most_parts = std::max(out_.most_parts, bins.count);
+    out_.most_sums = std::max(out_.most_sums, (idx)parts.sum_row.size());
+  }
+
+  // Every node of the block that a solve with L or U reads for a node becomes one of its descendants.
+  std::vector<idx> tree_of(const ColumnPhase& phase) {
+    const idx n = phase.end - phase.begin;
+    const auto each_target = [&](idx s, auto&& visit) {
+      const ColumnNode& node = f_.node[phase.begin + s];
+      pace_.go_on(1 + node.n_lower);
+      idx last = -1;
+      for (off p = node.lower_row; p < node.lower_row + node.n_lower; p++)
+        if (const idx target = node_of_[f_.lower_row[p]] - phase.begin; target != last) visit(last = target);
+    };
+    std::vector<off> ptr(n + 1);  // sources by target
+    for (idx s = 0; s < n; s++) each_target(s, [&](idx target) { ptr[target]++; });
+    std::partial_sum(ptr.begin(), ptr.end(), ptr.begin());
+    std::vector<idx> source(ptr[n]);
+    for (idx s = n; s-- > 0;) each_target(s, [&](idx target) { source[--ptr[target]] = s; });
+    GrowingTree tree(n);
+    for (idx s = 0; s < n; s++) {
+      for (off p = ptr[s]; p < ptr[s + 1]; p++) tree.add_entry(s, source[p]);
+      for (off q = f_.node[phase.begin + s].segment; q < f_.node[phase.begin + s + 1].segment; q++)
+        tree.add_entry(s, f_.segment[q].source - phase.begin);
+    }
+    return std::move(tree.parent);
+  }
+
+  static idx part_of(const Bins& bins, idx s) { return bins.of[s] == above_bins ? bins.count : bins.of[s]; }
+
+  // Concatenates lists of all parts, of the top, and others.
+  template <class Int, class Item>
+  static void join(const std::vector<std::vector<Item>>& lists, std::vector<Int>& ptr, std::vector<Item>& all) {
+    ptr.assign(1, 0);
+    for (const std::vector<Item>& list : lists) {
+      all.insert(all.end(), list.begin(), list.end());
+      ptr.push_back((Int)all.size());
+    }
+  }
+
+  void collect_ranges(const ColumnPhase& phase, const Bins& bins, ColumnParts& parts) {
+    std::vector<std::vector<NodeRange>> ranges(bins.count + 1);
+    for (idx s = phase.begin; s < phase.end; s++) {
+      std::vector<NodeRange>& its = ranges[part_of(bins, s - phase.begin)];
+      if (its.empty() || its.back().end < s) its.push_back({s, s});
+      its.back().end++;
+      if (bins.of[s - phase.begin] != above_bins) out_.of_parts += cost(s);
+    }
+    join(ranges, parts.range_ptr, parts.ranges);
+  }
+
+  void replace_rows(const ColumnPhase& phase, const Bins& bins, ColumnParts& parts) {
+    if (out_.lower_row.empty()) out_.lower_row = f_.lower_row;
+    const idx n = (idx)node_of_.size(), first_row = f_.node[phase.begin].first;
+    std::vector<idx> sum_of(f_.node[phase.end].first - first_row, -1);  // by row of the block
+    parts.sum_ptr.assign(1, 0);
+    for (idx part = 0; part < bins.count; part++) {
+      for (idx r = parts.range_ptr[part]; r < parts.range_ptr[part + 1]; r++)
+        for (idx s = parts.ranges[r].begin; s < parts.ranges[r].end; s++) {
+          pace_.go_on(1 + f_.node[s].n_lower);
+          for (off p = f_.node[s].lower_row; p < f_.node[s].lower_row + f_.node[s].n_lower; p++) {
+            const idx row = f_.lower_row[p];
+            if (bins.of[node_of_[row] - phase.begin] != above_bins) continue;
+            idx& sum = sum_of[row - first_row];
+            if (sum < parts.sum_ptr[part]) {
+              sum = (idx)parts.sum_row.size();
+              parts.sum_row.push_back(row);
+            }
+            out_.lower_row[p] = n + sum;
+          }
+        }
+      parts.sum_ptr.push_back((idx)parts.sum_row.size());
+    }
+  }
+
+  void collect_runs(const ColumnPhase& phase, const Bins& bins, ColumnParts& parts) {
+    std::vector<std::vector<ColumnRun>> runs(bins.count + 2);
+    for (idx s = phase.end; s-- > phase.begin;) {
+      if (bins.of[s - phase.begin] != above_bins) continue;
+      pace_.go_on(1 + f_.node[s + 1].upper_row - f_.node[s].upper_row);
+      idx last = -1;
+      for (off p = f_.node[s].upper_row; p < f_.node[s + 1].upper_row - f_.node[s].n_outer; p++) {
+        const idx part = part_of(bins, node_of_[f_.upper_row[p]] - phase.begin);
+        if (part != last) runs[part].push_back({p, p, s});
+        runs[last = part].back().end++;
+        if (part < bins.count) out_.of_parts += cost_of_rows(s, 1);
+      }
+    }
+    for (std::size_t r = parts.ranges.size(); r-- > 0;)  // in the order of one thread
+      for (idx s = parts.ranges[r].end; s-- > parts.ranges[r].begin;)
+        if (const off end = f_.node[s + 1].upper_row; f_.node[s].n_outer > 0)
+          runs.back().push_back({end - f_.node[s].n_outer, end, s});
+    join(runs, parts.run_ptr, parts.runs);
+  }
+};
+
+}  // namespace
+
+template <class T> ColumnDivision divide_for_solves(const ColumnNodes<T>& f) { return Divider<T>(f).run(); }
+
 #define GS_INSTANTIATE(T)                                                                                      \
   template ColumnNodes<T> compile_nodes<T>(const PermutedPattern&, const std::vector<idx>&, ColumnNodes<T>&&); \
-  template ColumnSchedule schedule_nodes<T>(const ColumnNodes<T>&, const RawVector<off>&, int);
+  template ColumnSchedule schedule_nodes<T>(const ColumnNodes<T>&, const RawVector<off>&, int);                \
+  template ColumnDivision divide_for_solves<T>(const ColumnNodes<T>&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

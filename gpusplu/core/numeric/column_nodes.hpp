@@ -12,6 +12,8 @@
 
 namespace gs {
 
+constexpr double kCyclesPerSecond = 3e9;  // of common processors, within a factor of 1.5
+
 // The permuted pattern of A that both factorizations read: column k of B is column col_perm[k] of A, entries ptr[k] ..
 // ptr[k+1]-1 with B's row numbers (before pivoting); their values start at first[k] in A's order.
 struct PermutedPattern {
@@ -36,6 +38,28 @@ struct ColumnSchedule {
 
 PermutedPattern permuted_pattern(const Symbolic& symbolic, PatternView A);
 
+// How a team of threads divides a solve with one diagonal block, or with a run of blocks: parts, which are unions of
+// subtrees of the elimination tree of L + U, and the nodes above them, the top. A part collects what it subtracts from
+// rows of the top in sums of its own.
+struct ColumnParts {
+  std::vector<idx> range_ptr;  // nodes of part p, or of the top: ranges[range_ptr[p]] .. ranges[range_ptr[p+1]-1]
+  std::vector<NodeRange> ranges;
+  std::vector<idx> sum_row;  // sum k of the block, which is number n + k of a solve, belongs to this row
+  std::vector<idx> sum_ptr;
+  // Of U's columns in the top, from the last one on: the rows of part p, and then of the top; in the end the rows of
+  // all columns outside the diagonal block.
+  std::vector<off> run_ptr;
+  std::vector<ColumnRun> runs;
+  idx n_parts() const { return sum_ptr.empty() ? 0 : (idx)sum_ptr.size() - 1; }
+};
+
+struct ColumnDivision {
+  std::vector<ColumnParts> parts;  // by phase, without parts where these are not worth it; empty: not divided
+  RawVector<idx> lower_row;        // that of the nodes, with sums in place of rows of the top
+  idx most_parts = 0, most_sums = 0;
+  double cycles = 0, of_parts = 0;  // approximately, of a solve, and of all parts of it
+};
+
 template <class T> struct ColumnNodes {
   RawVector<ColumnNode> node;
   RawVector<idx> lower_row, upper_row;
@@ -52,6 +76,8 @@ template <class T> struct ColumnNodes {
   ColumnSchedule schedule;
   std::vector<int> done, claimed;  // epoch of the refactorization, by node and by subtree task
   int epoch = 0;
+
+  ColumnDivision division;  // of solves
 
   idx n_nodes() const { return (idx)node.size() - 1; }
   idx width(idx s) const { return node[s + 1].first - node[s].first; }
@@ -76,6 +102,9 @@ ColumnNodes<T> compile_nodes(const PermutedPattern& B, const std::vector<idx>& b
 // How a team of threads divides a refactorization: independent subtrees first, then the nodes above them as a pipeline.
 // Time: nearly O(segments).
 template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const RawVector<off>& a_ptr, int n_threads);
+
+// Depends on the pattern only. Time: nearly O(nnz(L+U)).
+template <class T> ColumnDivision divide_for_solves(const ColumnNodes<T>& f);
 
 // Above this, the reciprocal of a pivot is below or near the smallest normal number and has lost digits.
 template <class T> constexpr double largest_with_reciprocal = 1 / (16.0 * std::numeric_limits<real_t<T>>::min());

@@ -90,11 +90,41 @@ template <class Real> struct ColumnTask {
   const void* team;
 };
 
-// B y = y in place (or its transpose), y interleaved: number q of row k at y[k * n_rhs + q]; n_rhs is 1, 2, 4 or 8.
+// Nodes begin .. end-1.
+struct NodeRange {
+  idx begin, end;
+};
+
+// Rows of U's node, as places in upper_row.
+struct ColumnRun {
+  off begin, end;
+  idx node;
+};
+
+// forward: L; backward: U. The others are pieces of `backward` for threads that share it: backward_inner without the
+// rows outside the diagonal block, backward_runs with the runs only, which have the order in which it visits nodes, and
+// `runs`, which only subtracts runs of nodes that are solved already.
+enum class ColumnSweep {
+  forward,
+  backward,
+  backward_inner,
+  backward_runs,
+  runs,
+  forward_transposed,  // U
+  backward_transposed  // L
+};
+
+// A sweep over ranges of nodes, for B y = y or its transpose in place. Forward sweeps begin with the first node of the
+// first range, the others with the last node of the last range. y is interleaved: number q of row k at y[k * n_rhs +
+// q]; n_rhs is 1, 2, 4 or 8.
 template <class Real> struct ColumnSolve {
   Real* y;
   int n_rhs;
-  bool transpose;
+  ColumnSweep sweep;
+  const NodeRange* ranges;
+  idx n_ranges;
+  const ColumnRun* runs;
+  off n_runs;
 };
 
 }  // namespace gs

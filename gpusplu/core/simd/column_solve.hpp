@@ -1,7 +1,5 @@
-// Triangular solves with the nodes of a column LU, for 1, 2, 4 or 8 interleaved right-hand sides.
-//
-// Diagonal blocks from the last to the first: L forward, U backward, applying the entries above the blocks in between
-// (they are stored with U). Transposed: from the first to the last, U^T forward, L^T backward, by dot products.
+// Triangular solves with the nodes of a column LU, for 1, 2, 4 or 8 interleaved right-hand sides: sweeps over some of
+// the nodes (numeric/column_sweeps.hpp has their order). Transposed sweeps use dot products.
 //
 // Divide: divides by pivots instead of multiplying by their reciprocals, and rounds products before subtracting them if
 // the including file is compiled without fused multiply-adds (column_division.cpp).
@@ -17,25 +15,29 @@ template <class Real, bool Complex, int Rhs, bool Divide> class Solver {
  public:
   Solver(const ColumnProgram<Real>& program, Real* y) : P(program), y_(y) {}
 
-  void solve() {
-    for (idx i = P.n_phases - 1; i >= 0; i--) {
-      const ColumnPhase& phase = P.phase[i];
-      if (phase.has_lower)
-        for (idx s = phase.begin; s < phase.end; s++)
-          with_width(P.node + s, [&](auto w) { forward<w.value>(P.node + s); });
-      for (idx s = phase.end - 1; s >= phase.begin; s--)
-        with_width(P.node + s, [&](auto w) { backward<w.value>(P.node + s); });
-    }
-  }
-
-  void solve_transposed() {
-    for (idx i = 0; i < P.n_phases; i++) {
-      const ColumnPhase& phase = P.phase[i];
-      for (idx s = phase.begin; s < phase.end; s++)
-        with_width(P.node + s, [&](auto w) { forward_transposed<w.value>(P.node + s); });
-      if (phase.has_lower)
-        for (idx s = phase.end - 1; s >= phase.begin; s--)
-          with_width(P.node + s, [&](auto w) { backward_transposed<w.value>(P.node + s); });
+  void run(const ColumnSolve<Real>& task) {
+    const ColumnRun *run = task.runs, *end = run + task.n_runs;
+    switch (task.sweep) {
+      case ColumnSweep::forward:
+        return ascending(task, [&](auto w, const ColumnNode* node) { forward<w.value>(node); });
+      case ColumnSweep::backward:
+      case ColumnSweep::backward_inner:
+      case ColumnSweep::backward_runs:
+        return descending(task, [&](auto w, const ColumnNode* node) {  // once, for the compiler to inline it
+          const bool inner = task.sweep == ColumnSweep::backward_inner,
+                     by_runs = task.sweep == ColumnSweep::backward_runs;
+          backward<w.value>(node, by_runs ? node->upper_row : node[1].upper_row - (inner ? node->n_outer : 0));
+          for (; by_runs && run < end && P.node + run->node == node; run++)
+            subtract<w.value>(node, run->begin, run->end);
+        });
+      case ColumnSweep::runs:
+        for (; run < end; run++)
+          with_width(P.node + run->node, [&](auto w) { subtract<w.value>(P.node + run->node, run->begin, run->end); });
+        return;
+      case ColumnSweep::forward_transposed:
+        return ascending(task, [&](auto w, const ColumnNode* node) { forward_transposed<w.value>(node); });
+      case ColumnSweep::backward_transposed:
+        return descending(task, [&](auto w, const ColumnNode* node) { backward_transposed<w.value>(node); });
     }
   }
 
@@ -60,6 +62,17 @@ template <class Real, bool Complex, int Rhs, bool Divide> class Solver {
       default:
         body(Constant<8>());
     }
+  }
+
+  template <class F> void ascending(const ColumnSolve<Real>& task, F&& visit) const {
+    for (const NodeRange* range = task.ranges; range < task.ranges + task.n_ranges; range++)
+      for (const ColumnNode* node = P.node + range->begin; node < P.node + range->end; node++)
+        with_width(node, [&](auto w) { visit(w, node); });
+  }
+  template <class F> void descending(const ColumnSolve<Real>& task, F&& visit) const {
+    for (const NodeRange* range = task.ranges + task.n_ranges; range-- > task.ranges;)
+      for (const ColumnNode* node = P.node + range->end; node-- > P.node + range->begin;)
+        with_width(node, [&](auto w) { visit(w, node); });
   }
 
   Real* at(idx row) const { return y_ + (off)row * R::size; }
@@ -124,7 +137,8 @@ template <class Real, bool Complex, int Rhs, bool Divide> class Solver {
     update<Width>(row, row + node->n_lower, lower_panel<Width>(node), v);
   }
 
-  template <int Width> void backward(const ColumnNode* node) {
+  // Subtracts from the rows of U before place `end`.
+  template <int Width> void backward(const ColumnNode* node, off end) {
     V v[Width];
     for (int i = Width - 1; i >= 0; i--) {
       v[i] = R::load(at(node->first + i));
@@ -132,8 +146,14 @@ template <class Real, bool Complex, int Rhs, bool Divide> class Solver {
       v[i] = over_pivot(node->first + i, v[i]);
       R::store(at(node->first + i), v[i]);
     }
-    update<Width>(P.upper_row + node[0].upper_row, P.upper_row + node[1].upper_row,
-                  P.upper + node->upper_value * numbers, v);
+    update<Width>(P.upper_row + node->upper_row, P.upper_row + end, P.upper + node->upper_value * numbers, v);
+  }
+
+  template <int Width> void subtract(const ColumnNode* node, off begin, off end) {
+    V v[Width];
+    for (int i = 0; i < Width; i++) v[i] = R::load(at(node->first + i));
+    update<Width>(P.upper_row + begin, P.upper_row + end,
+                  P.upper + (node->upper_value + (begin - node->upper_row) * Width) * numbers, v);
   }
 
   template <int Width> void forward_transposed(const ColumnNode* node) {
@@ -167,8 +187,7 @@ template <class T, bool divide>
 void Kernels::solve_columns(const ColumnProgram<real_t<T>>& program, const ColumnSolve<real_t<T>>& task) {
   with_constant<1, 2, 4, 8>(task.n_rhs, [&](auto n_rhs) {
     Solver<real_t<T>, is_complex<T>, n_rhs.value, divide> solver(program, task.y);
-    if (task.transpose) solver.solve_transposed();
-    else solver.solve();
+    solver.run(task);
   });
 }
 

@@ -7,7 +7,8 @@
 #include <stdexcept>
 
 #include "analysis/graph.hpp"
-#include "base/parallel.hpp"
+#include "base/job_kind.hpp"
+#include "base/threads.hpp"
 #include "base/types.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
@@ -148,16 +149,29 @@ void LockstepFactor<T>::rows_of(idx group, Row* begin, off stride, Row** rows) c
 }
 
 // Runs work(group, memory) with `workspace` numbers of memory. Allocations come first, so that an exception leaves
-// nothing half done.
+// nothing half done. A thread begins with the same groups each time, because its caches may hold their factors.
 template <class T> template <class Work> void LockstepFactor<T>::over_groups(off workspace, Work&& work) {
-  const int threads = std::min<int>(num_threads(), n_groups());
+  const idx n = n_groups();
+  const int threads = std::min<int>(num_threads(), n);
   if ((int)work_.size() < threads) work_.resize(threads);
   for (int rank = 0; rank < threads; rank++)
     if ((off)work_[rank].size() < workspace) work_[rank] = RawVector<R>(workspace);
-  share_out(threads, n_groups(), [&](std::size_t group, int rank) {
-    work((idx)group, work_[rank].data());
-    have_done(1);
-  });
+  claimed_.assign(n, 0);
+  const auto claim = [&](std::uint8_t* group) {
+    return !__atomic_load_n(group, __ATOMIC_RELAXED) && !__atomic_exchange_n(group, 1, __ATOMIC_RELAXED);
+  };
+  const auto body = [&](const Team& team) {
+    const idx own = (idx)((off)n * team.rank / team.size);
+    for (idx i = 0; i < n && !must_stop(); i++) {
+      const idx group = own + i < n ? own + i : own + i - n;
+      if (!claim(&claimed_[group])) continue;
+      work(group, work_[team.rank].data());
+      have_done(1);
+    }
+  };
+  static constinit JobKind kind;      // of each operation
+  constexpr double of_number = 1e-9;  // seconds, roughly
+  run_helpers(threads, body, &kind, of_number * n * (A_.nnz() + plan_.factor_size) * numbers);
 }
 
 // The same for new values of the systems.

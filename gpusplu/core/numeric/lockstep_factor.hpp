@@ -138,8 +138,9 @@ template <class T> class LockstepFactor {
   LockstepProgram program_;
   const LockstepKernels<T>& kernels_;
   RawVector<R> values_, factor_;
-  std::vector<RawVector<R>> work_;    // per thread
-  std::vector<LockstepNotes> notes_;  // per lane
+  std::vector<RawVector<R>> work_;     // per thread
+  std::vector<std::uint8_t> claimed_;  // groups, by a thread
+  std::vector<LockstepNotes> notes_;   // per lane
   std::vector<double> errors_;
   std::vector<idx> steps_;
   std::vector<std::uint8_t> refined_;  // groups refined since the last refactor_solve began

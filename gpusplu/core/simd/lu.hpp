@@ -58,85 +58,112 @@ template <class S> GS_INLINE BitVec<real<S>> magnitude_bits(Vec<real<S>> v) {
   }
 }
 
+// The same value, of which the compiler does not know how it was computed.
+template <class V> GS_INLINE V hidden(V v) {
+  asm("" : "+x"(v));
+  return v;
+}
+
+// Largest magnitude of x (m rows), as bits.
+template <class S> GS_INLINE Bits<real<S>> largest_magnitude(const S* x, idx m) {
+  using R = real<S>;
+  BitVec<R> seen{};
+  each_vector<R>(
+      m * width<S>, [&](idx i, auto mask) __attribute__((always_inline)) {
+        seen = larger(seen, magnitude_bits<S>(load((const R*)x + i, mask)));
+      });
+  return largest_lane<R>(seen);
+}
+
 // First row with these magnitude bits.
 template <class S> GS_INLINE idx find_row(const S* x, idx m, Bits<real<S>> bits) {
-  for (idx i = 0; i < m; i++) {
+  constexpr idx rows = 64;  // whose largest magnitude is compared first
+  idx i = 0;
+  while (i + rows < m && largest_magnitude(x + i, rows) != bits) i += rows;
+  for (; i < m; i++) {
     if (to_bits(magnitude(x[i])) == bits) return i;
   }
   return 0;  // not reached unless x holds NaN
 }
 
-// One vector of rows of one elimination step: l = x s, then subtracts l u_j from column j of the rest. Returns the
-// magnitudes of the first of these columns, where the next pivot is sought.
-template <class S, int rest>
-GS_INLINE BitVec<real<S>> eliminate_rows(real<S>* x, off lda, S s, const S (&u)[8], auto mask) {
+// v s. The order of the operations is the same in all panels: the compiler cannot contract the first product.
+template <class S> GS_INLINE Vec<real<S>> times_scalar(Vec<real<S>> v, S s) {
   using R = real<S>;
-  using V = Vec<R>;
-  V l = load(x, mask), turned;
-  if constexpr (Real<S>::complex) {
-    l = l * broadcast(s.re) + swap_pairs(l) * alternate<R>(-s.im, s.im);
-    turned = swap_pairs(l) * alternate<R>(-1, 1);
-  } else {
-    l = l * broadcast(s);
-  }
-  store(x, l, mask);
-  BitVec<R> next{};
-#pragma GCC unroll 8
-  for (int j = 0; j < rest; j++) {
-    next_column(x, lda);
-    V y = load(x, mask);
-    if constexpr (Real<S>::complex) {
-      y = sub_times_vec(y, l, broadcast(u[j].re));
-      y = sub_times_vec(y, turned, broadcast(u[j].im));
-    } else {
-      y = sub_times_vec(y, l, broadcast(u[j]));
-    }
-    if (j == 0) next = magnitude_bits<S>(y);
-    store(x, y, mask);
-  }
-  return next;
+  if constexpr (!Real<S>::complex) return v * broadcast(s);
+  else return v * broadcast(s.re) + hidden(swap_pairs(v) * alternate<R>(-s.im, s.im));
 }
 
-// One elimination step for the m rows below the pivot, at which `column` points.
-template <class S, int rest>
-__attribute__((noinline)) static Bits<real<S>> eliminate(idx m, S* column, off lda, S inverse_pivot) {
+// c - l u, in the order of the vectors below.
+template <class R> GS_INLINE R sub_multiple(R c, R l, R u) { return c - l * u; }
+template <class R> GS_INLINE Pair<R> sub_multiple(Pair<R> c, Pair<R> l, Pair<R> u) {
+  return {hidden(c.re - l.re * u.re) + l.im * u.im, hidden(c.im - l.im * u.re) - l.re * u.im};
+}
+
+// Column `before` of a panel, all columns before it eliminated: multiplies column before - 1 by s, the inverse of its
+// pivot, and subtracts from the column the multiples of those before it, for the m rows below these pivots. Returns the
+// largest magnitude of these rows.
+template <class S, int before>
+__attribute__((noinline)) static Bits<real<S>> next_column_of_panel(idx m, S* A, off lda, S s) {
   using R = real<S>;
+  using V = Vec<R>;
   constexpr int w = width<S>;
-  S u[8];
+  S* const top = A + before * lda;
+  V u[before], crossed[before];
 #pragma GCC unroll 8
-  for (int j = 0; j < rest; j++) u[j] = column[(j + 1) * lda];
-  R* x = (R*)(column + 1);
+  for (int k = 0; k < before; k++) {
+    S value = top[k];
+#pragma GCC unroll 8
+    for (int q = 0; q < k; q++) value = sub_multiple(value, A[k + q * lda], top[q]);
+    top[k] = value;
+    if constexpr (Real<S>::complex) u[k] = broadcast(value.re), crossed[k] = alternate<R>(-value.im, value.im);
+    else u[k] = broadcast(value);
+  }
+  R* const from = (R*)(A + before);
   BitVec<R> next{};
   each_vector<R>(
       m * w, [&](idx i, auto mask) __attribute__((always_inline)) {
-        next = larger(next, eliminate_rows<S, rest>(x + i, lda * w, inverse_pivot, u, mask));
+        R* x = from + i;
+        R* const column = x + before * lda * w;
+        V y = load(column, mask);
+#pragma GCC unroll 8
+        for (int k = 0; k < before; k++) {
+          V l = load(x, mask);
+          if (k == before - 1) {
+            l = times_scalar<S>(l, s);
+            store(x, l, mask);
+          }
+          y = sub_times_vec(y, l, u[k]);
+          if constexpr (Real<S>::complex) y = sub_times_vec(y, swap_pairs(l), crossed[k]);
+          next_column(x, lda * w);
+        }
+        next = larger(next, magnitude_bits<S>(y));
+        store(column, y, mask);
       });
   return largest_lane<R>(next);
 }
 
-template <class S> GS_INLINE Bits<real<S>> eliminate_any(idx rest, idx m, S* column, off lda, S inverse_pivot) {
-  return with_constant<0, 1, 2, 3, 4, 5, 6, 7>(
-      rest, [&](auto count)
-                __attribute__((always_inline)) { return eliminate<S, count.value>(m, column, lda, inverse_pivot); });
-}
-
-// Unblocked LU of an m x n panel, n <= 8, rows interchanged within the panel. The search for a pivot is part of the
-// elimination step before it.
+// Unblocked LU of an m x n panel, n <= 8, rows interchanged within the panel. A column is updated when its turn comes:
+// it is stored once, and the search for its pivot is part of that.
 template <class S>
 static void lu_panel(idx m, idx n, S* A, off lda, idx* pivots, const PivotRule& rule, PivotStats& stats) {
   using R = real<S>;
-  Bits<R> largest = 0;
-  for (idx i = 0; i < m; i++) {
-    const Bits<R> current = to_bits(magnitude(A[i]));
-    largest = current > largest ? current : largest;
-  }
-  for (idx k = 0; k < n; k++) {
+  Bits<R> largest = largest_magnitude(A, m);
+  for (idx k = 0;; k++) {
     S* column = A + k * lda;
     const idx p = k + find_row(column + k, m - k, largest);
     pivots[k] = p;
     if (p != k) swap_entries(n, A + k, A + p, lda);
     column[k] = checked_pivot(column[k], rule, stats);
-    if (k + 1 < m) largest = eliminate_any(n - k - 1, m - k - 1, column + k, lda, inverse(column[k]));
+    const S s = inverse(column[k]);
+    if (k + 1 == n) {
+      R* const x = (R*)(column + n);
+      return each_vector<R>((m - n) * width<S>, [&](idx i, auto mask) __attribute__((always_inline)) {
+        store(x + i, times_scalar<S>(load(x + i, mask), s), mask);
+      });
+    }
+    largest = with_constant<1, 2, 3, 4, 5, 6, 7>((int)k + 1, [&](auto before) __attribute__((always_inline)) {
+      return next_column_of_panel<S, before.value>(m - k - 1, A, lda, s);
+    });
   }
 }
 

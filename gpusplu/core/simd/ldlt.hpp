@@ -55,18 +55,6 @@ template <class S> struct LargestEntry {
   }
 };
 
-// The largest magnitude of m entries.
-template <class S> GS_INLINE Bits<real<S>> largest_magnitude(idx m, const S* x_) {
-  using R = real<S>;
-  const R* x = (const R*)x_;
-  BitVec<R> largest{};
-  each_vector<R>(
-      m * width<S>, [&](idx i, auto mask) __attribute__((always_inline)) {
-        largest = larger(largest, magnitude_bits<S>(load(x + i, mask)));
-      });
-  return largest_lane<R>(largest);
-}
-
 // Exchanges rows and columns p <= q of a symmetric matrix, stored as its lower triangle, including the columns of L
 // before them.
 template <class S> static void swap_symmetric(idx n, S* A, off lda, idx p, idx q, bool hermitian) {
@@ -163,6 +151,60 @@ template <class S> GS_INLINE void copy_column(idx m, const S* from_, S* to_) {
   each_vector<R>(
       m * width<S>, [&](idx i, auto mask)
                         __attribute__((always_inline)) { store(to + i, load(from + i, mask), mask); });
+}
+
+// One vector of rows of one elimination step: l = x s, then subtracts l u_j from column j of the rest. Returns the
+// magnitudes of the first of these columns, where the next pivot is sought.
+template <class S, int rest>
+GS_INLINE BitVec<real<S>> eliminate_rows(real<S>* x, off lda, S s, const S (&u)[8], auto mask) {
+  using R = real<S>;
+  using V = Vec<R>;
+  V l = load(x, mask), turned;
+  if constexpr (Real<S>::complex) {
+    l = l * broadcast(s.re) + swap_pairs(l) * alternate<R>(-s.im, s.im);
+    turned = swap_pairs(l) * alternate<R>(-1, 1);
+  } else {
+    l = l * broadcast(s);
+  }
+  store(x, l, mask);
+  BitVec<R> next{};
+#pragma GCC unroll 8
+  for (int j = 0; j < rest; j++) {
+    next_column(x, lda);
+    V y = load(x, mask);
+    if constexpr (Real<S>::complex) {
+      y = sub_times_vec(y, l, broadcast(u[j].re));
+      y = sub_times_vec(y, turned, broadcast(u[j].im));
+    } else {
+      y = sub_times_vec(y, l, broadcast(u[j]));
+    }
+    if (j == 0) next = magnitude_bits<S>(y);
+    store(x, y, mask);
+  }
+  return next;
+}
+
+// One elimination step for the m rows below the pivot, at which `column` points.
+template <class S, int rest>
+__attribute__((noinline)) static Bits<real<S>> eliminate(idx m, S* column, off lda, S inverse_pivot) {
+  using R = real<S>;
+  constexpr int w = width<S>;
+  S u[8];
+#pragma GCC unroll 8
+  for (int j = 0; j < rest; j++) u[j] = column[(j + 1) * lda];
+  R* x = (R*)(column + 1);
+  BitVec<R> next{};
+  each_vector<R>(
+      m * w, [&](idx i, auto mask) __attribute__((always_inline)) {
+        next = larger(next, eliminate_rows<S, rest>(x + i, lda * w, inverse_pivot, u, mask));
+      });
+  return largest_lane<R>(next);
+}
+
+template <class S> GS_INLINE Bits<real<S>> eliminate_any(idx rest, idx m, S* column, off lda, S inverse_pivot) {
+  return with_constant<0, 1, 2, 3, 4, 5, 6, 7>(
+      rest, [&](auto count)
+                __attribute__((always_inline)) { return eliminate<S, count.value>(m, column, lda, inverse_pivot); });
 }
 
 // Takes pivots from k on, up to block_columns of them, as long as the diagonal is good in its order: those of LU

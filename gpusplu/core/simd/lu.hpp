@@ -64,22 +64,23 @@ template <class V> GS_INLINE V hidden(V v) {
   return v;
 }
 
-// Largest magnitude of x (m rows), as bits.
-template <class S> GS_INLINE Bits<real<S>> largest_magnitude(const S* x, idx m) {
+// The largest magnitude of m entries.
+template <class S> GS_INLINE Bits<real<S>> largest_magnitude(idx m, const S* x_) {
   using R = real<S>;
-  BitVec<R> seen{};
+  const R* x = (const R*)x_;
+  BitVec<R> largest{};
   each_vector<R>(
       m * width<S>, [&](idx i, auto mask) __attribute__((always_inline)) {
-        seen = larger(seen, magnitude_bits<S>(load((const R*)x + i, mask)));
+        largest = larger(largest, magnitude_bits<S>(load(x + i, mask)));
       });
-  return largest_lane<R>(seen);
+  return largest_lane<R>(largest);
 }
 
 // First row with these magnitude bits.
 template <class S> GS_INLINE idx find_row(const S* x, idx m, Bits<real<S>> bits) {
   constexpr idx rows = 64;  // whose largest magnitude is compared first
   idx i = 0;
-  while (i + rows < m && largest_magnitude(x + i, rows) != bits) i += rows;
+  while (i + rows < m && largest_magnitude(rows, x + i) != bits) i += rows;
   for (; i < m; i++) {
     if (to_bits(magnitude(x[i])) == bits) return i;
   }
@@ -147,7 +148,7 @@ __attribute__((noinline)) static Bits<real<S>> next_column_of_panel(idx m, S* A,
 template <class S>
 static void lu_panel(idx m, idx n, S* A, off lda, idx* pivots, const PivotRule& rule, PivotStats& stats) {
   using R = real<S>;
-  Bits<R> largest = largest_magnitude(A, m);
+  Bits<R> largest = largest_magnitude(m, A);
   for (idx k = 0;; k++) {
     S* column = A + k * lda;
     const idx p = k + find_row(column + k, m - k, largest);

@@ -2,8 +2,11 @@
 
 import sys
 
+import numpy as np
 import pytest
 
+import gpusplu as gs
+from gpusplu import _core
 from support.processes import run
 
 MEASURE = """
@@ -24,6 +27,7 @@ def factor(A):
 _core.set_num_threads({threads})
 factor(gs.gallery.poisson(5, 5).tocsc().astype("{dtype}"))  # imports
 A = sp.csc_array({matrix}).astype("{dtype}")
+_core.drop_kept_memory()
 ctypes.CDLL(None).malloc_trim(0)  # what making the matrix has left
 before = resident("VmRSS:")
 with open("/proc/self/clear_refs", "w") as file:
@@ -50,9 +54,12 @@ def mesh(name):
     [
         (mesh("poisson:40x40x40"), "cholesky", "float64", 1),
         (mesh("poisson:40x40x40"), "cholesky", "float64", 2),
+        (mesh("poisson:40x40x40"), "cholesky", "float64", 16),
+        (mesh("elast:20x20x20"), "cholesky", "float64", 16),
         (mesh("elast:20x20x20"), "cholesky", "float32", 1),
         (mesh("convdiff:30"), "lu", "float64", 1),
-        (mesh("convdiff:25"), "lu", "complex128", 1),
+        (mesh("convdiff:30"), "lu", "float64", 2),
+        (mesh("convdiff:25"), "lu", "complex128", 16),
         (mesh("poisson:30x30x30"), "ldlt", "float64", 1),
         (LINE, "lu", "float64", 1),  # by columns
     ],
@@ -61,3 +68,18 @@ def test_the_peak_is_predicted_and_is_at_most_half_more_than_the_factor(matrix, 
     measured, predicted, factor = map(int, run(MEASURE.format(**locals())).split())
     assert predicted == pytest.approx(measured, rel=0.1)
     assert matrix == LINE or measured < 1.55 * factor
+
+
+@pytest.mark.slow
+def test_results_do_not_depend_on_the_order_of_tasks_that_the_limit_of_memory_allows():
+    A = gs.gallery.named("convdiff:25").astype(complex)  # a factor of 62 MB
+    before, solutions = _core.num_threads(), []
+    try:
+        for threads in (1, 3, 16):
+            _core.set_num_threads(threads)
+            lu = gs.splu(A, engine="cpu")
+            lu.refactor(A)
+            solutions.append(lu.solve(np.ones(A.shape[0])))
+    finally:
+        _core.set_num_threads(before)
+    assert all(np.array_equal(x, solutions[0]) for x in solutions)

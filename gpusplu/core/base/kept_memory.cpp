@@ -55,13 +55,17 @@ void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size
 #endif
 }
 
-// Lets the system reclaim the pages of a block. The contents stay until then.
-bool offer_pages(void* memory, std::size_t bytes) {
-#ifdef MADV_FREE
+bool advise_pages(void* memory, std::size_t bytes, int advice) {
   static const std::uintptr_t page = sysconf(_SC_PAGESIZE);
   const std::uintptr_t begin = ((std::uintptr_t)memory + page - 1) / page * page;
   const std::uintptr_t end = ((std::uintptr_t)memory + bytes) / page * page;
-  return madvise((void*)begin, end - begin, MADV_FREE) == 0;
+  return begin >= end || madvise((void*)begin, end - begin, advice) == 0;
+}
+
+// Lets the system reclaim the pages of a block. The contents stay until then.
+bool offer_pages(void* memory, std::size_t bytes) {
+#ifdef MADV_FREE
+  return advise_pages(memory, bytes, MADV_FREE);
 #else
   return false;
 #endif
@@ -149,5 +153,7 @@ void give_memory(void* memory, std::size_t bytes) {
 }
 
 void drop_kept_memory() { drop_arrays(0, sizes); }
+
+void drop_pages(void* memory, std::size_t bytes) { advise_pages(memory, bytes, MADV_DONTNEED); }
 
 }  // namespace gs

@@ -13,4 +13,7 @@ void* take_memory(std::size_t bytes);
 void give_memory(void* memory, std::size_t bytes);
 void drop_kept_memory();
 
+// Gives the pages inside a part of an array back to the system. Its contents are lost.
+void drop_pages(void* memory, std::size_t bytes);
+
 }  // namespace gs

@@ -29,6 +29,7 @@ constexpr idx kLeastColumns = 16;  // of a front, minimum that a thread assemble
 template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A, bool hermitian)
     : symbolic_(std::move(symbolic)),
       plan_(*symbolic_, A),
+      block_limit_(*symbolic_, plan_, sizeof(T)),
       panels_(plan_.panel_ptr.back()),
       pivots_(symbolic_->n),
       hermitian_(hermitian),
@@ -335,13 +336,13 @@ template <class T> struct FrontFactor<T>::Run {
 
 template <class T> FactorInfo FrontFactor<T>::factor(const void* values, const PivotRule& rule, bool flush) {
   const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / symbolic_->costs.threads.factor);
-  memory_.prepare(want, largest_contribution_);
+  memory_.prepare(want, largest_contribution_, (std::size_t)block_limit_.bytes());
   if (symbolic_->ldlt) {
     if ((int)scratch_.size() < want) scratch_.resize(want);
     for (auto& scratch : scratch_) scratch.resize(ldlt_scratch(tallest_));
   }
   Run run(*this, (const T*)values, rule, want);
-  UpwardWalk walk(plan_);
+  UpwardWalk walk(plan_, want > 1 ? &block_limit_ : nullptr);
   begin_phase("factor", plan_.total_work);
   static constinit JobKind kind;
   SharedLoops shared(want);

@@ -16,6 +16,7 @@
 
 #include "base/raw_vector.hpp"
 #include "base/reusable.hpp"
+#include "numeric/block_limit.hpp"
 #include "numeric/dense_front.hpp"
 #include "numeric/front_memory.hpp"
 #include "numeric/front_plan.hpp"
@@ -103,6 +104,7 @@ template <class T> class FrontFactor : public FrontNumeric {
 
   std::shared_ptr<const Symbolic> symbolic_;
   FrontPlan plan_;
+  BlockLimit block_limit_;
   RawVector<T> panels_;  // pages are allocated during assembly, near the assembling thread
   // By column: the row of the front's diagonal block it was exchanged with; LDL^T: the column that was moved here.
   std::vector<idx> pivots_;

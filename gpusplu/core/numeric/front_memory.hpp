@@ -84,52 +84,71 @@ class BlockPool {
   std::size_t touched_ = 0;                // before the last start_again()
 };
 
-// Places of blocks in a range of addresses: the lowest gap that is large enough, as on a stack, but in any order.
+// Places of blocks in a range of addresses: the lowest gap that is large enough, as on a stack, but in any order. Pages
+// of freed blocks stay resident, for later blocks, until the range has more resident bytes than a limit: gaps between
+// blocks of very different sizes would need half as much memory as the blocks.
 class BlockPlaces {
  public:
   static constexpr std::size_t kNone = SIZE_MAX;
 
+  explicit BlockPlaces(std::size_t most_resident = kNone) : most_resident_(most_resident) {}
+
   // Adds addresses from `begin` on, which is above all others and does not touch them.
   void extend(std::size_t begin, std::size_t size) {
     make_room();
-    gaps_.push_back({begin, begin + size});
+    gaps_.push_back({begin, begin + size, false});
   }
 
-  // kNone if no gap is large enough.
-  std::size_t take(std::size_t bytes) {
+  // kNone if no gap is large enough. Calls drop(begin, end) for gaps whose pages are to be given back to the system.
+  template <class Drop> std::size_t take(std::size_t bytes, Drop&& drop) {
     make_room();
-    const auto gap = std::find_if(gaps_.begin(), gaps_.end(), [&](Gap g) { return g.end - g.begin >= bytes; });
-    if (gap == gaps_.end()) return kNone;
-    const std::size_t place = gap->begin;
-    gap->begin += bytes, n_blocks_++;
-    if (gap->begin == gap->end) gaps_.erase(gap);
+    auto first = gaps_.begin(), last = first;  // adjacent gaps: resident ones and others
+    for (; last != gaps_.end() && last->end - first->begin < bytes; ++last)
+      if (last + 1 != gaps_.end() && last[1].begin > last->end) first = last + 1;
+    if (last == gaps_.end()) return kNone;
+    const std::size_t place = first->begin, end = place + bytes;
+    for (auto gap = first; gap <= last; ++gap)
+      if (!gap->is_resident) resident_ += std::min(end, gap->end) - gap->begin;
+    last->begin = end, n_blocks_++;
+    gaps_.erase(first, last->begin == last->end ? last + 1 : last);
+    for (auto gap = gaps_.rbegin(); resident_ > most_resident_ && gap != gaps_.rend(); ++gap)
+      if (gap->is_resident && gap->end - gap->begin >= kLeastDropped) {
+        drop(gap->begin, gap->end);
+        resident_ -= gap->end - gap->begin, gap->is_resident = false;
+      }
+    most_ = std::max(most_, resident_);
     return place;
   }
 
   void give(std::size_t place, std::size_t bytes) noexcept {
-    const auto next = std::find_if(gaps_.begin(), gaps_.end(), [&](Gap g) { return g.begin > place; });
-    const bool joins_next = next != gaps_.end() && next->begin == place + bytes;
-    const bool joins_last = next != gaps_.begin() && (next - 1)->end == place;
+    auto next = std::find_if(gaps_.begin(), gaps_.end(), [&](Gap g) { return g.begin > place; });
+    const bool joins_next = next != gaps_.end() && next->begin == place + bytes && next->is_resident;
+    const bool joins_last = next != gaps_.begin() && (next - 1)->end == place && (next - 1)->is_resident;
     n_blocks_--;
     if (joins_last && joins_next) (next - 1)->end = next->end, gaps_.erase(next);
     else if (joins_last) (next - 1)->end += bytes;
     else if (joins_next) next->begin = place;
-    else gaps_.insert(next, {place, place + bytes});
+    else gaps_.insert(next, {place, place + bytes, true});
   }
 
+  std::size_t most_resident() const { return most_; }  // bytes, so far
+
  private:
+  static constexpr std::size_t kLeastDropped = std::size_t(256) << 10;
+
   struct Gap {
     std::size_t begin, end;
+    bool is_resident;
   };
 
-  // There are at most as many gaps as blocks and extensions, so that give() need not allocate.
+  // Each block adds at most one gap when it is given back, so that give() need not allocate.
   void make_room() {
     const std::size_t most = gaps_.size() + n_blocks_ + 2;
     if (gaps_.capacity() < most) gaps_.reserve(2 * most);
   }
 
   std::vector<Gap> gaps_;  // ascending
-  std::size_t n_blocks_ = 0;
+  std::size_t n_blocks_ = 0, most_resident_, resident_ = 0, most_ = 0;
 };
 
 // Memory of contribution blocks. Small ones are in a pool of each thread. The others are in one range of all threads,
@@ -142,25 +161,27 @@ class BlockMemory {
 
   // `largest`: bytes of the largest block. In trees of two- and three-dimensional meshes up to 4 times as many are in
   // use at the same time on one thread, and up to 8 times as many on several; if there are more, the range grows.
-  void prepare(int threads, std::size_t largest) {
+  // `most_resident`: bytes of larger blocks and gaps between them. Requires that no block is in use.
+  void prepare(int threads, std::size_t largest, std::size_t most_resident = BlockPlaces::kNone) {
     if ((int)pools_.size() < threads) pools_.resize(threads);
     expected_ = largest * (threads > 1 ? 8 : 4);
+    places_ = BlockPlaces(most_resident);
   }
 
   void* take(int rank, std::size_t bytes) {
     if (is_small(bytes)) return pools_[rank].take(bytes);
     bytes = rounded(bytes);
     std::lock_guard lock(mutex_);
-    std::size_t place = places_.take(bytes);
+    const auto drop = [&](std::size_t begin, std::size_t end) { drop_pages(address(begin), end - begin); };
+    std::size_t place = places_.take(bytes, drop);
     if (place == BlockPlaces::kNone) {
       const std::size_t size = std::max(bytes, chunks_.empty() ? expected_ : expected_ / 4);
       const std::size_t begin = chunks_.empty() ? 0 : chunks_.back().begin + chunks_.back().size + Memory::line;
       chunks_.push_back({begin, size, Slab(Memory().allocate(size), {size})});
       places_.extend(begin, size);
-      place = places_.take(bytes);
+      place = places_.take(bytes, drop);
     }
-    const auto chunk = std::find_if(chunks_.rbegin(), chunks_.rend(), [&](const Chunk& c) { return c.begin <= place; });
-    return chunk->memory.get() + (place - chunk->begin);
+    return address(place);
   }
 
   void give(int rank, void* p, std::size_t bytes) noexcept {
@@ -196,6 +217,11 @@ class BlockMemory {
     std::size_t begin, size;
     Slab memory;
   };
+
+  std::byte* address(std::size_t place) const {
+    const auto chunk = std::find_if(chunks_.rbegin(), chunks_.rend(), [&](const Chunk& c) { return c.begin <= place; });
+    return chunk->memory.get() + (place - chunk->begin);
+  }
 
   std::vector<BlockPool> pools_;  // per thread
   std::mutex mutex_;              // guards what follows

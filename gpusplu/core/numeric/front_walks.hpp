@@ -7,16 +7,23 @@
 // Which thread runs which task depends on timing; results do not.
 #pragma once
 #include <atomic>
+#include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/loops.hpp"
+#include "numeric/block_limit.hpp"
 #include "numeric/front_plan.hpp"
 
 namespace gs {
 
 class UpwardWalk {
  public:
-  explicit UpwardWalk(const FrontPlan& plan) : plan_(plan), waiting_(plan.tasks.size()) {
+  // `limit`: of the memory of contribution blocks, if tasks make them.
+  explicit UpwardWalk(const FrontPlan& plan, const BlockLimit* limit = nullptr)
+      : plan_(plan), waiting_(plan.tasks.size()) {
+    if (limit && limit->is_needed()) limited_.emplace(plan, *limit);
     idx n_roots = 0;
     for (std::size_t t = 0; t < plan.tasks.size(); t++) {
       waiting_[t].store(plan.tasks[t].n_dependencies, std::memory_order_relaxed);
@@ -27,7 +34,7 @@ class UpwardWalk {
 
   // Runs tasks on this thread, task(t) for each. Other threads may still be running tasks when it returns.
   template <class Task> void run(Task&& task) {
-    while (run_next(task)) {
+    while (run_next(task, [] {})) {
     }
   }
 
@@ -35,7 +42,7 @@ class UpwardWalk {
   template <class Task> void run(const Team& team, SharedLoops& shared, Task&& task) {
     if (plan_.tasks.empty()) return;
     shared.run(team, [&](Loops& loops) {
-      const bool found = run_next([&](idx t) { task(loops, t); });
+      const bool found = run_next([&](idx t) { task(loops, t); }, [&] { shared.changed(); });
       if (found && is_done()) shared.end();
       return found;
     });
@@ -47,13 +54,34 @@ class UpwardWalk {
   }
 
  private:
-  // Runs the next start task and every ancestor that it enables by finishing its last child; false if none is left.
-  template <class Task> bool run_next(Task&& task) {
+  // Runs the next start task and every ancestor that it enables by finishing its last child; false if none is left, or
+  // if none may begin at the moment: freed() is called when one may.
+  template <class Task, class Freed> bool run_next(Task&& task, Freed&& freed) {
+    if (limited_) return run_within_limit(task, freed);
     const idx n = (idx)plan_.start_tasks.size();
     if (next_.load(std::memory_order_relaxed) >= n) return false;
     const idx ticket = next_.fetch_add(1, std::memory_order_relaxed);
     if (ticket >= n) return false;
     for (idx t = plan_.start_tasks[ticket]; t >= 0; t = arrive(t)) task(t);
+    return true;
+  }
+
+  template <class Task, class Freed> bool run_within_limit(Task&& task, Freed&& freed) {
+    std::unique_lock lock(mutex_);
+    idx t = limited_->next();
+    if (t < 0) {
+      others_wait_ = limited_->are_left();
+      return false;
+    }
+    while (t >= 0) {
+      lock.unlock();
+      task(t);
+      lock.lock();
+      const idx parent = arrive(t);
+      limited_->end(t, parent);
+      t = parent >= 0 ? limited_->next() : -1;
+      if (std::exchange(others_wait_, false)) freed();
+    }
     return true;
   }
 
@@ -67,6 +95,9 @@ class UpwardWalk {
   const FrontPlan& plan_;
   std::vector<std::atomic<idx>> waiting_;
   std::atomic<idx> next_{0}, roots_left_{0};
+  std::mutex mutex_;                          // guards what follows
+  std::optional<BlockLimit::Tasks> limited_;  // set if memory is limited
+  bool others_wait_ = false;                  // for memory
 };
 
 class DownwardWalk {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "numeric/block_limit.hpp"
 #include "numeric/front_memory.hpp"
 #include "numeric/front_plan.hpp"
 #include "numeric/ldlt_front.hpp"
@@ -19,7 +20,14 @@ namespace {
 class SimulatedWalk {
  public:
   SimulatedWalk(const Symbolic& symbolic, const FrontPlan& plan, std::size_t scalar_bytes, int threads)
-      : symbolic_(symbolic), plan_(plan), scalar_bytes_(scalar_bytes), place_(symbolic.nsuper()), pools_(threads) {
+      : symbolic_(symbolic),
+        plan_(plan),
+        scalar_bytes_(scalar_bytes),
+        limit_(symbolic, plan, scalar_bytes),
+        tasks_(plan, limit_),
+        places_((std::size_t)limit_.bytes()),
+        place_(symbolic.nsuper()),
+        pools_(threads) {
     for (const FrontTask& task : plan.tasks) waiting_.push_back(task.n_dependencies);
     places_.extend(0, BlockPlaces::kNone);
   }
@@ -28,22 +36,22 @@ class SimulatedWalk {
   std::size_t contributions() {
     const int threads = (int)pools_.size();
     std::vector<Position> position(threads);
-    std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
-    for (int rank = 0; rank < threads; rank++) events.emplace(0.0, rank);
-    while (!events.empty()) {
-      const auto [time, rank] = events.top();
-      events.pop();
+    for (int rank = 0; rank < threads; rank++) events_.emplace(0.0, rank);
+    while (!events_.empty()) {
+      const auto [time, rank] = events_.top();
+      events_.pop();
+      time_ = time;
       Position& at = position[rank];
       const bool assembled = at.assembles;
       if (assembled) give_children(rank, at.front);
-      else if (!advances(at)) continue;
+      else if (!advances(at)) idle_.push_back(rank);
       else take(rank, at.front);
+      if (at.task < 0) continue;
       at.assembles = !assembled;
       const auto [assembly, elimination] = front_work(symbolic_, at.front);
-      const int sharing = plan_.tasks[at.task].is_large ? threads - (int)events.size() : 1;  // with idle threads
-      events.emplace(time + (assembled ? elimination : assembly) / sharing, rank);
+      events_.emplace(time + (assembled ? elimination : assembly) / threads_of(at, position), rank);
     }
-    std::size_t bytes = highest_;
+    std::size_t bytes = places_.most_resident();
     for (const Pool& pool : pools_) bytes += pool.cut;
     return bytes;
   }
@@ -59,16 +67,27 @@ class SimulatedWalk {
     std::vector<idx> free = std::vector<idx>(BlockPool::kClasses);
   };
 
-  // The next front of this thread; false if there is none.
+  // Threads that work on a front: idle ones are divided among the large fronts.
+  double threads_of(const Position& at, const std::vector<Position>& position) const {
+    const auto is_large = [&](const Position& p) { return p.task >= 0 && plan_.tasks[p.task].is_large; };
+    if (!is_large(at)) return 1;
+    return 1 + (double)idle_.size() / std::count_if(position.begin(), position.end(), is_large);
+  }
+
+  // The next front of this thread; false if there is none at the moment.
   bool advances(Position& at) {
     if (at.task >= 0) {
       if (at.front++ < plan_.tasks[at.task].last) return true;
-      at.task = plan_.tasks[at.task].parent;
-      if (at.task >= 0 && --waiting_[at.task] > 0) at.task = -1;
+      const idx parent = plan_.tasks[at.task].parent;
+      const bool is_last = parent >= 0 && --waiting_[parent] == 0;
+      tasks_.end(at.task, is_last ? parent : -1);
+      for (const int rank : idle_) events_.emplace(time_, rank);
+      idle_.clear();
     }
-    if (at.task < 0 && next_ < plan_.start_tasks.size()) at.task = plan_.start_tasks[next_++];
-    if (at.task >= 0) at.front = plan_.tasks[at.task].first;
-    return at.task >= 0;
+    at.task = tasks_.next();
+    if (at.task < 0) return false;
+    at.front = plan_.tasks[at.task].first;
+    return true;
   }
 
   std::size_t size(idx s) const {
@@ -83,8 +102,7 @@ class SimulatedWalk {
       if (pool.free[size_class] > 0) pool.free[size_class]--;
       else pool.cut += rounded;
     } else {
-      place_[s] = places_.take(BlockMemory::rounded(bytes));
-      highest_ = std::max(highest_, place_[s] + bytes);
+      place_[s] = places_.take(BlockMemory::rounded(bytes), [](std::size_t, std::size_t) {});
     }
   }
   void give_children(int rank, idx s) {
@@ -100,10 +118,13 @@ class SimulatedWalk {
   const Symbolic& symbolic_;
   const FrontPlan& plan_;
   const std::size_t scalar_bytes_;
-  std::size_t next_ = 0;      // start task
+  const BlockLimit limit_;
+  BlockLimit::Tasks tasks_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<int> idle_;  // ranks
+  double time_ = 0;
   std::vector<idx> waiting_;  // children that are not done, by task
   BlockPlaces places_;
-  std::size_t highest_ = 0;
   std::vector<std::size_t> place_;  // by front
   std::vector<Pool> pools_;         // by thread
 };

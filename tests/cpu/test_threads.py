@@ -92,6 +92,22 @@ def test_a_process_that_starts_beside_busy_ones_tries_one_thread(all_threads, on
     assert jobs.now / 2000 <= 1.15 * one_thread * MS
 
 
+def test_the_first_job_with_one_thread_does_not_count():
+    """Its data are in the caches of other processors, and another process has begun to use its own."""
+    jobs = Jobs(size=16)
+    for _ in range(1000):
+        cold = bool(jobs.threads) and jobs.threads[-1] > 1
+        jobs.next(lambda threads, cold=cold: 10.5 if threads > 1 else 25.0 if cold else 5.6, taken=True)
+    assert jobs.now / 1000 <= 1.2 * 5.6 * MS
+
+
+def test_one_thread_is_left_when_it_turns_out_to_be_slower():
+    """Its jobs vary, and one that was fast began it."""
+    jobs, noise = Jobs(size=16), np.random.default_rng(0)
+    jobs.repeat(4000, lambda threads: 0.5 if threads > 1 else noise.choice([0.3, 1.2]), taken=True)
+    assert jobs.now / 4000 <= 1.05 * 0.5 * MS
+
+
 def test_a_few_jobs_that_lose_their_processors():
     """Solves of 0.3 ms: one in thirty takes 20 ms."""
     jobs, times = Jobs(size=16), np.where(np.random.default_rng(0).random(10_000) < 1 / 30, 20.0, 0.15)

@@ -15,6 +15,7 @@ constexpr double kRecent = 25'000'000;              // averaging time of the mea
 constexpr double kFaster = 1.1;                     // one thread must exceed the usual rate by this factor
 constexpr int kTrials = 20;                         // time until the next trial of one thread, in units of the last one
 constexpr std::int64_t kValid = 1'000'000'000;      // how long the measured rate of one thread stays valid [ns]
+constexpr double kEnough = 10e6;                    // time of jobs that tells their rate [ns]
 
 constexpr double kBetter = 1.05;       // a neighbour must exceed the usual rate by this factor
 constexpr int kWins = 4, kLosses = 3;  // jobs that decide about a neighbour
@@ -59,7 +60,7 @@ int ThreadChoice::choose(int want, std::int64_t now, bool (*processors_are_taken
     next_look_ = now + kHold / kLooks;
     n_free_ = processors_are_taken() ? 0 : n_free_ + 1;
   }
-  if (alone_ && (now >= latest_ || (now >= until_ && n_free_ >= kLooks))) alone_ = false, returned_ = now;
+  if (alone_ && (now >= latest_ || (now >= until_ && n_free_ >= kLooks))) return_to_usual(now);
   level_ = std::min(all, trial_.level >= 0 ? trial_.level : alone_ ? 0 : usual_);
   return std::min(want, 1 << level_);
 }
@@ -69,9 +70,14 @@ void ThreadChoice::record(double work, std::int64_t elapsed, std::int64_t now, b
   const double time = double(elapsed), rate = work / time;
   if (spent_ == 0) earliest_ = kFirst * time;
   spent_ += time;
-  if (level_ == 0) one_.add(work, time), measured_ = now;
+  const bool is_cold = level_ == 0 && last_level_ > 0;  // its data are in the caches of other processors
+  last_level_ = level_;
+  if (level_ == 0 && !is_cold) one_.add(work, time), measured_ = now;
   if (trial_.level >= 0) return record_trial(work, time, now);
-  if (level_ == 0 && usual_ > 0) return;
+  if (level_ == 0 && usual_ > 0) {
+    if (alone_ && one_.time > kEnough && one_.rate() < rate_before_) return_to_usual(now), next_trial_ = now + kLatest;
+    return;
+  }
   if (level_ != recent_level_) all_ = {}, n_recent_ = 0, recent_level_ = level_;
   last_ = time;
   all_.add(work, time);
@@ -84,17 +90,17 @@ void ThreadChoice::record(double work, std::int64_t elapsed, std::int64_t now, b
 }
 
 void ThreadChoice::consider_one_thread(double work, bool is_long, std::int64_t now, bool (*processors_are_taken)()) {
-  if (measured_ > 0 && now - measured_ < kValid) {
-    if (!is_long && one_.rate() > kFaster * all_.rate()) use_one_thread(now);
-  } else if (now >= next_trial_) {
-    const bool is_slow = !is_long && all_.rate() < suspicious(std::min(want_, 1 << level_)) * best_;
-    if (is_slow || (work <= 1e-9 * kLongest && now >= next_check_ && processors_are_taken())) {
-      trial_ = {.level = 0, .brief = true, .to_beat = kFaster * all_.rate(), .expected = all_.rate()};
-      trial_.most_lost = double(kHold) / 4, trial_.enough = 1;
-    } else if (now >= next_check_) {
-      next_check_ = now + kHold;
-    }
-  }
+  const bool is_valid = measured_ > 0 && now - measured_ < kValid;
+  if (!is_long && is_valid && one_.rate() > kFaster * all_.rate()) return use_one_thread(now);
+  if (now < next_trial_) return;
+  const bool is_slow = !is_long && all_.rate() < suspicious(std::min(want_, 1 << level_)) * best_;
+  if (!is_slow && (now < next_look_ || work > 1e-9 * kLongest)) return;
+  next_look_ = now + kHold;
+  const bool taken = processors_are_taken();
+  if (!is_slow && !taken) return;
+  trial_ = {.level = 0, .brief = true, .warming = 1, .to_beat = kFaster * all_.rate(), .expected = all_.rate()};
+  trial_.most_lost = double(taken ? kHold : kHold / 4), trial_.enough = 1;
+  one_ = {};
 }
 
 void ThreadChoice::consider_neighbours(double work, bool (*processors_are_taken)()) {
@@ -117,13 +123,13 @@ void ThreadChoice::consider_neighbours(double work, bool (*processors_are_taken)
 void ThreadChoice::record_trial(double work, double elapsed, std::int64_t now) {
   Trial& t = trial_;
   t.time += elapsed, t.lost += elapsed - work / t.expected;
-  if (t.warming > 0) t.warming--;
+  if (t.warming > 0) t.warming--, t.most_lost += t.brief ? t.lost : 0;  // of a neighbour, it counts as loss
   else (work / elapsed > t.to_beat ? t.faster : t.slower)++;
   const bool won = t.faster == t.enough;
   if (!won && t.slower < kLosses && t.lost <= t.most_lost) return;
   t.level = -1;
   if (t.brief) {
-    next_trial_ = now + std::max(kHold, std::int64_t(kTrials * t.time));
+    next_trial_ = now + std::max(kLatest, std::int64_t(kTrials * t.time));
     if (won) return use_one_thread(now);
     best_ = std::max(0.9 * best_, all_.rate());  // the best rate may come from another matrix
     return;
@@ -142,8 +148,10 @@ void ThreadChoice::use_one_thread(std::int64_t now) {
   alone_ = true, n_free_ = 0, next_look_ = now + kHold / kLooks;
   until_ = now + hold_, latest_ = now + std::max(kLatest, std::int64_t(kTrials / 2 * last_));
   if (now - returned_ < kLatest) hold_ = std::min(2 * hold_, kLatest);
-  all_ = {};
+  rate_before_ = all_.rate(), all_ = {};
 }
+
+void ThreadChoice::return_to_usual(std::int64_t now) { alone_ = false, returned_ = now; }
 
 ThreadChoice& JobKind::of_size(double work, int pool) {
   return sizes_[pool][std::clamp(work > 0 ? std::ilogb(work) + kSizes / 2 : 0, 0, kSizes - 1)];

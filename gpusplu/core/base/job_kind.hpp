@@ -26,12 +26,13 @@ class BlasInterference {
 // Beside busy processes: a thread that loses its processor in the middle of a job gets it back after milliseconds. In a
 // job of 20 ms and more the other threads continue meanwhile, so helpers always add to what one thread does, whatever
 // other processes do, and such jobs get what they want. A job of 0.3 ms can only wait, and takes ten times as long.
-// When the rate of the usual number falls so far below that of its best job that one thread may be faster, a few jobs
-// try one. A process that starts beside busy ones has no better job to compare with: as long as the system says that
-// all processors are wanted, short jobs try one thread once a second. If it was faster, one thread does the jobs until
-// the system has said three times within 40 ms that processors are free, or for 250 ms; then the usual number is
-// measured again, and compared with the last rate of one thread. Such a measurement takes 10 ms and more while other
-// processes want all processors; so the 40 ms double each time that one thread is faster again.
+// When the rate of the usual number falls so far below that of its best job that one thread may be faster, or while the
+// system says that all processors are wanted, a few jobs try one thread, at most every 250 ms. The first one does not
+// count: its data are in the caches of other processors. If one of the next is faster, one thread does the jobs until
+// it turns out to be slower, until the system has said three times within 40 ms that processors are free, or for 250
+// ms; then the usual number is measured again, and compared with the last rate of one thread. Such a measurement takes
+// 10 ms and more while other processes want all processors; so the 40 ms double each time that one thread is faster
+// again.
 class ThreadChoice {
  public:
   static constexpr std::int64_t kLongest = 20'000'000;  // longer jobs, by the best rate, use what they want [ns]
@@ -59,7 +60,7 @@ class ThreadChoice {
   struct Trial {
     int level = -1;                    // -1: none
     bool brief = false;                // of one thread for the moment
-    int warming = 0;                   // jobs that do not count yet: their data are in the caches of other processors
+    int warming = 0;                   // jobs that do not count: their data are in the caches of other processors
     double to_beat = 0, expected = 0;  // rates
     double most_lost = 0;              // [ns]
     int faster = 0, slower = 0, enough = 0;
@@ -70,10 +71,12 @@ class ThreadChoice {
   void consider_one_thread(double work, bool is_long, std::int64_t now, bool (*processors_are_taken)());
   void consider_neighbours(double work, bool (*processors_are_taken)());
   void use_one_thread(std::int64_t now);
+  void return_to_usual(std::int64_t now);
   void move_to(int level);
   double median() const;
 
   int want_ = 0, level_ = 0;  // of the current job: at most 2^level threads
+  int last_level_ = 0;        // of the job before
   int usual_ = kUnlimited;    // level
   Trial trial_;
   Mean all_, one_;               // of the usual number and of one thread
@@ -87,8 +90,9 @@ class ThreadChoice {
   std::int64_t hold_ = kHold, returned_ = 0;  // shortest time of the next one; the end of the last one
   std::int64_t next_look_ = 0;                // at the running threads
   int n_free_ = 0;                            // looks in a row that found free processors
-  std::int64_t next_trial_ = 0, next_check_ = 0, measured_ = 0;
-  double last_ = 0;  // time of the last job with the usual number [ns]
+  std::int64_t next_trial_ = 0, measured_ = 0;
+  double last_ = 0;         // time of the last job with the usual number [ns]
+  double rate_before_ = 0;  // of the usual number, when one thread began
 
   // Trials of neighbours, in time that these jobs took [ns].
   double spent_ = 0, last_end_ = 0, earliest_ = 0, interval_ = 0;

@@ -164,7 +164,7 @@ def test_threads_share_solves(dtype, threads):
     order = np.arange(n, dtype=np.int32)
     lu = column_lu(A, order, order, blocks)
     assert lu.factor(A.data)["status"] == lu.refactor(A.data)["status"] == "ok"
-    for nrhs in (1, 5):
+    for nrhs in (1, 5, 20):
         b = rng.standard_normal((n, nrhs)).astype(dtype)
         for trans in TRANS:
             found = []

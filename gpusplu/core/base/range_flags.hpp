@@ -1,5 +1,7 @@
 // Whether numbers left the range of their type, from the processor's status flags of this thread, at no cost.
 #pragma once
+#include <atomic>
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #else
@@ -28,6 +30,25 @@ class RangeFlags {
     std::feraiseexcept((overflow ? FE_OVERFLOW : 0) | (underflow ? FE_UNDERFLOW : 0));
   }
 #endif
+};
+
+// The flags of all threads of a job, for the thread that runs it.
+class RangeFlagsOfTeam {
+ public:
+  // Runs body(); rank 0 is the thread that calls set() in the end.
+  template <class Body> void run(int rank, Body&& body) {
+    if (rank == 0) return body();
+    const RangeFlags flags;
+    body();
+    if (flags.overflow()) overflow_.store(true, std::memory_order_relaxed);
+    if (flags.underflow()) underflow_.store(true, std::memory_order_relaxed);
+  }
+  void set() const {
+    RangeFlags::set(overflow_.load(std::memory_order_relaxed), underflow_.load(std::memory_order_relaxed));
+  }
+
+ private:
+  std::atomic<bool> overflow_{false}, underflow_{false};
 };
 
 // Flushes subnormal results to zero: processors take some hundred cycles for each subnormal number.

@@ -19,6 +19,7 @@
 #include "analysis/graph.hpp"
 #include "base/job_kind.hpp"
 #include "base/operation.hpp"
+#include "base/parallel.hpp"
 #include "base/range_flags.hpp"
 #include "base/reusable.hpp"
 #include "base/threads.hpp"
@@ -513,17 +514,29 @@ template <class T> class ColumnLU : public ColumnNumeric {
         n_,        from,      to,      transpose ? col_scale : row_scale, transpose ? row_scale : col_scale,
         transpose, conjugate, divides_};
     begin_phase("solve", nrhs);
-    std::unique_ptr<Workspace> space = workspace_.take();
-    if (!space) space = std::make_unique<Workspace>();
-    for (idx done = 0; done < nrhs;) {
-      go_on();
-      int width = 8;
-      while (width > nrhs - done) width /= 2;
-      ColumnSweeps<T>(*nodes_, program, system, *space, width, b + (off)done * n_, x + (off)done * n_).run();
-      done += width;
-      have_done(width);
+    const idx n_blocks = (nrhs + 7) / 8;
+    const int n_threads = threads_for_blocks(n_blocks, transpose);
+    std::vector<std::unique_ptr<Workspace>> spaces(n_threads);  // by rank
+    spaces[0] = workspace_.take();
+    const auto solve_block = [&](idx block, int rank) {
+      if (!spaces[rank]) spaces[rank] = std::make_unique<Workspace>();
+      const idx end = std::min(nrhs, 8 * block + 8);
+      for (idx width = 8, begin = 8 * block; begin < end; begin += width) {
+        while (width > end - begin) width /= 2;
+        const off shift = (off)begin * n_;
+        ColumnSweeps<T>(*nodes_, program, system, *spaces[rank], width, b + shift, x + shift).run();
+        have_done(width);
+      }
+    };
+    if (n_threads == 1) {
+      for (idx block = 0; block < n_blocks; block++, go_on()) solve_block(block, 0);
+    } else {
+      RangeFlagsOfTeam flags;
+      share_out(n_threads, n_blocks,
+                [&](std::size_t block, int rank) { flags.run(rank, [&] { solve_block((idx)block, rank); }); });
+      flags.set();
     }
-    workspace_.keep(std::move(space));
+    workspace_.keep(std::move(spaces[0]));
   }
 
   AnyMatrix lower() const override {
@@ -630,6 +643,15 @@ template <class T> class ColumnLU : public ColumnNumeric {
   // rounding error of x may grow in the unknowns that follow until it dominates. A reciprocal below the normal numbers
   // has lost digits itself.
   void decide_division(double max_pivot) { divides_ = nnz_lower_ == n_ || max_pivot > largest_with_reciprocal<T>; }
+
+  // Threads share blocks of 8 right-hand sides where these are enough for all that a solve could use.
+  int threads_for_blocks(idx n_blocks, bool transpose) const {
+    constexpr double cycles_of_entry = 4;
+    const idx most_parts = transpose ? 0 : nodes_->division.most_parts;
+    if (n_blocks == 1 || n_blocks < std::min<idx>(num_threads(), most_parts)) return 1;
+    const double work = cycles_of_entry * (double)(nnz_lower_ + nnz_upper_) * ColumnSweeps<T>::cost_of(8) * n_blocks;
+    return (int)std::min<double>({(double)num_threads(), (double)n_blocks, 1 + work / worth_a_thread});
+  }
 
   double row_scale(idx k) const { return scale_row_.empty() ? 1.0 : scale_row_[k]; }
   double col_scale(idx k) const { return scale_col_.empty() ? 1.0 : scale_col_[k]; }

@@ -54,23 +54,22 @@ template <class T> class ColumnSweeps {
     open_.store(space.step, std::memory_order_relaxed);
   }
 
+  // Time of a solve, compared with one right-hand side.
+  static double cost_of(int width) { return 0.5 * (1 + width); }
+
   void run() {
     if (system_.transposed) return run_transposed();
     const int n_threads = threads();
     if (n_threads == 1) return run_alone();
     static constinit JobKind kind;
-    std::atomic<bool> overflow{false}, underflow{false};
+    RangeFlagsOfTeam flags;
     const auto body = [&](const Team& team) {
-      if (team.size == 1) return run_alone();
-      if (team.rank == 0) return run_shared(team);
-      const RangeFlags flags;
-      run_shared(team);
-      if (flags.overflow()) overflow.store(true, std::memory_order_relaxed);
-      if (flags.underflow()) underflow.store(true, std::memory_order_relaxed);
+      if (team.size == 1) run_alone();
+      else flags.run(team.rank, [&] { run_shared(team); });
     };
-    run_helpers(n_threads, body, &kind, division_.cycles * per_node() / kCyclesPerSecond);
+    run_helpers(n_threads, body, &kind, division_.cycles * cost_of(width_) / kCyclesPerSecond);
     space_.step = open_.load(std::memory_order_relaxed);
-    RangeFlags::set(overflow.load(std::memory_order_relaxed), underflow.load(std::memory_order_relaxed));
+    flags.set();
   }
 
  private:
@@ -85,13 +84,11 @@ template <class T> class ColumnSweeps {
   alignas(64) std::atomic<std::int64_t> open_{0};  // the last step whose parts may be taken
   alignas(64) std::atomic<int> n_done_{0};         // its finished parts
 
-  double per_node() const { return 0.5 * (1 + width_); }  // cycles, compared with one right-hand side
-
   // That takes the least time, approximately.
   int threads() const {
     constexpr double kTeam = 6e3, kMember = 1.2e3;  // cycles for starting, waiting, and moving data
     const int parts = division_.most_parts, most = std::min(num_threads(), parts);
-    const double whole = division_.cycles * per_node(), shared = division_.of_parts * per_node();
+    const double whole = division_.cycles * cost_of(width_), shared = division_.of_parts * cost_of(width_);
     int best = 1;
     double least = whole;
     for (int n = 2; n <= most; n++) {
@@ -248,7 +245,8 @@ template <class T> class ColumnSweeps {
 
   void backward(const ColumnParts& parts, idx part) const {
     sweep_runs(ColumnSweep::runs, {}, parts, part);
-    sweep(ColumnSweep::backward_inner, ranges(parts, part));
+    const bool has_outer = parts.run_ptr.back() > parts.run_ptr[parts.n_parts() + 1];
+    sweep(has_outer ? ColumnSweep::backward_inner : ColumnSweep::backward, ranges(parts, part));
     store(ranges(parts, part));
   }
 

@@ -21,14 +21,13 @@ template <class Real, bool Complex, int Rhs, bool Divide> class Solver {
       case ColumnSweep::forward:
         return ascending(task, [&](auto w, const ColumnNode* node) { forward<w.value>(node); });
       case ColumnSweep::backward:
+        return descending(task, [&](auto w, const ColumnNode* node) { backward<w.value>(node, node[1].upper_row); });
       case ColumnSweep::backward_inner:
       case ColumnSweep::backward_runs:
-        return descending(task, [&](auto w, const ColumnNode* node) {  // once, for the compiler to inline it
-          const bool inner = task.sweep == ColumnSweep::backward_inner,
-                     by_runs = task.sweep == ColumnSweep::backward_runs;
-          backward<w.value>(node, by_runs ? node->upper_row : node[1].upper_row - (inner ? node->n_outer : 0));
-          for (; by_runs && run < end && P.node + run->node == node; run++)
-            subtract<w.value>(node, run->begin, run->end);
+        return descending(task, [&](auto w, const ColumnNode* node) {
+          const bool inner = task.sweep == ColumnSweep::backward_inner;
+          backward<w.value>(node, inner ? node[1].upper_row - node->n_outer : node->upper_row);
+          for (; run < end && P.node + run->node == node; run++) subtract<w.value>(node, run->begin, run->end);
         });
       case ColumnSweep::runs:
         for (; run < end; run++)
@@ -138,7 +137,7 @@ template <class Real, bool Complex, int Rhs, bool Divide> class Solver {
   }
 
   // Subtracts from the rows of U before place `end`.
-  template <int Width> void backward(const ColumnNode* node, off end) {
+  template <int Width> GS_INLINE_MEMBER void backward(const ColumnNode* node, off end) {
     V v[Width];
     for (int i = Width - 1; i >= 0; i--) {
       v[i] = R::load(at(node->first + i));

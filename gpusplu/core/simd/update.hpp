@@ -24,6 +24,7 @@ template <class S> constexpr int max_columns = Real<S>::complex ? 2 : 4;
 constexpr idx strip_depth = 128;       // columns of A copied at once
 constexpr idx block_width = 512;       // columns of C for one copy: B stays in the second-level cache
 constexpr idx worth_prefetching = 32;  // depth of a tile during which the next one arrives
+constexpr off ahead = 16;              // columns, prefetched: each is in other lines, often in another page
 constexpr double worth_polling = 4e6;  // products, a tenth of a millisecond: smaller updates do not poll
 
 // Offsets and leading dimensions below count real numbers.
@@ -54,6 +55,7 @@ GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
     next_column(from, ldc);
   }
   for (idx k = 0; k < K; k++, A += lda, B += step_k) {
+    if constexpr (shape == Shape::rows) __builtin_prefetch(B + ahead * step_k);
     V a[vectors];
 #pragma GCC unroll 3
     for (int v = 0; v < vectors; v++) a[v] = v == vectors - 1 ? load(A + v * L, last) : load(A + v * L);
@@ -177,6 +179,7 @@ template <class S, Shape shape, bool lower> GS_INLINE void all_strips(idx m, idx
       for (idx k = 0; k < depth; k++)
         for (int v = 0; v < take; v++) {
           const R* from = A + k * lda + i + v * L;
+          __builtin_prefetch(from + ahead * lda);
           store(copied + k * stride + v * L, partial && v == take - 1 ? load(from, last) : load(from));
         }
       a = copied;

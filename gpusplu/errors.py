@@ -206,12 +206,16 @@ class DeviceFailedError(GpuspluError, RuntimeError):
 
 
 class HostMemoryError(GpuspluError, MemoryError):
-    """A rank of a distributed factorization has too little memory.
+    """The host, or a rank of a distributed factorization, has too little memory.
+
+    Factorizations by the CPU engine raise it before they allocate memory, if they are predicted to need more than is
+    free.
 
     Attributes
     ----------
     needed, free : int
-        Memory of the rank that needs most, 0 if the solver does not report it, and of the rank with least [bytes].
+        Memory of the factorization and of the host. With ranks: of the rank that needs most, 0 if the solver does not
+        report it, and of the rank with least [bytes].
 
     Examples
     --------
@@ -219,9 +223,16 @@ class HostMemoryError(GpuspluError, MemoryError):
     3000000
     """
 
-    def __init__(self, needed: int, free: int) -> None:
+    def __init__(self, needed: int, free: int, distributed: bool = True) -> None:
         self.needed = int(needed)
         self.free = int(free)
+        if not distributed:
+            super().__init__(
+                f"the factorization needs about {self.needed:,} bytes of memory and {self.free:,} bytes are free on "
+                "this host; free memory, or try precision='mixed', another ordering, a GPU (device=0), which may "
+                "stream factors, or several machines (gpusplu.distributed)"
+            )
+            return
         wanted = f"about {self.needed:,} bytes of" if self.needed else "more"
         super().__init__(
             f"the factorization needs {wanted} memory on a rank and {self.free:,} bytes are free; use more "

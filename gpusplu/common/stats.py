@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from . import notebook
 
@@ -80,6 +80,34 @@ class Stats(Mapping[str, Any]):
         return [(name, durations(value) if name == "seconds" else show(value)) for name, value in self.items()]
 
 
+class Memory(NamedTuple):
+    """Memory of a first factorization, and what is free.
+
+    Attributes
+    ----------
+    host_peak : int
+        Memory of the host at the peak of analysis and factorization, the matrix not counted; within 10% for factors of
+        50 MB and more [bytes].
+    host_free : int or None
+        What this process may use, None if the system does not say it [bytes].
+    device_peak : int or None
+        Device memory of the factor, about; None without a device [bytes].
+    device_free : int or None
+        Free memory of the device with least [bytes].
+
+    Examples
+    --------
+    >>> memory = gs.explain(gs.gallery.poisson(100, 100)).memory
+    >>> memory.host_peak < memory.host_free
+    True
+    """
+
+    host_peak: int
+    host_free: int | None
+    device_peak: int | None = None
+    device_free: int | None = None
+
+
 class Explanation(str):
     """Text of explain(), which notebooks show as tables.
 
@@ -91,6 +119,13 @@ class Explanation(str):
         Heading of the table.
     table : list of lists of str, optional
         The header, then the rows; a row of two cells is a name and a note.
+    memory : Memory, optional
+        Of a matrix that is not structurally singular.
+
+    Attributes
+    ----------
+    memory : Memory or None
+        Memory that a factorization needs, and that is free.
 
     See Also
     --------
@@ -103,19 +138,27 @@ class Explanation(str):
     'matrix    100 x 100, 460 entries, float64'
     """
 
-    def __new__(cls, rows: Iterable[tuple[str, str]], heading: str = "", table: Iterable[Sequence[str]] = ()) -> Self:
+    def __new__(
+        cls,
+        rows: Iterable[tuple[str, str]],
+        heading: str = "",
+        table: Iterable[Sequence[str]] = (),
+        memory: Memory | None = None,
+    ) -> Self:
         rows, cells = list(rows), [list(line) for line in table]
         lines = [f"{name:<10}{text}" for name, text in rows]
         if cells:
             lines += [heading, *map(table_row, cells)]
         explanation = super().__new__(cls, "\n".join(lines))
         explanation._parts = rows, heading, cells
+        explanation.memory = memory
         return explanation
 
+    memory: Memory | None
     _parts: tuple[list[tuple[str, str]], str, list[list[str]]]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Explanation, self._parts
+        return Explanation, (*self._parts, self.memory)
 
     def _repr_html_(self) -> str:
         rows, heading, table = self._parts

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _core
 from ..common.matrix import Pattern
-from ..common.stats import Explanation, column, duration, durations, show
+from ..common.stats import Explanation, Memory, column, duration, durations, show
 from ..cost.features import method_of
 from ..cost.model import Estimate
 from ..cost.scale import DEVICE_BYTES, advice, needs_of, size
@@ -118,6 +118,7 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
     ]
     if symbolic.structural_rank < traits.n:
         return Explanation([*rows, ("factor", f"none: {SINGULAR}"), ("seconds", durations(symbolic.seconds))])
+    memory = memory_of(symbolic)
     fill = f"{entries_text(core.lnz, core.n, core.kind != 'lu')}, {show(core.flops)} flop, "
     fill += f"{show(core.column_levels)} levels"
     fill += f" of columns, {show(core.super_levels)} of supernodes" if core.super_levels else " of columns"
@@ -127,10 +128,11 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
         ("ordering", ordering_text(symbolic, symbolic.ordering)),
         ("predicted", fill),
         ("scale", scale_text(symbolic.choice.request, core, problem.itemsize)),
+        ("memory", memory_text(memory)),
         *engine.describe(analysis, {}),
         ("seconds", durations(symbolic.seconds)),
     ]
-    return Explanation(rows, *predicted_table(symbolic))
+    return Explanation(rows, *predicted_table(symbolic), memory)
 
 
 def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
@@ -164,6 +166,7 @@ def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
             "super_levels": core.super_levels,
         },
         "scale": scale_text(request, core, problem.itemsize),
+        "memory": memory_of(symbolic)._asdict(),
         "seconds": dict(symbolic.seconds),
         "refactorizations": request.uses,
         "predictions": predictions,
@@ -178,6 +181,37 @@ def scale_text(request: Any, core: Any, itemsize: int) -> str:
 
         device_bytes = min(devices.open_device(index).free_bytes() for index in requested)
     return advice(needs_of(core, itemsize), core.flops, device_bytes, len(requested))
+
+
+def memory_of(symbolic: Any) -> Memory:
+    """Predicted memory of a first factorization, and free memory."""
+    (problem, analysis), request, threads = symbolic.parts(), symbolic.choice.request, _core.num_threads()
+    core = analysis.core
+    kept = _core.bytes_of(core) + _core.bytes_of(problem.pattern.core)
+    peak, free = core.analysis_bytes(threads), _core.free_host_memory()
+    if not registry.named(symbolic.engine).capabilities.on_device:
+        return Memory(kept + max(peak, core.peak_bytes(problem.dtype.char, threads)), free)
+    from ..cuda import devices
+
+    used = request.devices or (request.device,)
+    able = [p.device_bytes for p in predictions_of(symbolic) if p.engine == symbolic.engine and p.device_bytes]
+    device_free = [devices.open_device(index).free_bytes() for index in used if index is not None]
+    return Memory(
+        kept + peak,
+        free,
+        able[0] if able else None,
+        min(device_free, default=None),  # values are on the host too
+    )
+
+
+def memory_text(memory: Memory) -> str:
+    """The peak on the host, and on the device if there is one."""
+
+    def of(peak: int, free: int | None, where: str) -> str:
+        return f"peak {size(peak)}" + (f" of {size(free)} free" if free is not None else "") + f" on {where}"
+
+    host = of(memory.host_peak, memory.host_free, "this host")
+    return host if memory.device_peak is None else f"{host}, {of(memory.device_peak, memory.device_free, 'the device')}"
 
 
 def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:

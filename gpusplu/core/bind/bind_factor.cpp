@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/host_memory.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "bind/options.hpp"
@@ -189,6 +190,9 @@ void bind_factor(nb::module_& m) {
     } catch (const NotPositiveDefinite& e) {
       const nb::object type = nb::module_::import_("gpusplu.errors").attr("NotPositiveDefiniteError");
       PyErr_SetObject(type.ptr(), type(e.column, e.pivot).ptr());
+    } catch (const HostMemoryShort& e) {
+      const nb::object type = nb::module_::import_("gpusplu.errors").attr("HostMemoryError");
+      PyErr_SetObject(type.ptr(), type(e.needed, e.free, false).ptr());
     }
   });
   bind_factor_class(m);

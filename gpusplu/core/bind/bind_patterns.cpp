@@ -3,9 +3,12 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "analysis/analyze.hpp"
 #include "analysis/symbolic.hpp"
+#include "base/host_memory.hpp"
 #include "base/kept_memory.hpp"
 #include "base/types.hpp"
 #include "bind/checks.hpp"
@@ -201,6 +204,13 @@ void bind_patterns(nb::module_& m) {
       .def("__len__", &Patterns::size);
   bind_find<std::int32_t>(patterns);
   bind_find<std::int64_t>(patterns);
+  m.def(
+      "free_host_memory",
+      []() -> std::optional<off> {
+        const off free = free_host_memory();
+        return free < std::numeric_limits<off>::max() ? std::optional(free) : std::nullopt;
+      },
+      "Bytes that this process may still use; None if the system does not say it.");
   m.def("drop_kept_memory", &drop_kept_memory,
         "Give back what is kept of freed arrays; see core/base/kept_memory.hpp.");
   m.def(

@@ -104,6 +104,13 @@ void bind_symbolic(nb::module_& m) {
           "dtype"_a, "threads"_a,
           "Predicted bytes of a first factorization by the CPU engine at its peak, beside the analysis and the "
           "pattern.")
+      .def(
+          "analysis_bytes",
+          [](const S& s, int threads) {
+            require(threads > 0, "threads must be positive");
+            return analysis_bytes(s, threads);
+          },
+          "threads"_a, "About the bytes that the analysis needed at its peak, beside its result and the pattern.")
       .def("with_pivots", &with_pivots, "order"_a, "pairs"_a,
            "The same with pivots of LDL^T: columns in their order, and where in it pivots of order 2 begin.")
       .def_prop_ro(

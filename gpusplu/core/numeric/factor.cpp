@@ -20,6 +20,7 @@
 #include "matrix/scales.hpp"
 #include "matrix/values.hpp"
 #include "numeric/error_checks.hpp"
+#include "numeric/peak_memory.hpp"
 
 namespace gs {
 namespace {
@@ -164,6 +165,7 @@ bool Factor::factor_first() {
 
 // Returns whether the factorization succeeded.
 bool Factor::factor_column(double threshold) {
+  if (!column_) require_host_memory(*symbolic_, dtype_);
   if (!column_) column_ = make_column_lu(dtype_, *symbolic_, A_);
   info_ = column_->factor(values_.data(), {threshold});
   return info_.status == FactorInfo::ok;
@@ -171,6 +173,7 @@ bool Factor::factor_column(double threshold) {
 
 // `fresh`: first factorization with the current analysis; `reanalyzed`: that analysis was made for these values.
 void Factor::factor_front(bool fresh, bool reanalyzed) {
+  if (!front_) require_host_memory(*symbolic_, dtype_);
   if (!front_) front_ = make_front_factor(dtype_, symbolic_, A_, options_.hermitian);
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(precision_.eps, A_.n);
   const PivotRule rule{perturb_below, tiny_below};

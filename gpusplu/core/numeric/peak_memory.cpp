@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_memory.hpp"
+#include "base/threads.hpp"
 #include "numeric/block_limit.hpp"
 #include "numeric/front_memory.hpp"
 #include "numeric/front_plan.hpp"
@@ -161,6 +163,24 @@ off peak_bytes(const Symbolic& symbolic, Dtype dtype, int threads) {
   const off values = symbolic.nnz * scalar_bytes;
   return values + (symbolic.method == Method::front ? bytes_of_fronts(symbolic, scalar_bytes, threads)
                                                     : bytes_of_columns(symbolic, scalar_bytes));
+}
+
+off analysis_bytes(const Symbolic& symbolic, int threads) {
+  // Measured. With fronts: of nested dissection, on one thread and on 16.
+  constexpr off of_columns = 60, of_fronts = 250, of_others = 160;  // per row
+  const off per_row = symbolic.method == Method::column ? of_columns : of_fronts + of_others * (threads - 1) / threads;
+  return symbolic.nnz * off(sizeof(double)) + symbolic.n * per_row;
+}
+
+void require_host_memory(const Symbolic& symbolic, Dtype dtype) {
+  constexpr off least = off(64) << 20;  // smaller factors are not checked
+  constexpr off most_entries = 4;       // an entry of L needs less than so many, with U, zeros and blocks
+  const off factor = symbolic.lnz * with_scalar(dtype, []<class T>(T) { return (off)sizeof(T); });
+  if (factor < least) return;
+  const off free = free_host_memory();
+  if (most_entries * factor < free / 2) return;
+  const off needed = peak_bytes(symbolic, dtype, num_threads());
+  if (needed > free) throw HostMemoryShort(needed, free);
 }
 
 }  // namespace gs

@@ -10,4 +10,10 @@ namespace gs {
 // except that columns may choose pivots that fill more. Time: O(n), and O(fronts log threads).
 off peak_bytes(const Symbolic& symbolic, Dtype dtype, int threads);
 
+// About the bytes that an analysis needs at its peak, beside its result and the pattern, values included.
+off analysis_bytes(const Symbolic& symbolic, int threads);
+
+// Throws HostMemoryShort if a first factorization needs more memory than is free.
+void require_host_memory(const Symbolic& symbolic, Dtype dtype);
+
 }  // namespace gs

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/kept_memory.hpp"
+#include "base/raw_vector.hpp"
 #include "base/types.hpp"
 
 namespace gs::nd {
@@ -43,6 +46,10 @@ class Arena {
   // Releases the part of the last allocation, which begins at p, beyond `count` elements.
   template <class T> void shrink(T* p, std::size_t count) {
     top_ = (std::size_t)(reinterpret_cast<std::byte*>(p) - blocks_[block_].data()) + padded_bytes<T>(count);
+  }
+  // Gives the pages of blocks beyond the current one back to the system.
+  void trim() {
+    for (std::size_t b = block_ + (top_ > 0); b < blocks_.size(); b++) drop_pages(blocks_[b].data(), blocks_[b].size());
   }
   Mark mark() const { return {block_, top_}; }
   void release(Mark m) { block_ = m.block, top_ = m.top; }
@@ -165,9 +172,9 @@ struct Workspace {
   Arena arena;              // scratch
   RawVector<idx> clusters;  // of coarsening
   GainHeap heap[2];
-  std::vector<idx> slot;    // all 0 between uses
-  std::vector<idx> place;   // the same, for vertices of the whole graph
-  std::vector<idx> locked;  // locked[v] == stamp: v has been moved in this pass
+  std::vector<idx> slot;                  // all 0 between uses
+  std::optional<ZeroedArray<idx>> place;  // the same, for vertices of the whole graph
+  std::vector<idx> locked;                // locked[v] == stamp: v has been moved in this pass
   idx stamp = 0;
   std::vector<idx> neighbour_weight[2];            // of separator vertices: of their neighbours on side 0 and on side 1
   std::vector<idx> pulled;                         // vertices that entered the separator, in order
@@ -180,6 +187,12 @@ struct Workspace {
     heap[0].reserve(n), heap[1].reserve(n);
     for (std::vector<idx>* zeros : {&slot, &locked, &neighbour_weight[0], &neighbour_weight[1]})
       reserve_zeros(*zeros, n);
+  }
+  // Frees what later graphs need only if they are as large as this one. Another thread may work on those.
+  void trim() {
+    arena.trim();
+    clusters = {}, heap[0] = {}, heap[1] = {};
+    slot = {}, locked = {}, neighbour_weight[0] = {}, neighbour_weight[1] = {};
   }
 };
 

@@ -41,6 +41,7 @@ constexpr int kDeepest = 100;     // unbalanced beyond reason
 
 constexpr idx kEliminated = INT32_MAX;
 
+constexpr idx kTrim = 1 << 15;       // vertices: memory is freed after the separator of such a graph is found
 constexpr double kWorthwhile = 0.9;  // classes per vertex above which twins are not merged
 constexpr idx kEarlyDegree = 2;      // of vertices that are eliminated before
 constexpr idx kLongRow = 1000;       // longest list that is searched
@@ -67,8 +68,8 @@ struct BitRows {
 };
 
 BitRows load(Workspace& ws, const Graph& whole, const idx* vertex, idx n) {
-  reserve_zeros(ws.place, whole.n);
-  idx* place = ws.place.data();  // columns plus one
+  if (!ws.place || ws.place->size() < whole.n) ws.place.emplace(whole.n);
+  idx* place = ws.place->data();  // columns plus one
   const idx halo_limit = std::max<idx>(64, 2 * n);
   idx columns = n;
   ws.list.clear();
@@ -181,6 +182,7 @@ void dissect(const Context& context, Workspace& ws, Component& component) {
     return order_by_degree(component, context.order + component.first);
   }
   component.memory.reset();
+  if (ws.tasks && n >= kTrim) ws.trim();
   Fork fork(n < kFork ? nullptr : ws.tasks, ws, child[1].n(),
             [&](Workspace& other) { dissect(context, other, child[1]); });
   dissect(context, ws, child[0]);

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import gpusplu as gs
 from gpusplu import _core_testing
 from gpusplu.common.timing import backward_error
 
@@ -185,3 +186,39 @@ def test_refactor_sees_multipliers_inside_a_node(dtype):
     info = lu.refactor(A.data)
     assert info["status"] == "bad_growth"
     assert info["max_multiplier"] > 9e4
+
+
+def sparse_circuit(n, dtype):
+    """A tree with some chords, where a tenth of the edges have one direction: hardly any fill, and several blocks."""
+    rng = np.random.default_rng(n)
+    tail = np.r_[np.arange(1, n), rng.integers(0, n, n // 16)]
+    head = np.r_[rng.integers(0, np.arange(1, n)), rng.integers(0, n, n // 16)]
+    both = rng.random(tail.size) < 0.9
+    rows, cols = np.r_[tail, head[both]], np.r_[head, tail[both]]
+    values = rng.uniform(-1, 1, rows.size) + (1j * rng.uniform(-1, 1, rows.size) if dtype in "FD" else 0)
+    off = sp.coo_array((values, (rows, cols)), shape=(n, n))
+    return sp.csc_array(off + sp.diags_array(abs(off).sum(axis=0) + 1)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [300, 1500])
+def test_many_refactorizations_give_the_same_bits(dtype, n):
+    """After some of them the core may compute a very sparse factor entry by entry."""
+    A = sparse_circuit(n, dtype)
+    rng = np.random.default_rng(1)
+    values = [A.data * rng.uniform(0.9, 1.1, A.nnz).astype(A.data.real.dtype) for _ in range(3)]
+    early, late = gs.splu(A, engine="cpu"), gs.splu(A, engine="cpu")
+    for k in range(40):
+        late.refactor(values[k % 3])
+    for new in values:
+        early.refactor(new)
+        late.refactor(new)
+        for one, other in ((early.L, late.L), (early.U, late.U)):
+            assert np.array_equal(one.indices, other.indices) and np.array_equal(one.data, other.data)
+        b = np.ones(n, dtype)
+        assert np.array_equal(early.solve(b), late.solve(b))
+    with pytest.raises(RuntimeError, match="singular"):
+        late.refactor(np.zeros_like(A.data))
+    late.refactor(values[0])
+    early.refactor(values[0])
+    assert np.array_equal(early.solve(b), late.solve(b))

@@ -9,6 +9,7 @@
 // block, B = (Dr A Dc)[row_perm][:, col_perm] is block upper triangular and each diagonal block is L_bb U_bb.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -215,6 +216,20 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
   return all;
 }
 
+// Entry by entry, on the calling thread. False if a column is bad: then nodes find which.
+template <class T, class Real> bool run_steps(ColumnNodes<T>& f, const ColumnProgram<Real>& program,
+                                              const ColumnTask<Real>& shared, ColumnMonitor<Real>& monitor) {
+  std::memset((void*)f.lower.data(), 0, f.lower.size() * sizeof(T));
+  const RangeFlags flags;
+  ColumnTask<Real> task = shared;
+  task.work = reinterpret_cast<Real*>(f.lower.data());
+  with_kernels([&](auto level) { level.template refactor_entries<T>(program, f.entries.steps(), task, monitor); });
+  return monitor.status == 0 && !flags.overflow();
+}
+
+// Refactorizations by one thread before their steps are compiled, which takes as long as this many save.
+constexpr int kBeforeSteps = 16;
+
 // Below this many cycles (about 0.2 ms) a team does not pay if it has to be woken, or if two of its members share a
 // core: add20 (2.6e5) took 0.06 ms instead of 0.09 with 2 threads at best, and 0.12 otherwise; case3375wp_nrjac (8e5)
 // 0.16 instead of 0.28, and 0.27 otherwise.
@@ -242,7 +257,7 @@ template <bool outer, class T, class Visit> void each_upper(const ColumnNodes<T>
   const idx width = nodes.width(s), c = k - node.first;
   const T* block = nodes.lower.data() + node.lower_value;
   for (idx i = c; i-- > 0;) visit(node.first + i, block[i * width + c]);
-  const T* value = nodes.upper.data() + node.upper_value;
+  const T* value = nodes.upper_values() + node.upper_value;
   const idx* rows = nodes.upper_row.data() + node.upper_row;
   for (off p = nodes.node[s + 1].upper_row - node.upper_row - (outer ? 0 : node.n_outer); p-- > 0;)
     visit(rows[p], value[p * width + c]);
@@ -436,7 +451,8 @@ template <class T> class ColumnLU : public ColumnNumeric {
     if (!nodes_) return bytes;
     const ColumnNodes<T>& f = *nodes_;
     bytes += size(f.node, f.lower_row, f.upper_row, f.segment, f.lower, f.upper, f.pivot, f.inverse_pivot, f.a_row,
-                  f.a_place, f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed);
+                  f.a_place, f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed, f.entries.run,
+                  f.entries.target, f.entries.column, f.entries.a_place, f.entries.a_scale);
     for (const ZeroedArray<T>& work : f.work) bytes += work.size() * (off)sizeof(T);
     return wide_ ? bytes + wide_->bytes() : bytes;
   }
@@ -466,16 +482,20 @@ template <class T> class ColumnLU : public ColumnNumeric {
     }
     const int n_threads = num_threads();
     if (f.schedule.n_threads != n_threads) f.schedule = schedule_nodes(f, pattern_.ptr, n_threads);
-    const ColumnProgram<Real> program = f.program(pattern_, scale_row_.empty() ? nullptr : scale_row_.data(),
-                                                  scale_col_.empty() ? nullptr : scale_col_.data());
-    ColumnTask<Real> task{};
-    task.values = reinterpret_cast<const Real*>(values);
-    task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
     // A team would only pass a chain from thread to thread.
     const double worth =
         f.schedule.chained || f.schedule.work < worth_a_team ? 1 : 1 + f.schedule.work / worth_a_thread;
     const int team = (int)std::min<double>(n_threads, worth);
-    ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
+    const Real* row_scale = scale_row_.empty() ? nullptr : scale_row_.data();
+    const Real* col_scale = scale_col_.empty() ? nullptr : scale_col_.data();
+    if (team == 1 && ++f.n_alone == kBeforeSteps) f.entries = compile_steps(f, pattern_, row_scale, col_scale);
+    const ColumnProgram<Real> program = f.program(pattern_, row_scale, col_scale);
+    ColumnTask<Real> task{};
+    task.values = reinterpret_cast<const Real*>(values);
+    task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
+    ColumnMonitor<Real> monitor;
+    const bool done = team == 1 && !f.entries.column.empty() && run_steps(f, program, task, monitor);
+    if (!done) monitor = run_tasks(f, program, task, team);
     // Timing decides which of several bad columns a team finds first; one thread always finds the same one.
     if (monitor.status != FactorInfo::ok && team > 1) {
       f.schedule = schedule_nodes(f, pattern_.ptr, 1);

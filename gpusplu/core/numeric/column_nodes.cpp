@@ -88,8 +88,8 @@ template <class T> class Compiler {
     for (; block + 1 < block_ptr_.size(); block++) close_block(block);
     open_node(n_, 1);
     // Padding stays zero, and each refactorization writes everything else.
-    clear(out_.lower, lower_end_);
-    clear(out_.upper, upper_end_);
+    out_.upper_begin = (lower_end_ + 7) / 8 * 8;
+    clear(out_.lower, out_.upper_begin + upper_end_);
     out_.a_row = std::move(columns_.a_row);
     out_.pivot = std::move(columns_.pivot);
     out_.inverse_pivot = std::move(columns_.inverse_pivot);
@@ -513,10 +513,88 @@ template <class T> class Divider {
 
 template <class T> ColumnDivision divide_for_solves(const ColumnNodes<T>& f) { return Divider<T>(f).run(); }
 
+namespace {
+
+// An upper bound of the number of steps, and the cycles that they take.
+struct StepCount {
+  double steps, cycles;
+};
+template <class T> StepCount count_steps(const ColumnNodes<T>& f, off nnz) {
+  double steps = 0, lower = 0;
+  for (idx s = 0; s < f.n_nodes(); s++) {
+    const double width = f.width(s), below = f.node[s].n_lower, inside = width * (width - 1) / 2;
+    lower += width * below + inside;
+    steps += inside * (below + (width - 2) / 3 + 1);
+    for (off q = f.node[s].segment; q < f.node[s + 1].segment; q++) {
+      const double count = f.segment[q].width - f.segment[q].skipped;
+      steps += width * count * (f.segment[q].n_lower + 0.5 * (count - 1));
+    }
+  }
+  return {steps, 2.0 * steps + 3.0 * (double)nnz + 2.5 * lower + 25.0 * (double)f.pivot.size()};
+}
+
+}  // namespace
+
+template <class T> EntrySteps<T> compile_steps(ColumnNodes<T>& f, const PermutedPattern& B, const real_t<T>* row_scale,
+                                               const real_t<T>* col_scale) {
+  constexpr double most_steps = 1 << 17;  // whose places stay in a cache
+  constexpr double worth = 0.9;           // of the cycles of nodes
+  const off n_values = (off)f.lower.size();
+  const idx n = (idx)f.pivot.size();
+  EntrySteps<T> out;
+  const StepCount expected = count_steps(f, (off)f.a_row.size());
+  if (expected.steps > most_steps || expected.cycles > worth * f.schedule.work) return out;
+  if (n_values + n >= std::numeric_limits<idx>::max()) return out;
+  out.target.reserve((std::size_t)expected.steps);
+  out.a_place.resize(f.a_row.size());
+  if (row_scale || col_scale) out.a_scale.resize(f.a_row.size());
+  const idx pivots = (idx)n_values, nowhere = pivots + n;
+  std::vector<idx> mark(n, -1), place(n);
+  for (idx s = 0; s < f.n_nodes(); s++) {
+    const ColumnNode &node = f.node[s], &next = f.node[s + 1];
+    const idx width = f.width(s), first = node.first;
+    const idx block = (idx)node.lower_value, below = block + (width > 1 ? width * width : 0);
+    const idx upper = (idx)(f.upper_begin + node.upper_value), n_rows = (idx)(next.upper_row - node.upper_row);
+    const auto put = [&](idx row, idx at) { mark[row] = s, place[row] = at; };
+    for (idx p = 0; p < n_rows; p++) put(f.upper_row[node.upper_row + p], upper + p * width);
+    for (idx p = 0; p < node.n_lower; p++) put(f.lower_row[node.lower_row + p], below + p * width);
+    for (idx i = 0; i < width; i++) put(first + i, width > 1 ? block + i * width : pivots + first);
+    for (idx c = 0; c < width; c++) {
+      const idx k = first + c;
+      for (off p = B.ptr[k], q = B.first[k]; p < B.ptr[k + 1]; p++, q++) {
+        out.a_place[q] = place[f.a_row[p]] + c;
+        if (row_scale) out.a_scale[q] = row_scale[f.a_row[p]] * (col_scale ? col_scale[k] : real_t<T>(1));
+        else if (col_scale) out.a_scale[q] = col_scale[k];
+      }
+      // With column j of `source`; rows that only its other columns have are padding.
+      const auto eliminate = [&](idx source, idx j) {
+        const ColumnEntries& from = out.column[j];
+        if (from.n_lower == 0) return;
+        out.run.push_back({place[j] + c, from.lower, from.n_lower, from.stride});
+        const auto add = [&](idx row) { out.target.push_back(mark[row] == s ? place[row] + c : nowhere); };
+        for (idx i = j + 1; i < f.node[source + 1].first; i++) add(i);
+        for (idx p = 0; p < f.node[source].n_lower; p++) add(f.lower_row[f.node[source].lower_row + p]);
+      };
+      for (off q = node.segment; q < next.segment; q++) {
+        const idx source = f.segment[q].source;
+        for (idx j = f.segment[q].first_row; j < f.node[source + 1].first; j++) eliminate(source, j);
+      }
+      for (idx j = first; j < k; j++) eliminate(s, j);
+      const bool last = c + 1 == width;
+      out.column.push_back({(idx)out.run.size(), place[k] + c, width > 1 ? block + (c + 1) * width + c : block,
+                            width - 1 - c + node.n_lower, width, upper, last ? (n_rows - node.n_outer) * width : 0,
+                            place[first], last ? width * width : 0});
+    }
+  }
+  f.lower.resize((off)nowhere + 1);
+  return out;
+}
+
 #define GS_INSTANTIATE(T)                                                                                      \
   template ColumnNodes<T> compile_nodes<T>(const PermutedPattern&, const std::vector<idx>&, ColumnNodes<T>&&); \
   template ColumnSchedule schedule_nodes<T>(const ColumnNodes<T>&, const RawVector<off>&, int);                \
-  template ColumnDivision divide_for_solves<T>(const ColumnNodes<T>&);
+  template ColumnDivision divide_for_solves<T>(const ColumnNodes<T>&);                                         \
+  template EntrySteps<T> compile_steps<T>(ColumnNodes<T>&, const PermutedPattern&, const real_t<T>*, const real_t<T>*);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

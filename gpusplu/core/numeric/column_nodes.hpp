@@ -60,11 +60,31 @@ struct ColumnDivision {
   double cycles = 0, of_parts = 0;  // approximately, of a solve, and of all parts of it
 };
 
+// ColumnSteps with their arrays.
+template <class T> struct EntrySteps {
+  std::vector<EntryRun> run;
+  std::vector<idx> target;
+  std::vector<ColumnEntries> column;
+  RawVector<idx> a_place;
+  RawVector<real_t<T>> a_scale;
+
+  ColumnSteps<real_t<T>> steps() const {
+    return {(idx)column.size(),
+            (off)a_place.size(),
+            run.data(),
+            target.data(),
+            column.data(),
+            a_place.data(),
+            a_scale.empty() ? nullptr : a_scale.data()};
+  }
+};
+
 template <class T> struct ColumnNodes {
   RawVector<ColumnNode> node;
   RawVector<idx> lower_row, upper_row;
   RawVector<ColumnSegment> segment;
-  RawVector<T> lower, upper;
+  RawVector<T> lower, upper;  // compiled: both in `lower`, upper values from upper_begin on
+  off upper_begin = 0;
   RawVector<T> pivot, inverse_pivot;
   RawVector<idx> a_row, a_place;
   std::vector<ColumnPhase> phase;
@@ -76,21 +96,35 @@ template <class T> struct ColumnNodes {
   ColumnSchedule schedule;
   std::vector<int> done, claimed;  // epoch of the refactorization, by node and by subtree task
   int epoch = 0;
+  int n_alone = 0;  // refactorizations by one thread so far
+  EntrySteps<T> entries;
 
   ColumnDivision division;  // of solves
 
+  const T* upper_values() const { return compiled ? lower.data() + upper_begin : upper.data(); }
   idx n_nodes() const { return (idx)node.size() - 1; }
   idx width(idx s) const { return node[s + 1].first - node[s].first; }
 
   ColumnProgram<real_t<T>> program(const PermutedPattern& B, const real_t<T>* row_scale,
                                    const real_t<T>* col_scale) const {
     const auto numbers = [](const auto& v) { return reinterpret_cast<real_t<T>*>(const_cast<T*>(v.data())); };
-    return {n_nodes(),        node.data(),      lower_row.data(),
-            upper_row.data(), segment.data(),   numbers(lower),
-            numbers(upper),   numbers(pivot),   numbers(inverse_pivot),
-            B.ptr.data(),     B.first.data(),   a_row.data(),
-            a_place.data(),   row_scale,        col_scale,
-            phase.data(),     (idx)phase.size()};
+    return {n_nodes(),
+            node.data(),
+            lower_row.data(),
+            upper_row.data(),
+            segment.data(),
+            numbers(lower),
+            const_cast<real_t<T>*>(reinterpret_cast<const real_t<T>*>(upper_values())),
+            numbers(pivot),
+            numbers(inverse_pivot),
+            B.ptr.data(),
+            B.first.data(),
+            a_row.data(),
+            a_place.data(),
+            row_scale,
+            col_scale,
+            phase.data(),
+            (idx)phase.size()};
   }
 };
 
@@ -105,6 +139,11 @@ template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const 
 
 // Depends on the pattern only. Time: nearly O(nnz(L+U)).
 template <class T> ColumnDivision divide_for_solves(const ColumnNodes<T>& f);
+
+// The refactorization entry by entry, with f.lower as its work array; empty where nodes are faster. Time: O(nnz(A) +
+// steps).
+template <class T> EntrySteps<T> compile_steps(ColumnNodes<T>& f, const PermutedPattern& B, const real_t<T>* row_scale,
+                                               const real_t<T>* col_scale);
 
 // Above this, the reciprocal of a pivot is below or near the smallest normal number and has lost digits.
 template <class T> constexpr double largest_with_reciprocal = 1 / (16.0 * std::numeric_limits<real_t<T>>::min());

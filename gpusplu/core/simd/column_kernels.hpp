@@ -64,6 +64,29 @@ template <class Real> struct ColumnProgram {
   idx n_phases;
 };
 
+// The same refactorization entry by entry, for factors so sparse that handling rows of nodes takes longer than the
+// arithmetic. Places count numbers in an array of lower values, upper values, pivots, and one that stays zero. Entry q
+// of A, in A's order, is scaled by a_scale[q] (null: 1) and stored at a_place[q]. The runs of a column come in the
+// order of the nodes' arithmetic: each subtracts number `upper` times `count` numbers from `lower` on from those at the
+// next places of `target`.
+struct EntryRun {
+  idx upper, lower, count, stride;
+};
+struct ColumnEntries {
+  idx end;                                // of its runs
+  idx pivot, lower, n_lower, stride;      // place of the pivot, and of its entries of L
+  idx upper, n_upper, diagonal, n_block;  // at the last column of a node: its U and its diagonal block
+};
+template <class Real> struct ColumnSteps {
+  idx n;
+  off nnz;
+  const EntryRun* run;
+  const idx* target;
+  const ColumnEntries* column;
+  const idx* a_place;
+  const Real* a_scale;
+};
+
 constexpr int kStopped = -1;  // in place of a status: the call was asked to stop
 
 // Observations of one worker, on a cache line of its own.

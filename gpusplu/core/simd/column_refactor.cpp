@@ -37,6 +37,57 @@ template <class Real, bool Complex> class Worker {
     }
   }
 
+  // Entry by entry. work: zeros, all lower and upper values and pivots, and the factor in the end.
+  void run(const ColumnSteps<Real>& steps) {
+    using R = Row<Real, Complex, 1>;
+    using V = typename R::Vector;
+    Real* const x = work_;
+    Real largest[2] = {};  // of even and odd entries: maxima are slow one after another
+    const auto put = [&](off q, Real& so_far) {
+      const Real scale = steps.a_scale ? steps.a_scale[q] : Real(1);
+      for (int part = 0; part < numbers; part++) {
+        const Real v = task_.values[q * numbers + part] * scale;
+        x[(off)steps.a_place[q] * numbers + part] = v;
+        so_far = so_far > absolute(v) ? so_far : absolute(v);
+      }
+    };
+    off q = 0;
+    for (; q + 1 < steps.nnz; q += 2) put(q, largest[0]), put(q + 1, largest[1]);
+    if (q < steps.nnz) put(q, largest[0]);
+    monitor_.max_entry = largest[0] > largest[1] ? largest[0] : largest[1];
+    V upper = R::zero();
+    const EntryRun* run = steps.run;
+    const idx* target = steps.target;
+    for (idx k = 0; k < steps.n; k++) {
+      const ColumnEntries& column = steps.column[k];
+      for (const EntryRun* end = steps.run + column.end; run < end; run++) {
+        const V u = R::load(x + (off)run->upper * numbers), turned = R::rotate(u);
+        const Real* l = x + (off)run->lower * numbers;
+        const off step = (off)run->stride * numbers;
+        for (const idx* last = target + run->count; target < last; target++, l += step) {
+          Real* const y = x + (off)*target * numbers;
+          R::store(y, R::subtract(R::load(y), l, u, turned));
+        }
+      }
+      Real inverse[numbers];
+      if (!take_pivot(k, x + (off)column.pivot * numbers, inverse)) return;
+      V multiplier = R::zero();
+      Real* l = x + (off)column.lower * numbers;
+      for (idx i = 0; i < column.n_lower; i++, l += (off)column.stride * numbers) {
+        const V v = divide_out<1>(R::load(l), 0, inverse, R::zero(), R::zero());
+        multiplier = R::larger(multiplier, v);
+        R::store(l, v);
+      }
+      if (!multipliers_fit(R::largest(multiplier), k)) return;
+      const auto observe = [&](idx first, idx count) {
+        for (const Real *v = x + (off)first * numbers, *end = v + (off)count * numbers; v < end; v += numbers)
+          upper = R::larger(upper, R::load(v));
+      };
+      observe(column.upper, column.n_upper), observe(column.diagonal, column.n_block);
+    }
+    monitor_.max_upper = R::largest(upper);
+  }
+
  private:
   static constexpr int numbers = Complex ? 2 : 1;
   // In entries of U, each of which adds a column of L; a node itself counts as `kOfNode` entries.
@@ -319,9 +370,17 @@ template <class T> void Kernels::refactor_columns(const ColumnProgram<real_t<T>>
   Worker<real_t<T>, is_complex<T>>(program, task, monitor).run();
 }
 
-#define GS_INSTANTIATE(T)                                                                                   \
-  template void Kernels::refactor_columns<T>(const ColumnProgram<real_t<T>>&, const ColumnTask<real_t<T>>&, \
-                                             ColumnMonitor<real_t<T>>&);
+template <class T>
+void Kernels::refactor_entries(const ColumnProgram<real_t<T>>& program, const ColumnSteps<real_t<T>>& steps,
+                               const ColumnTask<real_t<T>>& task, ColumnMonitor<real_t<T>>& monitor) {
+  Worker<real_t<T>, is_complex<T>>(program, task, monitor).run(steps);
+}
+
+#define GS_INSTANTIATE(T)                                                                                    \
+  template void Kernels::refactor_columns<T>(const ColumnProgram<real_t<T>>&, const ColumnTask<real_t<T>>&,  \
+                                             ColumnMonitor<real_t<T>>&);                                     \
+  template void Kernels::refactor_entries<T>(const ColumnProgram<real_t<T>>&, const ColumnSteps<real_t<T>>&, \
+                                             const ColumnTask<real_t<T>>&, ColumnMonitor<real_t<T>>&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 #undef GS_INSTANTIATE
 

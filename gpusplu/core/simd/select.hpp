@@ -14,16 +14,18 @@ void set_simd_level(int level);  // for tests: use a lower level than the proces
 
 // The kernels of one instruction set, each in a namespace of its own. The bool says whether solves divide by pivots:
 // simd/column_solve.hpp.
-#define GS_KERNELS(number, level)                                                                                  \
-  namespace level {                                                                                                \
-  struct Kernels {                                                                                                 \
-    template <class T> static const DenseKernels<T>& dense();                                                      \
-    template <class T> static const LockstepKernels<T>& lockstep();                                                \
-    template <class T> static void refactor_columns(const ColumnProgram<real_t<T>>&, const ColumnTask<real_t<T>>&, \
-                                                    ColumnMonitor<real_t<T>>&);                                    \
-    template <class T, bool divide>                                                                                \
-    static void solve_columns(const ColumnProgram<real_t<T>>&, const ColumnSolve<real_t<T>>&);                     \
-  };                                                                                                               \
+#define GS_KERNELS(number, level)                                                                                   \
+  namespace level {                                                                                                 \
+  struct Kernels {                                                                                                  \
+    template <class T> static const DenseKernels<T>& dense();                                                       \
+    template <class T> static const LockstepKernels<T>& lockstep();                                                 \
+    template <class T> static void refactor_columns(const ColumnProgram<real_t<T>>&, const ColumnTask<real_t<T>>&,  \
+                                                    ColumnMonitor<real_t<T>>&);                                     \
+    template <class T> static void refactor_entries(const ColumnProgram<real_t<T>>&, const ColumnSteps<real_t<T>>&, \
+                                                    const ColumnTask<real_t<T>>&, ColumnMonitor<real_t<T>>&);       \
+    template <class T, bool divide>                                                                                 \
+    static void solve_columns(const ColumnProgram<real_t<T>>&, const ColumnSolve<real_t<T>>&);                      \
+  };                                                                                                                \
   }
 GS_LEVELS(GS_KERNELS)
 #undef GS_KERNELS

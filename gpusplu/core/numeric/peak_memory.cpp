@@ -139,6 +139,8 @@ off bytes_of_fronts(const Symbolic& symbolic, off scalar_bytes, int threads) {
   off bytes = plan.panel_ptr.back() * scalar_bytes + plan.bytes();
   bytes += entries * off(2 * sizeof(std::uint32_t) + (symbolic.row_scale.empty() ? 0 : sizeof(double)));
   bytes += n * off(sizeof(idx)) + symbolic.nsuper() * off(sizeof(void*));
+  // The C library keeps what each thread of nested dissection has freed, about an index per row.
+  if (symbolic.ordering == "nd") bytes += (threads - 1) * std::min<off>(n, 1 << 20) * off(sizeof(idx));
   if (symbolic.ldlt) {
     idx tallest = 0;
     for (idx s = 0; s < symbolic.nsuper(); s++) tallest = std::max(tallest, FrontShape(symbolic, s).R);

@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "analysis/graph.hpp"
-#include "base/job_kind.hpp"
 #include "base/threads.hpp"
 #include "base/types.hpp"
 #include "matrix/modulus.hpp"
@@ -169,9 +168,7 @@ template <class T> template <class Work> void LockstepFactor<T>::over_groups(off
       have_done(1);
     }
   };
-  static constinit JobKind kind;      // of each operation
-  constexpr double of_number = 1e-9;  // seconds, roughly
-  run_helpers(threads, body, &kind, of_number * n * (A_.nnz() + plan_.factor_size) * numbers);
+  run_helpers(threads, body);
 }
 
 // The same for new values of the systems.

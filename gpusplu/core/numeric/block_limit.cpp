@@ -9,7 +9,7 @@ namespace gs {
 namespace {
 
 constexpr off kLeastBytes = off(32) << 20;  // of a factor; blocks of smaller ones have no limit
-constexpr double kShare = 0.47;             // of the factor: blocks with the matrix and its analysis
+constexpr double kShare = 0.44;             // of the factor: blocks with the matrix and its analysis
 
 }  // namespace
 
